@@ -9,10 +9,7 @@ import { moments, slots, type ReachServices } from "./places.ts";
 
 /** The wire formats by their names. One of an extension takes the place of the core's own. */
 export const dialectsIn = (installed: Installed): ReadonlyMap<string, DialectDefinition> =>
-  new Map([
-    [openaiDialectDefinition.name, openaiDialectDefinition],
-    ...installed.family(slots.dialect),
-  ]);
+  new Map([["openai", openaiDialectDefinition], ...installed.family(slots.dialect)]);
 
 /** The check of a chat completions request. */
 export const requestCheck = (installed: Installed): Check<ChatRequest> =>

@@ -81,8 +81,6 @@ export interface DialectScope {
 
 /** A wire format. One is registered for each value of a provider's `dialect`. */
 export interface DialectDefinition {
-  /** The value of `dialect` in the configuration. */
-  readonly name: string;
   /** The values of `thinking` that this format knows. */
   readonly thinkingSwitches: readonly string[];
   /** The values of `supports` that this format cannot express. */

@@ -22,10 +22,8 @@ export function effortOf(effort: string | undefined, { efforts }: Traits): strin
  */
 function samplingOf(chat: ChatRequest, traits: Traits) {
   const stated = (name: SamplingParameter) => (traits.omit.includes(name) ? undefined : chat[name]);
-  const orDefault = (name: SamplingParameter) => {
-    const isOmitted = traits.omit.includes(name) || traits.defaults_to_one.includes(name);
-    return stated(name) ?? (isOmitted ? undefined : 1);
-  };
+  const orDefault = (name: SamplingParameter) =>
+    chat[name] ?? (traits.defaults_to_one.includes(name) ? undefined : 1);
   const onlyTopP = stated("top_p") !== undefined && stated("temperature") === undefined;
   if (traits.temperature_or_top_p && onlyTopP)
     return { temperature: undefined, top_p: stated("top_p") };

@@ -4,25 +4,21 @@ import { serverSentEvents } from "../../http/event-reader.ts";
 import type { Dialect, DialectDefinition } from "../dialect.ts";
 import { createOpenaiDecoder, choiceIn } from "./decoder.ts";
 import { refusal } from "./refusal.ts";
-import { documentedThinking, DOCUMENTED_SWITCHES, requestBody } from "./request.ts";
+import { requestBody } from "./request.ts";
 
 /** Is appended to base_url. */
 export const PATH = "/chat/completions";
 
 export const openaiDialect: Dialect = {
   framing: serverSentEvents,
-  request: (chat, target) => ({
-    path: PATH,
-    body: requestBody(chat, target, documentedThinking),
-  }),
+  request: (chat, target) => ({ path: PATH, body: requestBody(chat, target) }),
   isReply: (json) => Boolean(choiceIn(json)["message"]),
   decoder: createOpenaiDecoder,
   refusal,
 };
 
 export const openaiDialectDefinition: DialectDefinition = {
-  name: "openai",
-  thinkingSwitches: DOCUMENTED_SWITCHES,
+  thinkingSwitches: ["thinking", "reasoning_effort", "none"],
   unsupported: [],
   appended: { path: PATH, end: /\/(chat|chat\/completions)$/ },
   mediaRules: "openai",

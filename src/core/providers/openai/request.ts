@@ -4,15 +4,9 @@ import type { Target } from "../dialect.ts";
 import { effortOf, parametersOf } from "../parameters.ts";
 import type { Traits } from "../traits.ts";
 
-/**
- * The fields that switch thinking on or off. `effort`: how deep it is to be, as the client asked.
- */
-export type ThinkingFields = (on: boolean, effort: string | undefined, traits: Traits) => object;
-
 export function requestBody(
   chat: ChatRequest,
   { upstreamModel, reasoning, traits }: Target,
-  thinkingFields: ThinkingFields,
 ): { readonly messages: readonly object[]; readonly [field: string]: unknown } {
   const switchOn = chat.wantsThinking && reasoning;
   // "always" is a switch of extensions/providers/compatible, which uses this function too.
@@ -67,18 +61,16 @@ const renamed = (parameters: object, names: Traits["rename"]): object =>
         Object.entries(parameters).map(([name, value]) => [names[name] ?? name, value]),
       );
 
-/** The values of the trait `thinking` that `documentedThinking` knows. */
-export const DOCUMENTED_SWITCHES = ["thinking", "reasoning_effort", "none"];
-
 /**
- * Where there is a switch, it is off unless the client asked for thinking: many models think by
- * default (wire.md "Thinking").
+ * The fields that switch thinking on or off, by the documented switches. Where there is a switch,
+ * it is off unless the client asked for thinking: many models think by default (wire.md
+ * "Thinking"). `effort`: how deep it is to be, as the client asked.
  */
-export const documentedThinking: ThinkingFields = (on, effort, traits) => {
+function thinkingFields(on: boolean, effort: string | undefined, traits: Traits): object {
   const isObject = traits.thinking === "thinking";
   if (!isObject && traits.thinking !== "reasoning_effort") return {};
   if (!on && !traits.thinking_off) return {};
   if (!on) return isObject ? { thinking: { type: "disabled" } } : { reasoning_effort: "none" };
   const reasoning_effort = effortOf(effort ?? (isObject ? undefined : "medium"), traits);
   return isObject ? { thinking: { type: "enabled" }, reasoning_effort } : { reasoning_effort };
-};
+}

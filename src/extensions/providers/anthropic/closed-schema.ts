@@ -22,45 +22,42 @@ const DATA = new Set(["enum", "const", "default", "examples"]);
 const SCHEMAS_BY_NAME = new Set(["properties", "$defs", "definitions"]);
 
 /**
- * Whether a schema has an object of any names: closed, it could only be empty. Anthropic has no
- * form for it.
+ * The schema in this form. Undefined: it has an object of any names, for which Anthropic has no
+ * form: closed, it could only be empty.
  */
-export function hasMap(schema: unknown): boolean {
-  if (Array.isArray(schema)) return schema.some(hasMap);
-  if (!isObject(schema)) return false;
-  const { properties, additionalProperties: others } = schema;
+export function closedSchema(schema: unknown): unknown {
+  let hasMap = false;
+
+  function closed(node: unknown): unknown {
+    if (Array.isArray(node)) return node.map(closed);
+    if (!isObject(node)) return node;
+    hasMap ||= isMap(node);
+    const entries = Object.entries(node);
+    const bounds = entries.filter(isBound).map((bound) => bound.join(": "));
+    const kept = entries.filter((entry) => !isBound(entry));
+    const members = Object.fromEntries(kept.map(([name, value]) => [name, member(name, value)]));
+    if (bounds.length > 0)
+      members["description"] = [members["description"] ?? [], bounds].flat().join("; ");
+    const describesObject = [members["type"]].flat().includes("object");
+    return describesObject ? { ...members, additionalProperties: false } : members;
+  }
+
+  function member(keyword: string, value: unknown): unknown {
+    if (DATA.has(keyword)) return value;
+    if (!SCHEMAS_BY_NAME.has(keyword) || !isObject(value)) return closed(value);
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, closed(each)]));
+  }
+
+  const whole = closed(schema);
+  return hasMap ? undefined : whole;
+}
+
+const isBound = ([name, value]: [string, unknown]): boolean =>
+  BOUNDS.has(name) && typeof value !== "object";
+
+/** Whether a schema is of an object of any names. */
+function isMap({ properties, additionalProperties: others }: Record<string, unknown>): boolean {
   const isAny = others === true || (isObject(others) && Object.keys(others).length === 0);
   const isNamed = isObject(properties) && Object.keys(properties).length > 0;
-  const isMap = isAny ? !isNamed : isObject(others) && others["not"] === undefined;
-  return isMap || Object.entries(schema).some(([name, value]) => valueHasMap(name, value));
-}
-
-function valueHasMap(keyword: string, value: unknown): boolean {
-  if (DATA.has(keyword)) return false;
-  const isTable = SCHEMAS_BY_NAME.has(keyword) && isObject(value);
-  return isTable ? Object.values(value).some(hasMap) : hasMap(value);
-}
-
-export function closedSchema(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(closedSchema);
-  if (typeof schema !== "object" || schema === null) return schema;
-  const entries: [string, unknown][] = Object.entries(schema);
-  const isBound = ([name, value]: [string, unknown]) =>
-    BOUNDS.has(name) && typeof value !== "object";
-  const bounds = entries.filter(isBound).map((bound) => bound.join(": "));
-  const kept = entries.filter((entry) => !isBound(entry));
-  const closed = Object.fromEntries(kept.map(([name, value]) => [name, closedValue(name, value)]));
-  if (bounds.length > 0)
-    closed["description"] = [closed["description"] ?? [], bounds].flat().join("; ");
-  const describesObject = [closed["type"]].flat().includes("object");
-  return describesObject ? { ...closed, additionalProperties: false } : closed;
-}
-
-function closedValue(keyword: string, value: unknown): unknown {
-  if (DATA.has(keyword)) return value;
-  const isTable = SCHEMAS_BY_NAME.has(keyword) && isObject(value);
-  if (!isTable) return closedSchema(value);
-  return Object.fromEntries(
-    Object.entries(value).map(([name, schema]) => [name, closedSchema(schema)]),
-  );
+  return isAny ? !isNamed : isObject(others) && others["not"] === undefined;
 }

@@ -1,14 +1,13 @@
 // Anthropic's reply, whole or event by event. wire.md "Anthropic replies".
 import { randomHex } from "../../../core/ids.ts";
 import type { NativePart, Part } from "../../../core/openai/parts.ts";
+import type { UsageReport } from "../../../core/openai/usage.ts";
 import { namelessCall, textOf, textPart, withUsage } from "../../../core/providers/decoding.ts";
 import type { Decoder } from "../../../core/providers/dialect.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
-import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
+import { asObject, asString, tokenCounter } from "../../../core/schema/untrusted-json.ts";
 import { finishPart, throwErrorIn } from "../provider-words/index.ts";
-import type { SignatureStore } from "../turns/index.ts";
-import { createThoughtCollector } from "./thoughts.ts";
-import { createUsageReader } from "./usage.ts";
+import { type SignatureStore, sumOf } from "../turns/index.ts";
 
 /**
  * `reasoning`: the model can think. `isNative`: the client speaks this format too, so each event
@@ -177,4 +176,96 @@ function createBlockReader(signatures: SignatureStore, reasoning: boolean) {
     /** Whether any piece had something to read. */
     hasRead: (): boolean => hasRead,
   };
+}
+
+/**
+ * The most characters of the thoughts before one call: a provider may think without end. More are
+ * not kept.
+ */
+const MAX_THOUGHT_CHARS = 4 * 1024 * 1024;
+
+/**
+ * Collects the thinking blocks before each call, so that they can be sent back unchanged with the
+ * call that they led to.
+ */
+function createThoughtCollector() {
+  let thoughts: Record<string, unknown>[] = [];
+  let chars = 0; // of their JSON
+
+  function extend(field: "thinking" | "signature", more: string): void {
+    const thought = thoughts.at(-1);
+    if (!thought) return;
+    thought[field] = `${asString(thought[field]) ?? ""}${more}`;
+    chars += more.length;
+  }
+
+  return {
+    /** Reads a content block or a delta. Ignores what is no thought. */
+    read(piece: Record<string, unknown>): void {
+      const { type, thinking, signature } = piece;
+      if (type === "thinking" || type === "redacted_thinking") {
+        thoughts.push({ ...piece });
+        chars += JSON.stringify(piece).length;
+      }
+      if (type === "thinking_delta") extend("thinking", asString(thinking) ?? "");
+      if (type === "signature_delta") extend("signature", asString(signature) ?? "");
+      if (chars > MAX_THOUGHT_CHARS) thoughts = [];
+    },
+    /** Returns the thoughts so far, and begins anew. Undefined: they were more than is kept. */
+    take(): readonly object[] | undefined {
+      const taken = chars > MAX_THOUGHT_CHARS ? undefined : thoughts;
+      thoughts = [];
+      chars = 0;
+      return taken;
+    },
+  };
+}
+
+/** Other fields are not kept: a provider may send new ones in each event. */
+const TOKEN_COUNTS: readonly string[] = [
+  "input_tokens",
+  "cache_creation_input_tokens",
+  "cache_creation",
+  "cache_read_input_tokens",
+  "output_tokens",
+  "output_tokens_details",
+];
+
+/**
+ * Reads the usage of each event. wire.md "Anthropic replies". Counts are cumulative: a later one
+ * replaces an earlier one, unless it is null. An event that does not count the output says nothing
+ * of it: the count of message_start is not repeated as if it were the final one.
+ */
+function createUsageReader(): (json: unknown) => UsageReport | undefined {
+  let usage: Record<string, unknown> = {};
+  return (json) => {
+    const event = asObject(json);
+    const latest = asObject(event["usage"] ?? asObject(event["message"])["usage"]);
+    const stated = TOKEN_COUNTS.filter((name) => (latest[name] ?? null) !== null);
+    if (stated.length === 0) return undefined;
+    usage = { ...usage, ...Object.fromEntries(stated.map((name) => [name, latest[name]])) };
+    const count = tokenCounter(usage);
+    const cacheHit = count("cache_read_input_tokens");
+    const { cacheWrite, cacheWrite1h } = writtenIn(usage);
+    return {
+      prompt: sumOf(count("input_tokens"), cacheWrite, cacheHit),
+      completion: tokenCounter(latest)("output_tokens"),
+      cacheHit: cacheHit ?? 0,
+      reasoning: tokenCounter(usage["output_tokens_details"])("thinking_tokens") ?? 0,
+      ...(cacheWrite ? { cacheWrite, cacheWrite1h } : {}),
+    };
+  };
+}
+
+/**
+ * The tokens that were written to the cache: for five minutes and for an hour together, and for an
+ * hour alone. The sum is stated by itself; an answer that states only its parts means their sum.
+ * Undefined: nothing is stated.
+ */
+function writtenIn(usage: Record<string, unknown>) {
+  const part = tokenCounter(usage["cache_creation"]);
+  const cacheWrite1h = part("ephemeral_1h_input_tokens");
+  const stated = tokenCounter(usage)("cache_creation_input_tokens");
+  const cacheWrite = stated ?? sumOf(part("ephemeral_5m_input_tokens"), cacheWrite1h);
+  return { cacheWrite, cacheWrite1h: cacheWrite1h ?? 0 };
 }

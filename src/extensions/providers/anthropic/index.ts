@@ -3,7 +3,7 @@ import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
 import { serverSentEvents } from "../../../core/http/event-reader.ts";
-import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
+import type { Dialect } from "../../../core/providers/dialect.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { detailedRefusal, refusal } from "../provider-words/index.ts";
 import { lacking, type LackOf } from "../../routing/capabilities/index.ts";
@@ -14,7 +14,7 @@ import {
   type SignatureStore,
 } from "../turns/index.ts";
 import { documentRule } from "./blocks.ts";
-import { hasMap } from "./closed-schema.ts";
+import { closedSchema } from "./closed-schema.ts";
 import { createAnthropicDecoder } from "./decoder.ts";
 import {
   firstUnlisted,
@@ -50,15 +50,6 @@ export const createAnthropicDialect = (signatures: SignatureStore): Dialect => (
     detailedRefusal(status, body) ?? refusal(status, headers, body),
 });
 
-const anthropicDialectDefinition: DialectDefinition = {
-  name: NAME,
-  thinkingSwitches: ["adaptive", "budget", "none"],
-  unsupported: ["logprobs", "audio"],
-  appended: { path: "/v1/messages", end: /\/(v1|v1\/messages)$/ },
-  mediaRules: "anthropic",
-  create: (scope) => createAnthropicDialect(scopedStore(allSignatures, scope)),
-};
-
 /** A model to which not all of a client's own request may pass is no candidate. */
 const permissionLack: LackOf = ({ provider, traits }, { native }) => {
   const own = provider.dialect === NAME ? ownFormat(native) : undefined;
@@ -70,7 +61,8 @@ const permissionLack: LackOf = ({ provider, traits }, { native }) => {
 const schemaLack: LackOf = ({ provider }, { response_format: format, native, clientPath }) => {
   if (provider.dialect !== NAME || format?.type !== "json_schema" || ownFormat(native))
     return undefined;
-  if (!hasMap(format.json_schema.schema)) return undefined;
+  const { schema } = format.json_schema;
+  if (!schema || closedSchema(schema)) return undefined;
   const path = ["response_format"];
   return {
     path: clientPath?.(path) ?? path,
@@ -79,7 +71,13 @@ const schemaLack: LackOf = ({ provider }, { response_format: format, native, cli
 };
 
 export function install(gateway: Installer): void {
-  gateway.fill(slots.dialect(NAME), anthropicDialectDefinition);
+  gateway.fill(slots.dialect(NAME), {
+    thinkingSwitches: ["adaptive", "budget", "none"],
+    unsupported: ["logprobs", "audio"],
+    appended: { path: "/v1/messages", end: /\/(v1|v1\/messages)$/ },
+    mediaRules: "anthropic",
+    create: (scope) => createAnthropicDialect(scopedStore(allSignatures, scope)),
+  });
   gateway.on(lacking, permissionLack);
   gateway.on(lacking, schemaLack);
   gateway.on(lacking, mediaLack(NAME, documentRule));

@@ -12,7 +12,7 @@ import {
   turnsOf,
 } from "../turns/index.ts";
 import { contentBlocks } from "./blocks.ts";
-import { closedSchema, hasMap } from "./closed-schema.ts";
+import { closedSchema } from "./closed-schema.ts";
 import { fittingThinking, hasNeededThoughts, thinkingPlan } from "./thinking.ts";
 
 const JSON_ONLY =
@@ -131,12 +131,12 @@ function toolFields(
 const declaredTools = ({ tools, toolMarks }: ChatRequest): readonly object[] | undefined =>
   tools?.map(({ function: { name, description, parameters, strict } }) => {
     const input_schema = { ...parameters, type: "object" };
-    const isStrict = strict && !hasMap(input_schema);
+    const closed = strict && closedSchema(input_schema);
     return {
       name,
       description,
-      input_schema: isStrict ? closedSchema(input_schema) : input_schema,
-      strict: isStrict || undefined,
+      input_schema: closed || input_schema,
+      strict: closed ? true : undefined,
       cache_control: toolMarks?.get(name),
     };
   });

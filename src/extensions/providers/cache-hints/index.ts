@@ -5,7 +5,6 @@ import { createHmac, randomBytes } from "node:crypto";
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import { textOf, type ChatRequest } from "../../../core/openai/request.ts";
-import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
 
 const HINT = "prompt_cache_key";
@@ -14,31 +13,24 @@ const MAX_CHARS = 16 * 1024;
 /** Hexadecimal digits. OpenAI takes 64 characters. */
 const DIGITS = 32;
 
+/** Adds a hint to requests without one, if a candidate's provider takes it. */
 export function install(gateway: Installer): void {
-  // Hints are the same in all workers and after a restart: they have the key of fingerprints.
   gateway.around(({ config, installed, diagnose }) => {
     const readKey = installed.filled(slots.fingerprintKey);
     let key: Buffer | undefined;
-    return hinting(() => {
+    return (complete) => (chat, candidates, deliver, context) => {
+      if (chat.further?.[HINT] !== undefined || !candidates.some(takesHint))
+        return complete(chat, candidates, deliver, context);
+      // Hints are the same in all workers and after a restart: they have the key of fingerprints.
       key ??= readKey?.(config.data_dir, diagnose) ?? randomBytes(32);
-      return key;
-    });
+      const further = { ...chat.further, [HINT]: hintOf(chat, context.account, key) };
+      return complete({ ...chat, further }, candidates, deliver, context);
+    };
   });
 }
 
 const takesHint = ({ traits }: Model): boolean =>
   traits.takes.includes(HINT) || traits.cache_header !== undefined;
-
-/** Adds a hint to requests without one, if a candidate's provider takes it. */
-export const hinting =
-  (key: () => Buffer) =>
-  (complete: Complete): Complete =>
-  (chat, candidates, deliver, context) => {
-    if (chat.further?.[HINT] !== undefined || !candidates.some(takesHint))
-      return complete(chat, candidates, deliver, context);
-    const further = { ...chat.further, [HINT]: hintOf(chat, context.account, key()) };
-    return complete({ ...chat, further }, candidates, deliver, context);
-  };
 
 /**
  * The hint of a conversation: a keyed hash of its account and of what it begins with, up to the

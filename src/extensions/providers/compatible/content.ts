@@ -6,14 +6,12 @@ import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 
 /** The texts of one event, each "" if there is none. */
 export interface Texts {
-  readonly text: string;
-  readonly reasoning: string;
-  readonly refusal: string;
+  text: string;
+  reasoning: string;
+  refusal: string;
 }
 
-export const NO_TEXTS: Texts = { text: "", reasoning: "", refusal: "" };
-
-type WritableTexts = Record<keyof Texts, string>;
+export const noTexts = (): Texts => ({ text: "", reasoning: "", refusal: "" });
 
 const KINDS = ["text", "reasoning", "refusal"] as const;
 
@@ -51,13 +49,14 @@ export function createTextReader(repeats: boolean) {
     }
     const isRepeated = repeats && texts.reasoning === lastReasoning;
     // The third of equal pieces is a new one, which the fourth repeats.
-    lastReasoning = isRepeated ? "" : texts.reasoning;
-    return isRepeated ? { ...texts, reasoning: "" } : texts;
+    if (isRepeated) texts.reasoning = "";
+    lastReasoning = texts.reasoning;
+    return texts;
   };
 }
 
-function textsIn(message: Record<string, unknown>): WritableTexts {
-  const texts: WritableTexts = { text: "", reasoning: "", refusal: "" };
+function textsIn(message: Record<string, unknown>): Texts {
+  const texts = noTexts();
   const { content, refusal, images, audio } = message;
   if (Array.isArray(content) && (content.length === 0 || content.some(isPart)))
     for (const part of content) addPart(texts, part);
@@ -75,7 +74,7 @@ function isPart(value: unknown): boolean {
   return PARTS.has(type) || NOTES.has(type) || text !== undefined || thinking !== undefined;
 }
 
-function addPart(texts: WritableTexts, part: unknown): void {
+function addPart(texts: Texts, part: unknown): void {
   const { type, text, thinking, summary, content, refusal } = asObject(part);
   if (NOTES.has(type)) return;
   if (thinking || type === "thinking") texts.reasoning += joined(thinking);

@@ -7,7 +7,7 @@ import type { Decoder } from "../../../core/providers/dialect.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { asArray, asCount, asObject } from "../../../core/schema/untrusted-json.ts";
 import { finishPart, throwErrorIn } from "../provider-words/index.ts";
-import { createTextReader, NO_TEXTS, type Texts } from "./content.ts";
+import { createTextReader, noTexts, type Texts } from "./content.ts";
 import { createThinkTagSplitter } from "./think-tags.ts";
 import { createToolCallReader } from "./tool-calls.ts";
 import { usageIn } from "./usage.ts";
@@ -76,9 +76,9 @@ export function createCompatibleDecoder(traits: Traits): Decoder {
   /** The end of a reply that stated its usage, and no finish (Novita, Snowflake). */
   function done(): Part[] {
     if (hasFinish || !(traits.done_without_finish ?? hasUsage)) return [];
-    const parts = [...toolCalls.end(), ...textParts(NO_TEXTS, {}, true)];
+    const parts = [...toolCalls.end(), ...textParts(noTexts(), {}, true)];
     if (!hasContent && parts.length === 0) return [];
-    return [...parts, { type: "finish", reason: toolCalls.count() > 0 ? "tool_calls" : "stop" }];
+    return [...parts, { type: "finish", reason: "stop" }];
   }
 
   function usageOf(event: unknown): UsageReport | undefined {

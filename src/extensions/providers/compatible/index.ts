@@ -4,7 +4,7 @@
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
-import type { Dialect, DialectDefinition, Target } from "../../../core/providers/dialect.ts";
+import type { Dialect, Target } from "../../../core/providers/dialect.ts";
 import { choiceIn } from "../../../core/providers/openai/decoder.ts";
 import {
   openaiDialect,
@@ -12,13 +12,13 @@ import {
   PATH,
 } from "../../../core/providers/openai/index.ts";
 import { requestBody } from "../../../core/providers/openai/request.ts";
+import { effortOf } from "../../../core/providers/parameters.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { finishReasonOf, refusal } from "../provider-words/index.ts";
 import { createSignatureStore, scopedStore } from "../turns/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
 import { keepingDetails } from "../kept-details/index.ts";
 import { forMistral, toolFields, withStatedIds } from "./tool-choice.ts";
-import { THINKING_SWITCHES, thinkingFields } from "./thinking.ts";
 
 /** The tools with the client's marks for the provider's cache. */
 function withToolMarks(chat: ChatRequest): ChatRequest {
@@ -43,6 +43,39 @@ function withFurther(
   // A provider with a field for it does not get it as `user` too.
   if (taken["safety_identifier"] === body.user) taken["user"] = undefined;
   return taken;
+}
+
+/**
+ * The fields that switch thinking on and off, by the value of the trait `thinking`: the ways that
+ * OpenAI's format does not document. wire.md "OpenAI-compatible providers".
+ */
+const SWITCHES = new Map([
+  ["reasoning", { on: { reasoning: { enabled: true } }, off: { reasoning: { enabled: false } } }],
+  ["enable_thinking", { on: { enable_thinking: true }, off: { enable_thinking: false } }],
+  ["chat_template_kwargs", { on: templateFields(true), off: templateFields(false) }],
+  ["always", { on: {}, off: {} }],
+]);
+
+/** All values of `thinking`, in the order in which messages list them. */
+const THINKING_SWITCHES = ["thinking", "reasoning_effort", ...SWITCHES.keys(), "none"];
+
+/** Chat templates know one of two names. The other one has no effect. */
+function templateFields(enabled: boolean): object {
+  return { chat_template_kwargs: { enable_thinking: enabled, thinking: enabled } };
+}
+
+/** The fields that switch thinking on or off, where the switch is no documented one. */
+function thinkingFields(
+  { wantsThinking, effort }: ChatRequest,
+  { reasoning, traits }: Target,
+): object {
+  const fields = reasoning && SWITCHES.get(traits.thinking);
+  if (!fields) return {};
+  if (!wantsThinking) return traits.thinking_off ? fields.off : {};
+  const known = effortOf(effort, traits);
+  if (known === undefined) return fields.on;
+  if (traits.thinking === "reasoning") return { reasoning: { effort: known } };
+  return { ...fields.on, reasoning_effort: known };
 }
 
 /** OpenAI's models that take tools in this API only without thinking. */
@@ -92,7 +125,7 @@ export const compatibleDialect: Dialect = {
       messages:
         tool_choice === "any" ? forMistral(marked.messages) : withStatedIds(marked.messages),
     };
-    const plain = requestBody(written, target, thinkingFields);
+    const plain = { ...requestBody(written, target), ...thinkingFields(written, target) };
     const documented = isBegun ? withMarkedBeginning(plain, target.traits) : plain;
     const body =
       tool_choice === "all" ? documented : { ...documented, ...toolFields(written, tool_choice) };
@@ -113,12 +146,10 @@ export const compatibleDialect: Dialect = {
 /** What providers of this format want back with their calls, since the process started. */
 const allDetails = createSignatureStore();
 
-export const compatibleDialectDefinition: DialectDefinition = {
-  ...openaiDialectDefinition,
-  thinkingSwitches: [...THINKING_SWITCHES.keys(), "none"],
-  create: (scope) => keepingDetails(compatibleDialect, scopedStore(allDetails, scope)),
-};
-
 export function install(gateway: Installer): void {
-  gateway.fill(slots.dialect("openai"), compatibleDialectDefinition);
+  gateway.fill(slots.dialect("openai"), {
+    ...openaiDialectDefinition,
+    thinkingSwitches: THINKING_SWITCHES,
+    create: (scope) => keepingDetails(compatibleDialect, scopedStore(allDetails, scope)),
+  });
 }

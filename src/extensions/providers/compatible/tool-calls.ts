@@ -17,7 +17,7 @@ interface OpenCall {
   /** Undefined: the provider has stated none. */
   readonly statedId: string | undefined;
   /** Undefined: it has not arrived. */
-  name: string | undefined;
+  name?: string;
   /** The call's index in the reply. It means nothing before the name has arrived. */
   index: number;
   /** Arguments that have not become a part: all of them until the name has arrived. */
@@ -25,9 +25,9 @@ interface OpenCall {
   /** All arguments so far, without a placeholder. */
   readonly text: JsonText;
   /** What came in their place: they may follow, or be none. Undefined: nothing did. */
-  placeholder: "object" | "text" | undefined;
+  placeholder?: "object" | "text" | undefined;
   /** The message that had its latest fragment. */
-  message: object | undefined;
+  message?: object;
 }
 
 /** A message with tool calls, or with fragments of them. */
@@ -63,14 +63,8 @@ export function createToolCallReader() {
     // Clients answer a call by its id.
     const ownId = id === undefined || ids.has(id) ? `call_${randomHex(12)}` : id;
     ids.add(ownId);
-    const rest = {
-      name: undefined,
-      index: 0,
-      held: "",
-      placeholder: undefined,
-      message: undefined,
-    };
-    const started = { id: ownId, statedId: id, text: createJsonText(), ...rest };
+    const text = createJsonText();
+    const started: OpenCall = { id: ownId, statedId: id, index: 0, held: "", text };
     openCalls.set(lastKey, started);
     nameless += 1;
     return started;
@@ -116,10 +110,7 @@ export function createToolCallReader() {
     return latest ? placeholderOf(latest) : [];
   }
 
-  /** The calls that have a name. */
-  const count = (): number => named;
-
-  return { read, end, count };
+  return { read, end };
 }
 
 function addArguments(call: OpenCall, { piece, isObject }: Fragment): void {
@@ -190,40 +181,27 @@ interface JsonText {
   state(): "blank" | "open" | "whole";
 }
 
-/** So many characters are kept until somebody asks whether the text is whole. */
-const MAX_UNREAD_CHARS = 64 * 1024;
-
 /** What was added is looked at once, and not kept. */
 function createJsonText(): JsonText {
-  /** What nobody has looked at, from the index `at` on. */
-  let text = "";
-  let at = 0;
   let depth = 0;
   let isInString = false;
+  let isEscaped = false;
   let isBlank = true;
 
   function step(char: string): void {
-    if (char === '"') isInString = !isInString;
-    else if (isInString)
-      at += char === "\\" ? 1 : 0; // what is escaped says nothing
+    if (isEscaped) isEscaped = false;
+    else if (char === '"') isInString = !isInString;
+    else if (isInString) isEscaped = char === "\\";
     else if (char === "{" || char === "[") depth += 1;
     else if (char === "}" || char === "]") depth -= 1;
   }
 
-  function read(): void {
-    isBlank &&= text.trim() === "";
-    for (; at < text.length; at += 1) step(text[at]!);
-    at -= text.length; // the last character may escape the next one
-    text = "";
-  }
-
   return {
     add(piece) {
-      text += piece;
-      if (text.length > MAX_UNREAD_CHARS) read();
+      isBlank &&= piece.trim() === "";
+      for (const char of piece) step(char);
     },
     state() {
-      read();
       if (isBlank) return "blank";
       return depth === 0 && !isInString ? "whole" : "open";
     },

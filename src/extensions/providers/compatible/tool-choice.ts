@@ -52,7 +52,6 @@ export function withStatedIds(messages: readonly Message[]): readonly Message[] 
   const calls = messages.flatMap((message) =>
     message.role === "assistant" ? message.tool_calls : [],
   );
-  if (calls.length === 0) return messages;
   const stated = new Map<string, string>();
   const counts = new Map<string, number>();
   for (const { id } of calls) {

@@ -12,17 +12,8 @@ const PRELUDE_BYTES = 12;
 const CHECKSUM_BYTES = 4;
 /** The type of a header's value that is a string; the others are none of the headers read here. */
 const STRING = 7;
-/** The bytes of values of other types, by the type. Those of 6 and 7 state their length. */
-const VALUE_BYTES = new Map([
-  [0, 0],
-  [1, 0],
-  [2, 1],
-  [3, 2],
-  [4, 4],
-  [5, 8],
-  [8, 8],
-  [9, 16],
-]);
+/** The bytes of a value by its type. Those of 6 and 7, which is STRING, state their length. */
+const VALUE_BYTES = [0, 0, 1, 2, 4, 8, undefined, undefined, 8, 16];
 
 export const eventStream: Framing = {
   mediaType: "application/vnd.amazon.eventstream",
@@ -117,7 +108,7 @@ function headersIn(bytes: Buffer): ReadonlyMap<string, string> {
       const nameEnd = at + 1 + bytes.readUInt8(at);
       const name = bytes.toString("utf8", at + 1, nameEnd);
       const type = bytes.readUInt8(nameEnd);
-      const fixed = VALUE_BYTES.get(type);
+      const fixed = VALUE_BYTES[type];
       const valueAt = nameEnd + (fixed === undefined ? 3 : 1);
       at = valueAt + (fixed ?? bytes.readUInt16BE(nameEnd + 1));
       if (type === STRING) headers.set(name, bytes.toString("utf8", valueAt, at));

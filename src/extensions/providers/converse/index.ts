@@ -1,7 +1,7 @@
 // Amazon Bedrock's Converse and ConverseStream as a wire format of providers.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
-import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
+import type { Dialect } from "../../../core/providers/dialect.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { lacking } from "../../routing/capabilities/index.ts";
 import { refusal } from "../provider-words/index.ts";
@@ -27,16 +27,13 @@ export const converseDialect: Dialect = {
   },
 };
 
-const converseDialectDefinition: DialectDefinition = {
-  name: "converse",
-  thinkingSwitches: ["none"],
-  unsupported: ["logprobs", "audio", "json_object", "json_schema"],
-  appended: { path: "/model/...", end: /\/model(\/.*)?$/ },
-  mediaRules: "anthropic",
-  create: () => converseDialect,
-};
-
 export function install(gateway: Installer): void {
-  gateway.fill(slots.dialect("converse"), converseDialectDefinition);
+  gateway.fill(slots.dialect("converse"), {
+    thinkingSwitches: ["none"],
+    unsupported: ["logprobs", "audio", "json_object", "json_schema"],
+    appended: { path: "/model/...", end: /\/model(\/.*)?$/ },
+    mediaRules: "anthropic",
+    create: () => converseDialect,
+  });
   gateway.on(lacking, mediaLack("converse", typeRule));
 }

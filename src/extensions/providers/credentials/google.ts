@@ -2,26 +2,15 @@
 // of the machine's own account.
 import { createPrivateKey, sign, type KeyObject } from "node:crypto";
 import { strict } from "../../../config/fields.ts";
-import type { CheckContext } from "../../../config/setting.ts";
-import {
-  fail,
-  literal,
-  nonEmpty,
-  optional,
-  refine,
-  type Infer,
-} from "../../../core/schema/checker.ts";
+import { fail, literal, nonEmpty, optional, refine } from "../../../core/schema/checker.ts";
 import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 import {
-  bearerCredentials,
-  type CredentialServices,
+  bearerSettings,
   type CredentialType,
   isSafeAddress,
-  type Lease,
-  machineTokenOf,
-  postForm,
+  machineToken,
+  postedToken,
   serviceAddress,
-  tokenIn,
 } from "../token-services/index.ts";
 
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
@@ -39,30 +28,38 @@ interface ServiceAccount {
   readonly tokenUri: string;
 }
 
-const check = ({ env, fileText }: CheckContext) =>
-  refine(
-    strict({
-      type: literal("google"),
-      /** The key file of a service account. Absent: the machine's account. */
-      key_file: optional(nonEmpty),
-      /** What the token is for. Absent: SCOPE. */
-      scope: optional(nonEmpty),
-      /** In the place of the key file's address, or of the metadata service's. */
-      endpoint: optional(serviceAddress),
-    }),
-    (settings) => {
-      // Google's own programs take the name of the file from this variable.
-      const file = settings.key_file ?? env["GOOGLE_APPLICATION_CREDENTIALS"];
-      const { GCE_METADATA_HOST: host } = env;
-      return {
-        ...settings,
-        account: file ? serviceAccountIn(fileText(file)) : undefined,
-        metadata: settings.endpoint ?? (host ? `http://${host}` : METADATA),
-      };
-    },
-  );
+const settings = strict({
+  type: literal("google"),
+  /** The key file of a service account. Absent: the machine's account. */
+  key_file: optional(nonEmpty),
+  /** What the token is for. Absent: SCOPE. */
+  scope: optional(nonEmpty),
+  /** In the place of the key file's address, or of the metadata service's. */
+  endpoint: optional(serviceAddress),
+});
 
-type GoogleSettings = Infer<ReturnType<typeof check>>;
+export const google: CredentialType = ({ env, fileText }) =>
+  refine(settings, ({ key_file, scope = SCOPE, endpoint }) => {
+    // Google's own programs take the name of the file from this variable.
+    const file = key_file ?? env["GOOGLE_APPLICATION_CREDENTIALS"];
+    const account = file ? serviceAccountIn(fileText(file)) : undefined;
+    const { GCE_METADATA_HOST: host } = env;
+    const metadata = endpoint ?? (host ? `http://${host}` : METADATA);
+    return bearerSettings([account?.privateKey], (services) => {
+      if (!account)
+        return machineToken(
+          ["the metadata service", `${metadata}${TOKEN_PATH}`],
+          { "Metadata-Flavor": "Google" },
+          services,
+        );
+      const fields = {
+        grant_type: "urn:ietf:params:oauth:grant-type:jwt-bearer",
+        assertion: assertionOf(account, scope, Math.floor(services.clock.now() / 1000)),
+      };
+      const service = ["Google's token service", endpoint ?? account.tokenUri] as const;
+      return postedToken(service, fields, services);
+    });
+  });
 
 /** Reads the content of a key file. Undefined: it could not be read, and that is no issue here. */
 function serviceAccountIn(text: string | undefined): ServiceAccount | undefined {
@@ -84,33 +81,6 @@ function keyIn(pem: string): KeyObject | undefined {
   }
 }
 
-export const google: CredentialType<GoogleSettings> = {
-  check,
-  create: (settings, services) =>
-    bearerCredentials(
-      () =>
-        settings.account
-          ? accountToken(settings.account, settings, services)
-          : machineToken(settings, services),
-      services,
-    ),
-};
-
-async function accountToken(
-  account: ServiceAccount,
-  { scope = SCOPE, endpoint }: GoogleSettings,
-  services: CredentialServices,
-): Promise<Lease<string>> {
-  const now = services.clock.now();
-  const fields = {
-    grant_type: "urn:ietf:params:oauth:grant-type:jwt-bearer",
-    assertion: assertionOf(account, scope, Math.floor(now / 1000)),
-  };
-  const service = "Google's token service";
-  const answer = await postForm([service, endpoint ?? account.tokenUri], fields, services);
-  return tokenIn(service, answer, now);
-}
-
 /** A JSON Web Token by which the account asks for an access token. `now`: in seconds. */
 function assertionOf(
   { email, keyId, privateKey, tokenUri }: ServiceAccount,
@@ -123,13 +93,3 @@ function assertionOf(
   const signature = sign("sha256", Buffer.from(`${head}.${claims}`), privateKey);
   return `${head}.${claims}.${signature.toString("base64url")}`;
 }
-
-const machineToken = (
-  { metadata }: GoogleSettings,
-  { clock }: CredentialServices,
-): Promise<Lease<string>> =>
-  machineTokenOf(
-    ["the metadata service", `${metadata}${TOKEN_PATH}`],
-    { "Metadata-Flavor": "Google" },
-    clock,
-  );

@@ -5,27 +5,21 @@ import { invalid } from "../../../config/references.ts";
 import { configMoments } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { moments } from "../../../core/extension/places.ts";
-import { variant, type Infer, type ValidationIssue } from "../../../core/schema/checker.ts";
+import { variant, type ValidationIssue } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { authorized } from "./authorized.ts";
 import { aws } from "./aws/index.ts";
 import { azure } from "./azure.ts";
 import { command } from "./command.ts";
 import { google } from "./google.ts";
-import type { Credentials, CredentialServices, CredentialType } from "../token-services/index.ts";
-
-/** By `credentials.type`. */
-const TYPES = { aws, azure, command, google };
-
-/** Checked settings of any type. */
-type Settings = Infer<ReturnType<(typeof TYPES)[keyof typeof TYPES]["check"]>>;
+import type { Credentials } from "../token-services/index.ts";
 
 const credentials = defineSetting("providers.*.credentials", undefined, (context) =>
   variant("type", {
-    aws: aws.check(context),
-    azure: azure.check(context),
-    command: command.check(context),
-    google: google.check(context),
+    aws: aws(context),
+    azure: azure(context),
+    command: command(context),
+    google: google(context),
   }),
 );
 
@@ -36,31 +30,19 @@ export function install(gateway: Installer): void {
   const known = new WeakMap<object, Credentials>();
   gateway.on(configMoments.issues, issuesOf);
   gateway.on(moments.secrets, ({ providers }) =>
-    [...providers.values()].flatMap((provider) => secretsIn(credentials.of(provider))),
+    [...providers.values()]
+      .flatMap((provider) => credentials.of(provider)?.secrets ?? [])
+      .filter((secret) => secret !== undefined),
   );
   gateway.on(moments.reach, (destination, transport, services) => {
     const settings = credentials.of(destination.settings);
     if (!settings) return transport;
     const { settings: row, dialect } = destination;
-    const own = known.get(row) ?? created(settings, { ...services, destination, transport });
+    const own = known.get(row) ?? settings.create({ ...services, destination, transport });
     known.set(row, own);
     return authorized(own, dialect, transport);
   });
 }
-
-/** Each type takes what its own check has returned. */
-const created = (settings: Settings, services: CredentialServices): Credentials =>
-  (TYPES[settings.type] as CredentialType<Settings>).create(settings, services);
-
-/** Settings of these names are secrets. */
-const SECRET = /secret|password|privateKey|token/i;
-
-/** The secrets in settings, at any depth. */
-const secretsIn = (settings: object = {}): readonly string[] =>
-  Object.entries(settings).flatMap(([name, value]) => {
-    if (typeof value === "object" && value !== null) return secretsIn(value);
-    return SECRET.test(name) && typeof value === "string" ? [value] : [];
-  });
 
 /** Providers that have both a key and credentials, or no region for Amazon's signatures. */
 const issuesOf = (json: unknown): readonly ValidationIssue[] =>

@@ -5,7 +5,6 @@ import { integer } from "../../../config/fields.ts";
 import { configSlots } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
-import type { DialectDefinition } from "../../../core/providers/dialect.ts";
 import { openaiDialectDefinition } from "../../../core/providers/openai/index.ts";
 import builtInConfig from "./demo.json" with { type: "json" };
 import { createDemoTransport } from "./transport.ts";
@@ -15,19 +14,16 @@ const DEFAULT_PACE_MS = 20;
 /** The time between two tokens of a stream, in milliseconds. */
 const pace = defineSetting("providers.*.pace_ms", DEFAULT_PACE_MS, () => integer(0, 10_000));
 
-/** The OpenAI-compatible format, without a network. */
-const demoDialect: DialectDefinition = {
-  name: "demo",
-  thinkingSwitches: ["thinking"],
-  unsupported: [],
-  mediaRules: "openai",
-  create: openaiDialectDefinition.create,
-};
-
 export const settings = [pace];
 
 export function install(gateway: Installer): void {
-  gateway.fill(slots.dialect("demo"), demoDialect);
+  // The OpenAI-compatible format, without a network.
+  gateway.fill(slots.dialect("demo"), {
+    thinkingSwitches: ["thinking"],
+    unsupported: [],
+    mediaRules: "openai",
+    create: openaiDialectDefinition.create,
+  });
   // The model is in this process.
   gateway.on(moments.reach, ({ dialect, settings }, transport) =>
     dialect === "demo" ? createDemoTransport({ paceMs: pace.of(settings) }) : transport,

@@ -2,10 +2,11 @@
 // gateway treats it like any other provider, so the offline path is the real one.
 import { setTimeout as pause } from "node:timers/promises";
 import { createChunkWriter, createWholeWriter, replyHead } from "../../../core/openai/reply.ts";
-import type { Part } from "../../../core/openai/parts.ts";
+import type { Part, TokenLogprob } from "../../../core/openai/parts.ts";
+import { textOf } from "../../../core/openai/request.ts";
+import { makeUsage, type Usage } from "../../../core/openai/usage.ts";
 import type { Transport } from "../../../core/upstream/transport.ts";
 import { composeReply, type DemoReply, type DemoRequest } from "./reply.ts";
-import { logprobsOf, usageOf } from "./tokens.ts";
 
 /** `paceMs`: the time between two tokens of a stream, in milliseconds. */
 export const createDemoTransport =
@@ -50,4 +51,47 @@ function partsOf(request: DemoRequest, { reasoning, answer, call }: DemoReply): 
   }
   const pieces = answer.map((text): Part => ({ type: "tool_arguments", call: 0, text }));
   return [...thoughts, { type: "tool_call", call: 0, ...call }, ...pieces];
+}
+
+/** The tokens of a message's role and borders. */
+const TOKENS_A_MESSAGE = 4;
+const CHARS_A_TOKEN = 4;
+
+/**
+ * The repeated part of a conversation, all before its last question, counts as cached, as it does
+ * with a real provider. The tokens of the prompt are counted by its length.
+ */
+function usageOf({ tools, messages }: DemoRequest, { reasoning, answer }: DemoReply): Usage {
+  const tokensUpTo = (end: number): number => {
+    let chars = JSON.stringify(tools ?? "").length;
+    for (const { content } of messages.slice(0, end)) chars += textOf(content ?? "").length;
+    return TOKENS_A_MESSAGE * end + Math.ceil(chars / CHARS_A_TOKEN);
+  };
+  const isQuestion = ({ role }: DemoRequest["messages"][number]) => role === "user";
+  const last = messages.findLastIndex(isQuestion);
+  const isFirst = last === messages.findIndex(isQuestion);
+  return makeUsage({
+    prompt: tokensUpTo(messages.length),
+    completion: reasoning.length + answer.length,
+    cacheHit: isFirst ? 0 : tokensUpTo(last),
+    reasoning: reasoning.length,
+  });
+}
+
+/**
+ * A made-up probability, and those of the runners-up, each less likely than the one before.
+ * Undefined: not asked for.
+ */
+function logprobsOf(
+  token: string,
+  { logprobs, top_logprobs: length = 0 }: DemoRequest,
+): TokenLogprob[] | undefined {
+  if (!logprobs) return undefined;
+  const ranked = (text: string, rank: number) => ({
+    token: text,
+    logprob: -0.1 - rank,
+    bytes: [...Buffer.from(text)],
+  });
+  const top_logprobs = Array.from({ length }, (_, rank) => ranked(token + "~".repeat(rank), rank));
+  return [{ ...ranked(token, 0), top_logprobs }];
 }

@@ -3,7 +3,7 @@
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import { serverSentEvents } from "../../../core/http/event-reader.ts";
-import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
+import type { Dialect } from "../../../core/providers/dialect.ts";
 import { candidateIn, createGeminiDecoder, isBlocked } from "./decoder.ts";
 import { refusal } from "../provider-words/index.ts";
 import { lacking } from "../../routing/capabilities/index.ts";
@@ -32,16 +32,13 @@ export const createGeminiDialect = (signatures: SignatureStore): Dialect => ({
   refusal,
 });
 
-const geminiDialectDefinition: DialectDefinition = {
-  name: "gemini",
-  thinkingSwitches: ["level", "budget", "none"],
-  unsupported: [],
-  appended: { path: "/v1beta/models/...", end: /\/v1beta(\/.*)?$/ },
-  mediaRules: "gemini",
-  create: (scope) => createGeminiDialect(scopedStore(allSignatures, scope)),
-};
-
 export function install(gateway: Installer): void {
-  gateway.fill(slots.dialect("gemini"), geminiDialectDefinition);
+  gateway.fill(slots.dialect("gemini"), {
+    thinkingSwitches: ["level", "budget", "none"],
+    unsupported: [],
+    appended: { path: "/v1beta/models/...", end: /\/v1beta(\/.*)?$/ },
+    mediaRules: "gemini",
+    create: (scope) => createGeminiDialect(scopedStore(allSignatures, scope)),
+  });
   gateway.on(lacking, mediaLack("gemini"));
 }

@@ -1,2 +1,164 @@
-// A library for dialects: what a provider wants back with its tool calls.
-export { keepingDetails } from "./kept-details.ts";
+// A library for dialects: what a provider wants back with its tool calls, unchanged. These are the
+// details of the reasoning before them (OpenRouter, MiniMax), and the signature of each (Google).
+// Clients do not see it, so it is kept here, by the ids of the calls.
+import type { Part } from "../../../core/openai/parts.ts";
+import type { Message } from "../../../core/openai/request.ts";
+import type { Dialect } from "../../../core/providers/dialect.ts";
+import { asArray, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
+import type { SignatureStore } from "../turns/index.ts";
+
+type Json = Record<string, unknown>;
+
+/** The most characters that are kept of one reply, and that one request gets back. */
+const MAX_CHARS = 4 * 1024 * 1024;
+
+/** The same dialect, which keeps what the provider wants back, and sends it with the calls. */
+export const keepingDetails = (dialect: Dialect, signatures: SignatureStore): Dialect => ({
+  ...dialect,
+  request(chat, target) {
+    const request = dialect.request(chat, target);
+    if (!chat.messages.some(hasCalls)) return request;
+    const body = asObject(request.body);
+    const find = createFinder(signatures, target.upstreamModel);
+    // Where all is more than fits, the latest counts.
+    const latestFirst = asArray(body["messages"]).toReversed();
+    const messages = latestFirst.map((message) => withKept(asObject(message), find)).reverse();
+    return { ...request, body: { ...body, messages } };
+  },
+  decoder(target, native) {
+    const decoder = dialect.decoder(target, native);
+    let keeper: ReturnType<typeof createKeeper> | undefined;
+    const keep = (event: unknown, parts: Part[]): Part[] => {
+      if (!keeper && asArray(asObject(event)["choices"]).some(hasDetails))
+        keeper = createKeeper(signatures, target.upstreamModel);
+      keeper?.read(event, parts);
+      return parts;
+    };
+    return {
+      ...decoder,
+      push: (event) => keep(event, decoder.push(event)),
+      done: () => keep(undefined, decoder.done?.() ?? []),
+    };
+  },
+});
+
+const hasCalls = (message: Message): boolean =>
+  message.role === "assistant" && message.tool_calls.length > 0;
+
+/** Whether there is anything to keep in a choice. Most have nothing. */
+function hasDetails(choice: unknown): boolean {
+  const { delta, message = delta } = asObject(choice);
+  const { reasoning_details, tool_calls } = asObject(message);
+  return Boolean(reasoning_details ?? tool_calls);
+}
+
+/** Finds what was kept of a call: once in a request, whatever a client repeats. */
+function createFinder(signatures: SignatureStore, model: string) {
+  const found = new Set<string>();
+  let chars = 0;
+  return (id: string): Json => {
+    const text = found.has(id) ? undefined : signatures.get(id);
+    found.add(id);
+    chars += text?.length ?? 0;
+    if (text === undefined || chars > MAX_CHARS) return {};
+    const kept = asObject(parseJson(text));
+    return kept["model"] === model ? kept : {}; // another model cannot read it
+  };
+}
+
+/** A message with what was kept with its calls. */
+function withKept(message: Json, find: (id: string) => Json): Json {
+  const { tool_calls } = message;
+  if (!Array.isArray(tool_calls)) return message;
+  const kept = tool_calls.map((call) => find(asString(asObject(call)["id"]) ?? ""));
+  const reasoning_details = kept.map((each) => each["reasoning_details"]).find(Boolean);
+  const calls = tool_calls.map((call, at) => {
+    const { extra_content } = kept[at]!;
+    return extra_content ? { ...asObject(call), extra_content } : call;
+  });
+  return { ...message, tool_calls: calls, ...(reasoning_details ? { reasoning_details } : {}) };
+}
+
+/** Reads one reply. What it has is kept once the reply is finished. */
+function createKeeper(signatures: SignatureStore, model: string) {
+  /** By the id of a call: its `extra_content`. */
+  const extras = new Map<string, unknown>();
+  const details: Json[] = [];
+  let chars = 0;
+  /** The ids of the first and of the latest call. */
+  let firstId: string | undefined;
+  let latestId: string | undefined;
+  let hasDeltas = false;
+
+  function addDetails(pieces: readonly Json[], isDelta: boolean): void {
+    for (const [at, piece] of pieces.entries()) {
+      chars += JSON.stringify(piece).length;
+      const last = details.at(-1);
+      // Each event has one piece of a text.
+      if (isDelta && at === 0 && last && continues(last, piece)) extend(last, piece);
+      else details.push({ ...piece });
+    }
+  }
+
+  /** `started`: the ids of the calls that these fragments began. */
+  function addExtras(calls: readonly Json[], started: readonly string[]): void {
+    for (const [at, { extra_content }] of calls.entries()) {
+      const id = started.length === calls.length ? started[at] : (started.at(-1) ?? latestId);
+      if (id !== undefined && extra_content) extras.set(id, extra_content);
+    }
+  }
+
+  function readMessage(message: Json, isDelta: boolean, parts: readonly Part[]): void {
+    const { reasoning_details, tool_calls } = message;
+    if (reasoning_details && chars <= MAX_CHARS)
+      addDetails(asArray(reasoning_details).map(asObject), isDelta);
+    if (!tool_calls) return;
+    const started = parts.flatMap((part) => (part.type === "tool_call" ? [part.id] : []));
+    addExtras(asArray(tool_calls).map(asObject), started);
+    firstId ??= started[0];
+    latestId = started.at(-1) ?? latestId;
+  }
+
+  function keep(): void {
+    const known = chars <= MAX_CHARS && details.length > 0 ? details : undefined;
+    if (known && firstId !== undefined && !extras.has(firstId)) extras.set(firstId, undefined);
+    for (const [id, extra_content] of extras) {
+      const reasoning_details = id === firstId ? known : undefined;
+      signatures.set(id, JSON.stringify({ model, extra_content, reasoning_details }));
+    }
+    extras.clear();
+    firstId = undefined;
+  }
+
+  return {
+    read(event: unknown, parts: readonly Part[]): void {
+      let isWhole = false;
+      for (const choice of asArray(asObject(event)["choices"])) {
+        const { delta, message } = asObject(choice);
+        hasDeltas ||= Boolean(delta);
+        isWhole ||= !delta && Boolean(message);
+        // A whole message behind deltas repeats them.
+        if (delta || !hasDeltas) readMessage(asObject(delta ?? message), Boolean(delta), parts);
+      }
+      if (isWhole || parts.some(({ type }) => type === "finish")) keep();
+    },
+  };
+}
+
+/** Whether a piece is more of the same text. What is encrypted comes whole. */
+function continues({ type, index, id }: Json, piece: Json): boolean {
+  const isText = type === "reasoning.text" || type === "reasoning.summary";
+  const isSameId = id === piece["id"] || !id || !piece["id"];
+  return isText && type === piece["type"] && index === piece["index"] && isSameId;
+}
+
+/** What is stated null, or not again, stays as it was stated before. */
+function extend(detail: Json, piece: Json): void {
+  for (const [name, more] of Object.entries(piece)) {
+    const before = detail[name];
+    const isText = name === "text" || name === "summary";
+    if (isText && typeof before === "string" && typeof more === "string")
+      detail[name] = before + more;
+    else detail[name] = more ?? before;
+  }
+}

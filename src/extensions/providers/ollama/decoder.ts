@@ -1,6 +1,6 @@
 // The reply of Ollama's own API: each line of a stream, and a whole reply, has the same form.
 import { randomHex } from "../../../core/ids.ts";
-import type { FinishReason, Part } from "../../../core/openai/parts.ts";
+import type { Part } from "../../../core/openai/parts.ts";
 import type { UsageReport } from "../../../core/openai/usage.ts";
 import { namelessCall, textPart, withUsage } from "../../../core/providers/decoding.ts";
 import type { Decoder } from "../../../core/providers/dialect.ts";
@@ -24,11 +24,6 @@ export function createOllamaDecoder(): Decoder {
     ];
   }
 
-  function finishReason(stated: unknown): FinishReason {
-    if (stated === "length") return "length";
-    return calls > 0 ? "tool_calls" : "stop";
-  }
-
   function push(json: unknown): Part[] {
     throwErrorIn(json);
     const { message, done, done_reason } = asObject(json);
@@ -40,7 +35,7 @@ export function createOllamaDecoder(): Decoder {
     ];
     if (done !== true) return parts;
     isDone = true;
-    return [...parts, { type: "finish", reason: finishReason(done_reason) }];
+    return [...parts, { type: "finish", reason: done_reason === "length" ? "length" : "stop" }];
   }
 
   return { ...withUsage(usageIn, { push }), ended: () => isDone };

@@ -2,7 +2,7 @@
 // size of the context window, so that long prompts are not cut.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
-import type { Dialect, DialectDefinition } from "../../../core/providers/dialect.ts";
+import type { Dialect } from "../../../core/providers/dialect.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { lacking } from "../../routing/capabilities/index.ts";
 import { refusal } from "../provider-words/index.ts";
@@ -21,16 +21,13 @@ export const ollamaDialect: Dialect = {
   refusal,
 };
 
-const ollamaDialectDefinition: DialectDefinition = {
-  name: "ollama",
-  thinkingSwitches: ["think", "none"],
-  unsupported: ["logprobs", "audio", "files"],
-  appended: { path: PATH, end: /\/(v1|api|api\/chat)$/ },
-  mediaRules: "openai",
-  create: () => ollamaDialect,
-};
-
 export function install(gateway: Installer): void {
-  gateway.fill(slots.dialect("ollama"), ollamaDialectDefinition);
+  gateway.fill(slots.dialect("ollama"), {
+    thinkingSwitches: ["think", "none"],
+    unsupported: ["logprobs", "audio", "files"],
+    appended: { path: PATH, end: /\/(v1|api|api\/chat)$/ },
+    mediaRules: "openai",
+    create: () => ollamaDialect,
+  });
   gateway.on(lacking, mediaLack("ollama", imageRule));
 }

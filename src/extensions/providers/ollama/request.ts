@@ -1,14 +1,8 @@
 // The request to Ollama's own API.
-import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
+import type { ChatRequest, Message } from "../../../core/openai/request.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import { effortOf, parametersOf } from "../../../core/providers/parameters.ts";
-import {
-  createTextCounter,
-  objectIn,
-  takenMedia,
-  type MediaRule,
-  type TextCounter,
-} from "../turns/index.ts";
+import { argumentsIn, createTextCounter, takenMedia, type MediaRule } from "../turns/index.ts";
 
 export function requestBody(chat: ChatRequest, target: Target): object {
   const { upstreamModel, reasoning, traits, contextTokens } = target;
@@ -47,32 +41,27 @@ function formatOf({ response_format: format }: ChatRequest): unknown {
   return format.json_schema.schema ?? "json";
 }
 
+/** Behind the places of calls. */
+const LAST = Number.MAX_SAFE_INTEGER;
+
 /**
  * The results of calls directly behind them, in the order of the calls. What stands between them
  * comes after.
  */
 function inCallOrder(messages: readonly Message[]): readonly Message[] {
-  const ordered: Message[] = [];
+  let turn = 0;
   let places = new Map<string, number>();
-  let results: (readonly [place: number, message: Message])[] = [];
-  let others: Message[] = [];
-  function endTurn(): void {
-    results.sort(([one], [other]) => one - other);
-    ordered.push(...results.map(([, message]) => message), ...others);
-    results = [];
-    others = [];
-  }
-  for (const message of messages) {
-    if (message.role === "tool") {
-      results.push([places.get(message.tool_call_id) ?? Infinity, message]);
-    } else if (message.role === "assistant") {
-      endTurn();
-      ordered.push(message);
-      places = new Map(message.tool_calls.map(({ id }, at) => [id, at]));
-    } else others.push(message);
-  }
-  endTurn();
-  return ordered;
+  const placed = messages.map((message) => {
+    if (message.role === "tool")
+      return { message, turn, place: places.get(message.tool_call_id) ?? LAST - 1 };
+    if (message.role !== "assistant") return { message, turn, place: LAST };
+    turn += 1;
+    places = new Map(message.tool_calls.map(({ id }, at) => [id, at]));
+    return { message, turn, place: -1 };
+  });
+  return placed
+    .toSorted((one, other) => one.turn - other.turn || one.place - other.place)
+    .map(({ message }) => message);
 }
 
 /** Calls have no ids here: a result names its tool, and stands where its call does. */
@@ -85,36 +74,24 @@ function messagesOf(messages: readonly Message[]): readonly object[] {
       return { role, content, tool_name: names.get(message.tool_call_id) };
     if (message.role !== "assistant") return { role, ...contentOf(content) };
     for (const call of message.tool_calls) names.set(call.id, call.function.name);
-    const calls = message.tool_calls.map((call) => calledIn(call.function, texts));
+    const calls = message.tool_calls.map(({ function: { name, arguments: text } }) => ({
+      function: { name, arguments: argumentsIn(text, texts) },
+    }));
     const tool_calls = calls.length > 0 ? calls : undefined;
     return { role, content: content ?? "", thinking: message.reasoning_content, tool_calls };
   });
-}
-
-/** A model wrote the arguments: they need not be JSON. */
-function calledIn(
-  { name, arguments: text }: { readonly name: string; readonly arguments: string },
-  texts: TextCounter,
-): object {
-  return { function: { name, arguments: objectIn(text || "{}", texts) ?? { _raw: text } } };
 }
 
 /** Ollama fetches nothing. */
 export const imageRule: MediaRule = (_part, { mediaType }) =>
   mediaType === undefined ? "this model takes images as data, not by address" : undefined;
 
-/** The texts of a message. Those before and after an image are lines of their own. */
-const textAround = (content: readonly ContentPart[]): string =>
-  content
-    .map((part) => (part.type === "text" ? part.text : "\n"))
-    .join("")
-    .trim();
-
-/** The texts of a message, and its images as data. */
+/** The texts of a message, and its images as data. A text beside an image is a line of its own. */
 function contentOf(content: Message["content"]): object {
   if (content === null || typeof content === "string") return { content: content ?? "" };
   const images = content.flatMap((part) =>
     part.type === "image_url" ? [takenMedia(part, imageRule).data] : [],
   );
-  return { content: textAround(content), images: images.length > 0 ? images : undefined };
+  const texts = content.map((part) => (part.type === "text" ? part.text : "\n"));
+  return { content: texts.join("").trim(), images: images.length > 0 ? images : undefined };
 }

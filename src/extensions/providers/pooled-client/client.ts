@@ -1,6 +1,6 @@
 // The pooled HTTP/1.1 client for providers: keep-alive connections, a deadline for new ones, and
 // one more try where the provider had closed a pooled connection. It follows no redirect,
-// decompresses nothing, and has no other timeouts.
+// decompresses nothing, and has no other timeouts. Sections are those of RFC 9112.
 import type { Cancel } from "../../../core/http/cancel.ts";
 import type {
   Transport,
@@ -9,7 +9,6 @@ import type {
 } from "../../../core/upstream/transport.ts";
 import { Exchange } from "./exchange.ts";
 import { createPool, type Pool } from "./pool.ts";
-import { requestBytes, requestStart } from "./request-bytes.ts";
 import { connectTo, type Connect } from "./socket.ts";
 
 /**
@@ -94,3 +93,40 @@ function post({ pool, start }: Target, request: UpstreamRequest): Promise<Upstre
 function abortWith(cancel: Cancel, exchange: Exchange): void {
   cancel.onAbort(() => exchange.abort(cancel.reason));
 }
+
+const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const NOT_IN_VALUES = /[^\t\x20-\x7e\x80-\xff]/;
+
+/** The lines of a head that are the same for each request to a URL. */
+const requestStart = ({ pathname, search, host }: URL): string =>
+  // Section 3.2.1: the path. 9.3: a server of HTTP/1.0 keeps a connection only if it is asked to.
+  `POST ${pathname}${search} HTTP/1.1\r\nHost: ${host}\r\nConnection: keep-alive\r\n`;
+
+/**
+ * Head and body in one Buffer, for a single write to the socket. Throws a TypeError if a header
+ * holds characters that would end it: what follows them would be read as another header, or as
+ * another request (section 11.1).
+ */
+function requestBytes(
+  start: string,
+  { headers, body }: Pick<UpstreamRequest, "headers" | "body">,
+): Buffer {
+  const length = Buffer.byteLength(body);
+  let head = start;
+  for (const name in headers) {
+    const value = headers[name]!;
+    if (!NAME.test(name) || NOT_IN_VALUES.test(value)) throw invalidHeader(name);
+    head += `${name}: ${value}\r\n`;
+  }
+  head += `Content-Length: ${length}\r\n\r\n`;
+  const bytes = Buffer.allocUnsafe(head.length + length);
+  bytes.write(head, "latin1");
+  bytes.write(body, head.length);
+  return bytes;
+}
+
+/** The value may be a key, so the message does not have it. The code is that of node:http. */
+const invalidHeader = (name: string): TypeError =>
+  Object.assign(new TypeError(`a character that no header can have in ${JSON.stringify(name)}`), {
+    code: "ERR_INVALID_CHAR",
+  });

@@ -1,5 +1,6 @@
 // One connection to a provider. It carries one exchange after another, and is closed at the first
 // thing that is not as it should be. Sections are those of RFC 9112.
+import type { Socket } from "node:net";
 import { ConnectTimeout } from "../../../core/upstream/transport.ts";
 import type { Exchange } from "./exchange.ts";
 import type { ResponseHead } from "./response-head.ts";
@@ -43,19 +44,21 @@ export function openConnection(
     body: (bytes) => exchange?.push(Buffer.from(bytes)),
     complete,
   });
-  const deadline = setTimeout(() => {
-    close(new ConnectTimeout(`no connection within ${connectMs} ms`));
-  }, connectMs);
-  // The listeners of the socket serve all exchanges. None is added or removed for a request.
-  const socket = connect(open, receive);
+  const late = (): void => close(new ConnectTimeout(`no connection within ${connectMs} ms`));
+  const deadline = setTimeout(late, connectMs);
   const stop = (): void => close(closedEarly());
   const idleTimer = createIdleTimer(() => exchange ?? stop());
-  socket.on("end", () => {
-    if (!exchange || !parser.end()) stop();
-  });
-  socket.on("error", close).on("close", stop);
+  let socket: Socket;
+  connect({ follow, opened, receive, failed: close });
 
-  function open(): void {
+  /** The listeners of the socket serve all exchanges. None is added or removed for a request. */
+  function follow(next: Socket): void {
+    socket = next;
+    socket.on("end", () => parser.end() || stop());
+    socket.on("error", close).on("close", stop);
+  }
+
+  function opened(): void {
     clearTimeout(deadline);
     state = "open";
     send();
@@ -70,7 +73,6 @@ export function openConnection(
   }
 
   function receive(bytes: Buffer): void {
-    if (state === "closed") return;
     answered = true;
     try {
       // Section 9.2: bytes that answer no request would be taken for the answer to the next one.
@@ -82,11 +84,10 @@ export function openConnection(
   }
 
   function complete(surplus: boolean): void {
-    if (state === "closed") return; // by the reader of the body
-    exchange?.end();
+    exchange?.end(); // its reader may close the connection
     exchange = undefined;
     // Section 9.5: the server may answer before the request has left, and read no more of it.
-    if (surplus || !head?.idleMs || socket.writableLength > 0) {
+    if (state === "closed" || surplus || !head?.idleMs || socket.writableLength > 0) {
       stop();
       return;
     }
@@ -106,8 +107,7 @@ export function openConnection(
     const failed = exchange;
     exchange = undefined;
     owner.closed(connection);
-    const isClosed = error.code === "ECONNRESET" || error.code === "EPIPE";
-    failed?.fail(error, reused && !answered && isClosed);
+    failed?.fail(error, reused && !answered && CLOSED.includes(error.code));
   }
 
   const connection: Connection = {
@@ -143,6 +143,9 @@ function createIdleTimer(over: () => void) {
     stop: (): void => clearTimeout(timer),
   };
 }
+
+/** The codes of a connection that the server had closed. */
+const CLOSED: readonly (string | undefined)[] = ["ECONNRESET", "EPIPE"];
 
 /** The connection ended where it should not. */
 const closedEarly = (): NodeJS.ErrnoException =>

@@ -3,7 +3,7 @@
 // bytes of the body are passed on as they come from the connection. Node's streams could do it at
 // several times the cost. It is a class because it is made for every request: as closures it took
 // some microseconds more.
-import type { ProviderSocket } from "./socket.ts";
+import type { Socket } from "node:net";
 import type {
   PassedBody,
   TakePiece,
@@ -40,7 +40,7 @@ export class Exchange implements PassedBody {
   readonly response: Promise<UpstreamResponse>;
   #settle!: Settle<UpstreamResponse>;
   /** That of the response whose body comes. Undefined: none comes. */
-  #socket: ProviderSocket | undefined;
+  #socket: Socket | undefined;
   #queue: Uint8Array[] = [];
   #queuedBytes = 0;
   #ended = false;
@@ -68,7 +68,7 @@ export class Exchange implements PassedBody {
   }
 
   /** The head of the response has come from this socket. */
-  respond({ status, headers, body }: ResponseHead, socket: ProviderSocket): void {
+  respond({ status, headers, body }: ResponseHead, socket: Socket): void {
     this.#socket = socket;
     this.#sendAgain = undefined;
     this.#settle.resolve({ status, headers, body: body === null ? null : this });

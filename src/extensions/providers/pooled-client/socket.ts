@@ -14,44 +14,63 @@ const READ_MEMORY = Buffer.allocUnsafeSlow(64 * 1024);
  */
 const KEEP_ALIVE_MS = 15_000;
 
-/** What a connection needs of its socket. */
-export interface ProviderSocket
-  extends Pick<net.Socket, "isPaused" | "pause" | "ref" | "resume" | "unref" | "writableLength"> {
-  write(bytes: Uint8Array | string): unknown;
-  destroy(): unknown;
-  on(event: "end" | "close", listener: () => void): this;
-  on(event: "error", listener: (error: Error) => void): this;
+/** What opens a socket tells its connection. */
+export interface SocketEvents {
+  /** From now on this socket carries the bytes: its end, its errors and its closing count. */
+  follow(socket: net.Socket): void;
+  /** The connection is established, and secure if it is to be. */
+  opened(): void;
+  /** Bytes have come. They are valid during this call only. */
+  receive(bytes: Buffer): void;
+  /** There will be no connection. */
+  failed(error: Error): void;
 }
 
-/**
- * Opens a socket to one origin. `opened` is called when the connection is established, and secure
- * if it is to be; `receive` when bytes have come, which are valid during this call only.
- */
-export type Connect = (opened: () => void, receive: (bytes: Buffer) => void) => ProviderSocket;
+/** Opens a socket to one origin, which is followed at once. */
+export type Connect = (events: SocketEvents) => void;
+
+/** Where an origin is. */
+export interface Endpoint {
+  /** An address, or a name without brackets. */
+  readonly host: string;
+  readonly port: number;
+  /** Undefined: it speaks no TLS. */
+  readonly secure: tls.ConnectionOptions | undefined;
+}
+
+/** `secured`: authorities beside those of Node, or a certificate of this client. */
+export function endpointOf(
+  { protocol, hostname, port }: URL,
+  secured: tls.SecureContextOptions,
+): Endpoint {
+  const isSecure = protocol === "https:";
+  const host = hostname.replace(/^\[|\]$/g, ""); // an IPv6 address
+  const usualPort = isSecure ? 443 : 80;
+  const secure: tls.ConnectionOptions = {
+    ...secured,
+    // RFC 6066, section 3: an address is no server name.
+    ...(net.isIP(host) === 0 && { servername: host }),
+    ALPNProtocols: ["http/1.1"],
+  };
+  return {
+    host,
+    port: port === "" ? usualPort : Number(port),
+    secure: isSecure ? secure : undefined,
+  };
+}
 
 /**
  * What node:net and node:tls do by themselves: they try all addresses of a host, those of both
  * families side by side (RFC 8305), and verify the certificate against the authorities of Node,
- * with those of NODE_EXTRA_CA_CERTS. `secured`: other authorities, or a certificate of this client.
+ * with those of NODE_EXTRA_CA_CERTS. `secured`: as for endpointOf.
  */
-export function connectTo(
-  { protocol, hostname, port }: URL,
-  secured: tls.SecureContextOptions = {},
-): Connect {
-  const isSecure = protocol === "https:";
-  const host = hostname.replace(/^\[|\]$/g, ""); // an IPv6 address
-  const usualPort = isSecure ? 443 : 80;
-  // RFC 6066, section 3: an address is no server name.
-  const secureOptions: tls.ConnectionOptions = {
-    ...secured,
-    ...(net.isIP(host) === 0 && { servername: host }),
-    ALPNProtocols: ["http/1.1"],
-  };
+export function connectTo(origin: URL, secured: tls.SecureContextOptions = {}): Connect {
+  const { host, port, secure } = endpointOf(origin, secured);
 
-  return (opened, receive) => {
+  return ({ follow, opened, receive }) => {
     const options = {
       host,
-      port: port === "" ? usualPort : Number(port),
+      port,
       noDelay: true,
       keepAlive: true,
       keepAliveInitialDelay: KEEP_ALIVE_MS,
@@ -63,15 +82,17 @@ export function connectTo(
         },
       },
     };
-    if (!isSecure) return net.connect(options, opened);
-    const socket = tls.connect({ ...options, ...secureOptions }, opened);
+    const socket = secure
+      ? tls.connect({ ...options, ...secure }, opened)
+      : net.connect(options, opened);
+    follow(socket);
+    if (!secure) return;
     // Makes the next handshake shorter. Node reports a session only after it has verified the
     // certificate.
     socket.on("session", (session) => {
-      secureOptions.session = session;
+      secure.session = session;
     });
     // The session may be to blame for a failed handshake.
-    socket.on("error", () => delete secureOptions.session);
-    return socket;
+    socket.on("error", () => delete secure.session);
   };
 }

@@ -45,10 +45,13 @@ export interface CredentialServices extends ReachServices {
   readonly transport: Transport;
 }
 
-/** A value of `credentials.type`. `S`: its checked settings. */
-export interface CredentialType<S> {
-  /** The check of the whole of `credentials`, `type` included. */
-  check(context: CheckContext): Check<S>;
+/** The checked settings of `credentials`. */
+export interface CredentialSettings {
+  /** Those of them that must not show in a log. Undefined ones are not stated. */
+  readonly secrets: readonly (string | undefined)[];
   /** Creates the credentials of one provider. Opens nothing before the first request. */
-  create(settings: S, services: CredentialServices): Credentials;
+  create(services: CredentialServices): Credentials;
 }
+
+/** A value of `credentials.type`: the check of the whole of `credentials`, `type` included. */
+export type CredentialType = (context: CheckContext) => Check<CredentialSettings>;

@@ -1,9 +1,9 @@
 // What all types of credentials are made of: the contract, values that expire, and the calls to
 // services that hand out tokens.
-export { bearerCredentials } from "./bearer.ts";
 export type {
   Credentials,
   CredentialServices,
+  CredentialSettings,
   CredentialType,
   Headers,
   OutgoingRequest,
@@ -11,11 +11,12 @@ export type {
 export { createRenewing, type Lease } from "./renewing.ts";
 export {
   askMachine,
+  bearerSettings,
   isSafeAddress,
-  machineTokenOf,
+  machineToken,
+  postedToken,
   postForm,
   reportFailure,
   serviceAddress,
-  tokenIn,
   type ServiceAnswer,
 } from "./token-service.ts";

@@ -6,8 +6,8 @@ import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { fail, refine } from "../../../core/schema/checker.ts";
 import { readAll } from "../../../core/upstream/body.ts";
 import { url } from "../../../config/fields.ts";
-import type { CredentialServices, Headers } from "./credentials.ts";
-import type { Lease } from "./renewing.ts";
+import type { CredentialServices, CredentialSettings, Headers } from "./credentials.ts";
+import { createRenewing, type Lease } from "./renewing.ts";
 
 /** A token service that has not answered by then counts as unreachable. */
 const DEADLINE_MS = 10_000;
@@ -44,18 +44,37 @@ export interface ServiceAnswer {
 /** The name of a service for the operator, and its address. */
 export type TokenService = readonly [name: string, address: string];
 
-/** Sends a form to a service on the internet. `accept`: the media type of its answer. */
-export async function postForm(
+/** Asks a service. `ask` calls it, and is aborted by `cancel` at the deadline. */
+async function answerOf(
   [service, address]: TokenService,
+  clock: Clock,
+  ask: (cancel: Cancel) => Promise<ServiceAnswer>,
+): Promise<ServiceAnswer> {
+  if (!isSafeAddress(address))
+    throw new Error(`${service} must be reached by https, or at a loopback or link-local address`);
+  const cancel = new Cancel();
+  const late = new Error(`${service} did not answer within ${DEADLINE_MS / 1000} seconds`);
+  const timer = clock.after(DEADLINE_MS, () => cancel.abort(late));
+  try {
+    return await ask(cancel);
+  } catch (error) {
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+    const why = cause instanceof Error ? cause.message : "an exception that is no Error";
+    throw new Error(`${service} could not be reached: ${why}`, { cause: error });
+  } finally {
+    timer.cancel();
+  }
+}
+
+/** Sends a form to a service on the internet. `accept`: the media type of its answer. */
+export const postForm = (
+  service: TokenService,
   fields: Readonly<Record<string, string>>,
   { clock, transport }: CredentialServices,
   accept = "application/json",
-): Promise<ServiceAnswer> {
-  requireSafe(service, address);
-  const cancel = new Cancel();
-  const timer = clock.after(DEADLINE_MS, () => cancel.abort(tooLate(service)));
-  try {
-    const { status, headers, body } = await transport(address, {
+): Promise<ServiceAnswer> =>
+  answerOf(service, clock, async (cancel) => {
+    const { status, headers, body } = await transport(service[1], {
       method: "POST",
       redirect: "manual",
       headers: { "Content-Type": "application/x-www-form-urlencoded", Accept: accept },
@@ -65,42 +84,25 @@ export async function postForm(
       sent: () => undefined,
     });
     return { status, headers, text: body ? await readAll(body, MAX_ANSWER_BYTES) : "" };
-  } catch (error) {
-    throw unreachable(service, error);
-  } finally {
-    timer.cancel();
-  }
-}
+  });
 
 /** Calls a service of this machine. Proxies do not know such addresses. */
-export async function askMachine(
-  [service, address]: TokenService,
+export const askMachine = (
+  service: TokenService,
   headers: Headers,
   clock: Clock,
   method: "GET" | "PUT" = "GET",
-): Promise<ServiceAnswer> {
-  requireSafe(service, address);
-  const late = new AbortController();
-  const timer = clock.after(DEADLINE_MS, () => late.abort(tooLate(service)));
-  try {
-    const { signal } = late;
-    const answer = await fetch(address, { method, headers, redirect: "error", signal });
+): Promise<ServiceAnswer> =>
+  answerOf(service, clock, async ({ signal }) => {
+    const answer = await fetch(service[1], { method, headers, redirect: "error", signal });
     return { status: answer.status, headers: answer.headers, text: await answer.text() };
-  } catch (error) {
-    throw unreachable(service, error);
-  } finally {
-    timer.cancel();
-  }
-}
-
-const tooLate = (service: string): Error =>
-  new Error(`${service} did not answer within ${DEADLINE_MS / 1000} seconds`);
+  });
 
 /**
  * The bearer token in an answer. Throws an Error for the operator if it has none: with the status
  * and the service's own code, but not its words, which may quote what was sent.
  */
-export function tokenIn(service: string, answer: ServiceAnswer, now: number): Lease<string> {
+function tokenIn(service: string, answer: ServiceAnswer, now: number): Lease<string> {
   const { access_token, expires_in, expires_on, error } = asObject(parseJson(answer.text));
   if (answer.status === 200 && typeof access_token === "string" && access_token !== "") {
     const seconds = Number(expires_in ?? Number(expires_on) - now / 1000);
@@ -111,11 +113,21 @@ export function tokenIn(service: string, answer: ServiceAnswer, now: number): Le
   throw new Error(`${service} answered ${what}`);
 }
 
+/** The bearer token that a service on the internet hands out for a form. Throws as tokenIn. */
+export async function postedToken(
+  service: TokenService,
+  fields: Readonly<Record<string, string>>,
+  services: CredentialServices,
+): Promise<Lease<string>> {
+  const now = services.clock.now();
+  return tokenIn(service[0], await postForm(service, fields, services), now);
+}
+
 /** The bearer token that a service of this machine hands out. Throws as tokenIn. */
-export async function machineTokenOf(
+export async function machineToken(
   service: TokenService,
   headers: Headers,
-  clock: Clock,
+  { clock }: CredentialServices,
 ): Promise<Lease<string>> {
   const now = clock.now();
   return tokenIn(service[0], await askMachine(service, headers, clock), now);
@@ -129,13 +141,21 @@ export const reportFailure =
     diagnose({ event: "credentials_failed", level: "error", provider, detail });
   };
 
-function requireSafe(service: string, address: string): void {
-  if (!isSafeAddress(address))
-    throw new Error(`${service} must be reached by https, or at a loopback or link-local address`);
-}
-
-function unreachable(service: string, error: unknown): Error {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  const why = cause instanceof Error ? cause.message : "an exception that is no Error";
-  return new Error(`${service} could not be reached: ${why}`, { cause: error });
-}
+/** `obtain` gets a token. It rejects with an Error whose message is for the operator. */
+export const bearerSettings = (
+  secrets: CredentialSettings["secrets"],
+  obtain: (services: CredentialServices) => Promise<Lease<string>>,
+): CredentialSettings => ({
+  secrets,
+  create(services) {
+    const token = createRenewing(() => obtain(services), services.clock, reportFailure(services));
+    const headers = (value: string) => ({ Authorization: `Bearer ${value}` });
+    return {
+      headersFor() {
+        const value = token.get();
+        return typeof value === "string" ? headers(value) : value.then(headers);
+      },
+      refused: ({ Authorization = "" }) => token.refuse(Authorization.replace("Bearer ", "")),
+    };
+  },
+});

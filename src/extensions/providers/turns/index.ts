@@ -2,7 +2,7 @@
 // assistant. wire.md "Turns".
 export { mediaLack, takenMedia, type MediaRule } from "./media.ts";
 export { createSignatureStore, scopedStore, type SignatureStore } from "./signatures.ts";
-export { createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";
+export { argumentsIn, createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";
 export { sumOf } from "./token-sums.ts";
 export {
   calledNames,

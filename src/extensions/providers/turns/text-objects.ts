@@ -27,5 +27,9 @@ const object = lenient(jsonObject());
 export const objectIn = (text: string, texts: TextCounter): Record<string, unknown> | undefined =>
   mayBeObject(text) && texts.add(text) === undefined ? object(parseJson(text)) : undefined;
 
+/** The arguments of a call as an object. A model wrote them: they need not be JSON. */
+export const argumentsIn = (text: string, texts: TextCounter): Record<string, unknown> =>
+  objectIn(text || "{}", texts) ?? { _raw: text };
+
 /** Nothing else is worth a parse. */
 const mayBeObject = (text: string): boolean => text.trimStart().startsWith("{");

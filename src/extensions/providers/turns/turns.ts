@@ -3,7 +3,7 @@
 // answered at the beginning of the very next turn.
 import { sha256 } from "../../../core/hash.ts";
 import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
-import { createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";
+import { argumentsIn, createTextCounter, type TextCounter } from "./text-objects.ts";
 
 export interface Call {
   readonly type: "call";
@@ -105,8 +105,7 @@ export function turnsOf(
     for (const call of tool_calls) {
       const id = uniqueId(call.id);
       const { name, arguments: text } = call.function;
-      // A model wrote the arguments: they need not be JSON.
-      const args = objectIn(text || "{}", texts) ?? { _raw: text };
+      const args = argumentsIn(text, texts);
       add("assistant", { type: "call", id, name, args });
       const result: Result = { type: "result", id, name, content: "" };
       const same = results.get(call.id) ?? { all: [], next: 0 };

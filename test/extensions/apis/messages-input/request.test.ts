@@ -8,7 +8,7 @@ import {
   OWN_SIGNATURE,
   readRequest,
 } from "../../../../src/extensions/apis/messages-input/index.ts";
-import { mediaTokens } from "../../../../src/extensions/providers/media-tokens/media-tokens.ts";
+import { mediaTokens } from "../../../../src/extensions/providers/media-tokens/index.ts";
 import { atOnce } from "../../../../src/core/turns.ts";
 
 type Json = Record<string, unknown>;

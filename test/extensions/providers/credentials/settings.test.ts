@@ -3,7 +3,8 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { checkConfig } from "../../../support/config.ts";
+import { secretsIn } from "../../../../src/extensions/bounds/redaction/index.ts";
+import { checkConfig, installed } from "../../../support/config.ts";
 import { issueLines } from "../../../support/token-service.ts";
 import { keyFile } from "./key-file.ts";
 
@@ -131,5 +132,23 @@ describe("the settings of a cloud", () => {
       const config = checkConfig({ providers: { c: bedrock({}) }, models });
       const found = config.models.get(model)!;
       assert.deepEqual([found.dialect, found.base_url], [dialect, base_url]);
+    });
+
+  const SECRETS: [row: object, env: Record<string, string>, ...secrets: (string | RegExp)[]][] = [
+    [azure({ ...application("https://login.example") }), {}, "s"],
+    [azure({}), { IDENTITY_ENDPOINT: "http://127.0.0.1", IDENTITY_HEADER: "header" }, "header"],
+    [withFile(keyFile(TOKEN_URI)), {}, /^-----BEGIN PRIVATE KEY-----/],
+    [bedrock({ access_key_id: "A", secret_access_key: "s", session_token: "t" }), {}, "s", "t"],
+    [bedrock({}), { AWS_ACCESS_KEY_ID: "A", AWS_SECRET_ACCESS_KEY: "e" }, "e"],
+    [bedrock({}), { AWS_CONTAINER_AUTHORIZATION_TOKEN: "t" }, "t"],
+  ];
+  for (const [row, env, ...secrets] of SECRETS)
+    it(`have secrets that no log shows: ${JSON.stringify([row, env])}`, () => {
+      const found = secretsIn(checkConfig({ providers: { c: row }, models: {} }, env), installed);
+      for (const secret of secrets)
+        assert.ok(
+          found.some((text) => (typeof secret === "string" ? text === secret : secret.test(text))),
+          `${String(secret)} is missing in ${JSON.stringify(found)}`,
+        );
     });
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { chatRequest } from "../../../../src/core/openai/request.ts";
-import { mediaTokens } from "../../../../src/extensions/providers/media-tokens/media-tokens.ts";
+import { mediaTokens } from "../../../../src/extensions/providers/media-tokens/index.ts";
 import { startEffort } from "../../../support/effort.ts";
 
 const chatOf = (content: unknown) =>

@@ -1,14 +1,6 @@
 // Credentials of Amazon: keys that sign each request, from the configuration or from the machine.
 import { strict } from "../../../../config/fields.ts";
-import type { CheckContext } from "../../../../config/setting.ts";
-import {
-  literal,
-  nonEmpty,
-  optional,
-  refine,
-  fail,
-  type Infer,
-} from "../../../../core/schema/checker.ts";
+import { literal, nonEmpty, optional, refine, fail } from "../../../../core/schema/checker.ts";
 import {
   createRenewing,
   type Credentials,
@@ -19,12 +11,12 @@ import {
   serviceAddress,
 } from "../../token-services/index.ts";
 import { signedHeaders, type AwsKeys } from "./signature.ts";
-import { findKeys, VARIABLES } from "./sources.ts";
+import { findKeys, type Places } from "./sources.ts";
 
 /** A clock that differs by more from Amazon's makes signatures that it refuses. */
 const MAX_SKEW_MS = 240_000;
 
-const check = ({ credential, env }: CheckContext) =>
+export const aws: CredentialType = ({ credential, env }) =>
   refine(
     strict({
       type: literal("aws"),
@@ -36,18 +28,24 @@ const check = ({ credential, env }: CheckContext) =>
       /** The address of STS, or of the metadata service. */
       endpoint: optional(serviceAddress),
     }),
-    ({ access_key_id, secret_access_key, session_token, endpoint, type }) => {
+    ({ access_key_id, secret_access_key, session_token, endpoint }) => {
       if ((access_key_id === undefined) !== (secret_access_key === undefined))
         fail(
           "invalid_parameter_combination",
           "access_key_id and secret_access_key belong together",
         );
-      const variables = Object.fromEntries(VARIABLES.map((name) => [name, env[name]]));
       // An environment without both has none.
-      const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = variables;
+      const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = env;
       const stated = keysOf(access_key_id, secret_access_key, session_token);
       const keys = stated ?? keysOf(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN);
-      return { type, endpoint, keys, variables };
+      return {
+        secrets: [
+          keys?.secretAccessKey,
+          keys?.sessionToken,
+          env["AWS_CONTAINER_AUTHORIZATION_TOKEN"],
+        ],
+        create: (services) => signing(keys, { env, endpoint }, services),
+      };
     },
   );
 
@@ -60,20 +58,16 @@ function keysOf(
   return { accessKeyId, secretAccessKey, sessionToken: sessionToken || undefined };
 }
 
-type AwsSettings = Infer<ReturnType<typeof check>>;
-
-export const aws: CredentialType<AwsSettings> = { check, create };
-
-function create(
-  { keys: fixed, variables, endpoint }: AwsSettings,
+/** Credentials that sign. `fixed` undefined: the keys are found on the machine. */
+function signing(
+  fixed: AwsKeys | undefined,
+  places: Pick<Places, "env" | "endpoint">,
   services: CredentialServices,
 ): Credentials {
   const { clock, diagnose, destination } = services;
   const { region = "" } = destination.settings;
   const obtain = async (): Promise<Lease<AwsKeys>> =>
-    fixed
-      ? { value: fixed, expiresAt: Infinity }
-      : await findKeys({ variables, region, endpoint }, services);
+    fixed ? { value: fixed, expiresAt: Infinity } : await findKeys({ ...places, region }, services);
   const renewing = createRenewing(obtain, clock, reportFailure(services));
   /** Amazon's clock less this machine's, in milliseconds. */
   let skew = 0;

@@ -17,26 +17,9 @@ import {
 } from "../../token-services/index.ts";
 import type { AwsKeys } from "./signature.ts";
 
-/** The variables of the environment that are read. */
-export const VARIABLES = [
-  "AWS_ACCESS_KEY_ID",
-  "AWS_SECRET_ACCESS_KEY",
-  "AWS_SESSION_TOKEN",
-  "AWS_WEB_IDENTITY_TOKEN_FILE",
-  "AWS_ROLE_ARN",
-  "AWS_ROLE_SESSION_NAME",
-  "AWS_ENDPOINT_URL_STS",
-  "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-  "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-  "AWS_CONTAINER_AUTHORIZATION_TOKEN",
-  "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
-  "AWS_EC2_METADATA_DISABLED",
-  "AWS_EC2_METADATA_SERVICE_ENDPOINT",
-] as const;
-
 /** Where to look. */
 export interface Places {
-  readonly variables: Environment;
+  readonly env: Environment;
   readonly region: string;
   /** The address of STS or of the metadata service. Undefined: the usual one. */
   readonly endpoint: string | undefined;
@@ -49,31 +32,31 @@ const METADATA_TOKEN_S = "21600";
 
 /** Keys that the machine has, with their end. Rejects with an Error for the operator. */
 export function findKeys(places: Places, services: CredentialServices): Promise<Lease<AwsKeys>> {
-  const { variables } = places;
-  if (variables["AWS_WEB_IDENTITY_TOKEN_FILE"] && variables["AWS_ROLE_ARN"])
+  const { env } = places;
+  if (env["AWS_WEB_IDENTITY_TOKEN_FILE"] && env["AWS_ROLE_ARN"])
     return webIdentityKeys(places, services);
-  const relative = variables["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"];
+  const relative = env["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"];
   const address =
-    variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] || (relative && CONTAINER_HOST + relative);
+    env["AWS_CONTAINER_CREDENTIALS_FULL_URI"] || (relative && CONTAINER_HOST + relative);
   return address
-    ? containerKeys(address, variables, services.clock)
+    ? containerKeys(address, env, services.clock)
     : metadataKeys(places, services.clock);
 }
 
 /** Keys for the token of a Kubernetes service account. The file is read anew: it is rotated. */
 async function webIdentityKeys(
-  { variables, region, endpoint }: Places,
+  { env, region, endpoint }: Places,
   services: CredentialServices,
 ): Promise<Lease<AwsKeys>> {
   const service = "Amazon's STS";
   const address =
-    endpoint ?? (variables["AWS_ENDPOINT_URL_STS"] || `https://sts.${region}.amazonaws.com`);
+    endpoint ?? (env["AWS_ENDPOINT_URL_STS"] || `https://sts.${region}.amazonaws.com`);
   const fields = {
     Action: "AssumeRoleWithWebIdentity",
     Version: "2011-06-15",
-    RoleArn: variables["AWS_ROLE_ARN"] ?? "",
-    RoleSessionName: variables["AWS_ROLE_SESSION_NAME"] || "chat-gateway",
-    WebIdentityToken: textOf(variables["AWS_WEB_IDENTITY_TOKEN_FILE"] ?? ""),
+    RoleArn: env["AWS_ROLE_ARN"] ?? "",
+    RoleSessionName: env["AWS_ROLE_SESSION_NAME"] || "chat-gateway",
+    WebIdentityToken: textOf(env["AWS_WEB_IDENTITY_TOKEN_FILE"] ?? ""),
   };
   const answer = await postForm([service, `${address}/`], fields, services, "text/xml");
   const element = (name: string) => new RegExp(`<${name}>([^<]+)</${name}>`).exec(answer.text)?.[1];
@@ -89,25 +72,22 @@ async function webIdentityKeys(
 /** Keys of a container of ECS or EKS. */
 async function containerKeys(
   address: string,
-  variables: Environment,
+  env: Environment,
   clock: Clock,
 ): Promise<Lease<AwsKeys>> {
   const service = "the credentials endpoint of the container";
-  const file = variables["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"];
-  const token = file ? textOf(file) : variables["AWS_CONTAINER_AUTHORIZATION_TOKEN"];
+  const file = env["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"];
+  const token = file ? textOf(file) : env["AWS_CONTAINER_AUTHORIZATION_TOKEN"];
   const answer = await askMachine([service, address], token ? { Authorization: token } : {}, clock);
   return leaseOf(service, answer, asObject(parseJson(answer.text)));
 }
 
 /** Keys of the role of an EC2 machine, by the second version of the metadata service. */
-async function metadataKeys(
-  { variables, endpoint }: Places,
-  clock: Clock,
-): Promise<Lease<AwsKeys>> {
-  if (variables["AWS_EC2_METADATA_DISABLED"]?.toLowerCase() === "true")
+async function metadataKeys({ env, endpoint }: Places, clock: Clock): Promise<Lease<AwsKeys>> {
+  if (env["AWS_EC2_METADATA_DISABLED"]?.toLowerCase() === "true")
     throw new Error("no keys of Amazon were found, and the metadata service is disabled");
   const service = "Amazon's metadata service";
-  const host = endpoint ?? (variables["AWS_EC2_METADATA_SERVICE_ENDPOINT"] || METADATA_HOST);
+  const host = endpoint ?? (env["AWS_EC2_METADATA_SERVICE_ENDPOINT"] || METADATA_HOST);
   const base = host.replace(/\/+$/, "");
   const ttl = { "X-aws-ec2-metadata-token-ttl-seconds": METADATA_TOKEN_S };
   const session = await askMachine([service, `${base}/latest/api/token`], ttl, clock, "PUT");
