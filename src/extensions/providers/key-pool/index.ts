@@ -53,7 +53,7 @@ export function install(gateway: Installer): void {
   gateway.on(once, (host) => serveGates(SUBJECT, host));
   gateway.on(configMoments.issues, issuesIn);
   gateway.on(configMoments.keyed, (model, { providers }) =>
-    (apiKeys.of(providers.get(model.provider.name)!) ?? []).map(({ key }) => ({
+    (apiKeys.of(providers.get(model.provider.name)) ?? []).map(({ key }) => ({
       key: endOf(key),
       model: withKey(model, key),
     })),
@@ -81,7 +81,7 @@ function createPools(context: GatewayContext): PoolOf {
   const byRow = new WeakMap<object, KeyPool>();
   return ({ providers }, name) => {
     const row = providers.get(name);
-    const keys = row && apiKeys.of(row);
+    const keys = apiKeys.of(row);
     if (!row || !keys) return undefined;
     const pool = byRow.get(row) ?? createKeyPool(name, keys, services);
     byRow.set(row, pool);

@@ -34,13 +34,11 @@ export const aroundSilence =
   (chat, candidates, deliver, context) => {
     const { attempt, config } = context;
     const { models, aliases } = config;
-    const alias = aliases.get(chat.model);
-    const ofAlias = alias && ofAliases.of(alias);
+    const ofAlias = ofAliases.of(aliases.get(chat.model));
     return complete(chat, candidates, deliver, {
       ...context,
       attempt(attemptChat, serving, take, options) {
-        const settings = models.get(serving.model.name);
-        const ofModel = settings && ofModels.of(settings);
+        const ofModel = ofModels.of(models.get(serving.model.name));
         const model = withPatience(withPatience(serving.model, ofModel), ofAlias);
         return attempt(attemptChat, { ...serving, model }, take, options);
       },

@@ -48,8 +48,8 @@ export function install(gateway: Installer): void {
 /** What a request to a model must pass. */
 function doorsOf({ providers, models }: Config, { name, provider }: Model): readonly Door[] {
   const doors: Door[] = [];
-  const [row, model] = [providers.get(provider.name), models.get(name)];
-  const [ofProvider, ofModel] = [row && ofProviders.of(row), model && ofModels.of(model)];
+  const ofModel = ofModels.of(models.get(name));
+  const ofProvider = ofProviders.of(providers.get(provider.name));
   // Who waits for the model does not hold a place at the provider meanwhile.
   if (ofModel) doors.push({ name: `model ${name}`, bounds: ofModel });
   if (ofProvider) doors.push({ name: `provider ${provider.name}`, bounds: ofProvider });

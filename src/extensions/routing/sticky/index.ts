@@ -30,8 +30,8 @@ export function createStaying(): (complete: Complete) => Complete {
   /** The names of models, by the beginnings of the requests that they served. */
   const served = createMemory();
   return (complete) => async (chat, candidates, deliver, context) => {
-    const alias = context.config.aliases.get(chat.model);
-    if (!alias || !sticky.of(alias)) return complete(chat, candidates, deliver, context);
+    if (!sticky.of(context.config.aliases.get(chat.model)))
+      return complete(chat, candidates, deliver, context);
     const beginnings = beginningsOf(chat, context.account);
     const last = beginnings.map(served.get).find((name) => name !== undefined);
     const ordered = withFirst(candidates, last);
