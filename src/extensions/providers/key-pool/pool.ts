@@ -71,7 +71,8 @@ export function createKeyPool(
     return {
       ...stated,
       end,
-      door: isBounded ? { name, bounds: { rpm, tpm } } : undefined,
+      bounds: { rpm, tpm },
+      gate: isBounded ? gates.of(name) : undefined,
       refusal: restOf(name),
       exhaustion: (model: string) => restOf(`${name} for ${model}`),
     };
@@ -81,17 +82,13 @@ export function createKeyPool(
   const restFor = ({ refusal, exhaustion }: State, model: string): number =>
     Math.max(refusal.left(), exhaustion(model).left());
 
-  function taken({ key, end, door, refusal, exhaustion }: State, model: string): TakenKey {
+  function taken({ key, end, gate, refusal, exhaustion }: State, model: string): TakenKey {
     const at = clock.monotonic();
     return {
       key,
       end,
-      used(tokens) {
-        if (door) gates.leave(door, tokens, false);
-      },
-      unused() {
-        if (door) gates.undo(door, clock.monotonic() - at);
-      },
+      used: (tokens) => gate?.leave(tokens, false),
+      unused: () => gate?.undo(clock.monotonic() - at),
       refused: () => refusal.begin(REFUSED_MS),
       exhausted: (ms) => exhaustion(model).begin(ms),
     };
@@ -104,8 +101,8 @@ export function createKeyPool(
       for (;;) {
         const chosen = drawn(able, ({ weight }) => weight, random());
         if (!chosen) return waits.length > 0 ? Math.min(...waits) : 0;
-        const { door } = chosen;
-        const entered = !door || (await gates.enter({ ...door, account: "", waitMs: 0 }));
+        const { gate, bounds } = chosen;
+        const entered = !gate || (await gate.enter({ bounds, account: "", waitMs: 0 }));
         if (entered === true) return taken(chosen, model);
         waits.push(entered);
         able = able.filter((other) => other !== chosen);

@@ -17,21 +17,34 @@ export interface Bounds {
   readonly adaptive?: boolean | undefined;
 }
 
+/** A request that wants to be let in. */
+export interface Entry {
+  /** In force from now on. What is counted stays. */
+  readonly bounds: Bounds;
+  /** Whose request it is. */
+  readonly account: string;
+  /** How long it may wait for room, in milliseconds. */
+  readonly waitMs: number;
+  /** Aborted when the client has left: it waits no more. Absent: it never is. */
+  readonly cancel?: Pick<Cancel, "onAbort">;
+}
+
 export interface Gate {
   /**
-   * True: the request is let in, and counted. A number: there is no room for so many milliseconds.
-   * A promise, of true or of that number: it waits, at most `waitMs`, and not once `cancel` is
-   * aborted. Absent: it never is.
+   * True: the request is let in, and counted; it has to leave, or to be undone. A number: there is
+   * no room for so many milliseconds. A promise, of true or of that number: it waits.
    */
-  enter(account: string, waitMs: number, cancel?: Abort): true | number | Promise<true | number>;
+  enter(entry: Entry): true | number | Promise<true | number>;
   /** A request that was let in so many milliseconds ago is not made: it counts for nothing. */
   undo(ageMs: number): void;
-  /** Other bounds from now on. What is counted stays. */
-  setBounds(bounds: Bounds): void;
   /** A request has left. `overloaded`: the provider refused it because it has too many. */
   leave(tokens: number, overloaded: boolean): void;
   /** Nobody is let in for so many milliseconds; a minute at most, however absurd the time is. */
   pause(ms: number): void;
+}
+
+/** A gate that this process has itself. */
+export interface LocalGate extends Gate {
   /** Requests at once that are allowed now. Infinity: any number. */
   limit(): number;
 }
@@ -40,28 +53,29 @@ export interface Gate {
 const FIRST_LIMIT = 10;
 const DECREASE = 0.9;
 
-/** Tells when the client has left. */
-export type Abort = Pick<Cancel, "onAbort">;
+/** Ends the wait of a request. */
+type Waiter = (isIn: boolean) => void;
 
-interface Waiter {
-  readonly settle: (isIn: boolean) => void;
-}
-
-export function createGate(initial: Bounds, clock: Clock): Gate {
-  let bounds = initial;
-  const most = (): number => bounds.max_in_flight ?? Infinity;
+export function createGate(clock: Clock): LocalGate {
+  let bounds: Bounds = {};
   const requests = createWindow(clock);
   const tokens = createWindow(clock);
   /** By account, in the order of their turns. */
   const queues = new Map<string, Waiter[]>();
   let inFlight = 0;
-  let adapted = bounds.adaptive ? Math.min(FIRST_LIMIT, most()) : most();
+  /** What the provider bears, as far as is known. */
+  let borne = FIRST_LIMIT;
   /** The end of a pause, by the monotonic clock. */
   let pausedUntil = -Infinity;
   let wakeUp: Timer | undefined;
 
+  function allowed(): number {
+    const { max_in_flight: most = Infinity, adaptive } = bounds;
+    return adaptive ? Math.min(borne, most) : most;
+  }
+
   function tryEnter(): true | number {
-    if (inFlight >= Math.floor(adapted)) return Infinity;
+    if (inFlight >= Math.floor(allowed())) return Infinity;
     const { rpm = Infinity, tpm = Infinity } = bounds;
     const pause = pausedUntil - clock.monotonic();
     const wait = Math.max(pause, tokens.wait(tpm), requests.wait(rpm));
@@ -84,64 +98,58 @@ export function createGate(initial: Bounds, clock: Clock): Gate {
       const next = queue.shift()!;
       queues.delete(account);
       if (queue.length > 0) queues.set(account, queue); // its next turn comes after the others
-      next.settle(true);
+      next(true);
     }
   }
 
-  function wait(account: string, ms: number, cancel?: Abort): Promise<boolean> {
+  function wait({ account, waitMs, cancel }: Entry): Promise<boolean> {
     return new Promise((resolve) => {
-      let detach = (): void => undefined;
-      const waiter: Waiter = {
-        settle(isIn) {
-          timer.cancel();
-          detach();
-          resolve(isIn);
-        },
+      const waiter: Waiter = (isIn) => {
+        timer.cancel();
+        detach?.();
+        resolve(isIn);
       };
       function giveUp(): void {
         const queue = (queues.get(account) ?? []).filter((other) => other !== waiter);
         if (queue.length > 0) queues.set(account, queue);
         else queues.delete(account);
         if (queues.size === 0) wakeUp?.cancel();
-        waiter.settle(false);
+        waiter(false);
       }
-      const timer = clock.after(ms, giveUp);
+      const timer = clock.after(waitMs, giveUp);
       queues.set(account, [...(queues.get(account) ?? []), waiter]);
-      detach = cancel?.onAbort(giveUp) ?? detach;
+      const detach = cancel?.onAbort(giveUp);
       wake();
     });
   }
 
   return {
-    enter(account, waitMs, cancel) {
+    enter(entry) {
+      bounds = entry.bounds;
+      wake();
       const entered = queues.size > 0 ? Infinity : tryEnter(); // nobody overtakes those who wait
-      if (entered === true || waitMs <= 0) return entered;
-      return wait(account, waitMs, cancel).then((isIn) => isIn || entered);
+      if (entered === true || entry.waitMs <= 0) return entered;
+      return wait(entry).then((isIn) => isIn || entered);
     },
     undo(ageMs) {
       inFlight -= 1;
-      if (bounds.rpm !== undefined) requests.takeBack(clock.monotonic() - ageMs);
-      wake();
-    },
-    setBounds(next) {
-      const limit = next.adaptive && bounds.adaptive ? adapted : FIRST_LIMIT;
-      bounds = next;
-      adapted = next.adaptive ? Math.min(limit, most()) : most();
+      requests.takeBack(clock.monotonic() - ageMs);
       wake();
     },
     leave(count, overloaded) {
-      const { adaptive } = bounds;
-      const isHalfUsed = inFlight * 2 >= adapted;
+      const { adaptive, tpm } = bounds;
+      const limit = allowed();
+      const isHalfUsed = inFlight * 2 >= limit;
       inFlight -= 1;
-      if (bounds.tpm !== undefined) tokens.add(count);
-      if (adaptive && overloaded) adapted = Math.max(1, adapted * DECREASE);
-      else if (adaptive && isHalfUsed) adapted = Math.min(most(), adapted + 1);
+      if (tpm !== undefined) tokens.add(count);
+      if (adaptive && overloaded) borne = Math.max(1, limit * DECREASE);
+      else if (adaptive && isHalfUsed) borne = limit + 1;
       wake();
     },
     pause(ms) {
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, WINDOW_MS));
     },
-    limit: () => Math.floor(adapted),
+    limit: () => Math.floor(allowed()),
   };
 }
 
