@@ -36,22 +36,12 @@ export function withChatFields(check: Check<ChatRequest>): Check<ChatRequest> {
     for (const [index, message] of written.entries()) refuseLegacyMessage(message, index);
     const fields = chatFields(json, all);
     const chat = checkWithTools(check, fields, json, all);
-    const { logit_bias, verbosity, prompt_cache_key, prompt_cache_retention } = fields;
-    const { metadata, store, service_tier, safety_identifier: end_user } = fields;
+    const { safety_identifier: end_user } = fields;
     return Object.assign(chat, {
       messages: withNames(chat.messages, written),
       // Most providers have one field for who the end user is.
       user: chat.user ?? end_user,
-      further: {
-        logit_bias,
-        verbosity,
-        prompt_cache_key,
-        prompt_cache_retention,
-        metadata,
-        store,
-        service_tier,
-        safety_identifier: end_user && pseudonymOf(end_user),
-      },
+      further: { ...fields, safety_identifier: end_user && pseudonymOf(end_user) },
     });
   });
 }
