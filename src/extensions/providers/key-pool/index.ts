@@ -72,9 +72,7 @@ type PoolOf = (config: RoutingSettings, provider: string) => KeyPool | undefined
 
 /** The pools of a process, each as long as its provider's row is in force. */
 function createPools(context: GatewayContext): PoolOf {
-  const { clock } = context;
   const services = {
-    clock,
     gates: gatesFor(context, SUBJECT),
     restOf: sharedRests(context, SUBJECT),
   };

@@ -6,23 +6,33 @@ import type { GatewayContext } from "../../../core/extension/installer.ts";
 import { answerWorkers, callFirstProcess } from "../../scale/cluster/index.ts";
 import type { Host, HostPart } from "../../scale/installation/index.ts";
 import { Cancel } from "../../../core/http/cancel.ts";
-import { createGate, type Entry, type Gate, type LocalGate } from "./gate.ts";
+import { createGate, type Bounds, type Entered, type Entry, type Permit } from "./gate.ts";
+
+/** A gate with the bounds that are in force for a request. */
+export interface Gate {
+  /** As in Gates.of. */
+  readonly bounds: Bounds;
+  /** A promise: the request waits, or another process answers. */
+  enter(entry: Entry): Entered | Promise<Entered>;
+  /** Nobody is let in for so many milliseconds; a minute at most. */
+  pause(ms: number): void;
+}
 
 export interface Gates {
-  /** The gate of this name, which lets anybody in until a request brings bounds. */
-  of(name: string): Gate;
+  /** The gate of this name. It has these bounds from the next entry on. */
+  of(name: string, bounds: Bounds): Gate;
   /** Requests at once that are allowed now, by the names of bounded gates. Empty in a worker. */
   limits(): Readonly<Record<string, number>>;
 }
 
 /** The gates of this process alone. */
 export function createGates(clock: Clock): Gates {
-  const gates = new Map<string, LocalGate>();
+  const gates = new Map<string, ReturnType<typeof createGate>>();
   return {
-    of(name) {
+    of(name, bounds) {
       const gate = gates.get(name) ?? createGate(clock);
       gates.set(name, gate);
-      return gate;
+      return { bounds, enter: (entry) => gate.enter(bounds, entry), pause: gate.pause };
     },
     limits: () =>
       Object.fromEntries(
@@ -36,19 +46,19 @@ export function createGates(clock: Clock): Gates {
 /** What a worker asks the first process about the gate of this name. */
 interface Question extends Omit<Entry, "cancel"> {
   readonly name: string;
+  readonly bounds: Bounds;
   /** Names the question in the worker. */
   readonly number: number;
 }
 
 /**
- * What a worker tells the first process: that the client of a question has left, that a request was
- * not made or has left, or that there is a pause.
+ * What a worker tells the first process: that there is a pause, or that the request of a question
+ * has left, or is not made any more.
  */
 type Note =
-  | { readonly gone: number }
-  | { readonly name: string; readonly undoneMs: number }
-  | { readonly name: string; readonly tokens: number; readonly overloaded: boolean }
-  | { readonly name: string; readonly pauseMs: number };
+  | { readonly name: string; readonly pauseMs: number }
+  | { readonly number: number; readonly tokens: number; readonly overloaded: boolean }
+  | { readonly number: number };
 
 /** The gates as a process reaches them. `subject`: names these among those of other extensions. */
 export function gatesFor(
@@ -60,16 +70,21 @@ export function gatesFor(
   on("close", first.close);
   let asked = 0;
   return {
-    of: (name) => ({
-      enter({ cancel, ...entry }) {
+    of: (name, bounds) => ({
+      bounds,
+      async enter({ cancel, ...entry }) {
         asked += 1;
         const number = asked;
-        const answer = first.ask({ ...entry, name, number });
-        const detach = entry.waitMs > 0 && cancel?.onAbort(() => first.tell({ gone: number }));
-        return detach ? answer.finally(detach) : answer;
+        const undo = () => first.tell({ number });
+        const detach = cancel?.onAbort(undo);
+        const entered = await first.ask({ ...entry, name, bounds, number });
+        detach?.();
+        if (entered !== true) return entered;
+        return {
+          leave: (tokens, overloaded) => first.tell({ number, tokens, overloaded }),
+          undo,
+        };
       },
-      undo: (undoneMs) => first.tell({ name, undoneMs }),
-      leave: (tokens, overloaded) => first.tell({ name, tokens, overloaded }),
       pause: (pauseMs) => first.tell({ name, pauseMs }),
     }),
     limits: () => ({}),
@@ -79,43 +94,41 @@ export function gatesFor(
 /** Answers the workers, if there are any. The requests of a dead worker have left. */
 export function serveGates(subject: string, { clock }: Host): HostPart {
   const gates = createGates(clock);
-  /** The names of the gates that the requests of each worker have entered, by its id. */
-  const inside = new Map<number, string[]>();
-  /** What the workers' clients wait for, by worker and number. */
+  /** By worker and number: what ends the waits of requests, and those that were let in. */
   const waiting = new Map<string, Cancel>();
+  const permits = new Map<string, Permit>();
 
   async function answer(question: Question, worker: number): Promise<true | number> {
-    const { name, number, ...entry } = question;
-    const entered = inside.get(worker) ?? [];
-    inside.set(worker, entered);
+    const { name, bounds, number, ...entry } = question;
+    const key = `${worker} ${number}`;
     const cancel = new Cancel();
-    waiting.set(`${worker} ${number}`, cancel);
-    const answered = await gates.of(name).enter({ ...entry, cancel });
-    waiting.delete(`${worker} ${number}`);
-    if (answered !== true) return answered;
-    entered.push(name);
-    if (!inside.has(worker)) gates.of(name).leave(0, false); // the worker has died meanwhile
+    waiting.set(key, cancel);
+    const entered = await gates.of(name, bounds).enter({ ...entry, cancel });
+    waiting.delete(key);
+    if (typeof entered === "number") return entered;
+    permits.set(key, entered);
     return true;
   }
   function hear(note: Note, worker: number): void {
-    if ("gone" in note) {
-      waiting.get(`${worker} ${note.gone}`)?.abort();
-      return;
-    }
-    const gate = gates.of(note.name);
     if ("pauseMs" in note) {
-      gate.pause(note.pauseMs);
+      gates.of(note.name, {}).pause(note.pauseMs);
       return;
     }
-    if ("undoneMs" in note) gate.undo(note.undoneMs);
-    else gate.leave(note.tokens, note.overloaded);
-    const entered = inside.get(worker) ?? [];
-    const at = entered.indexOf(note.name);
-    if (at !== -1) entered.splice(at, 1);
+    const key = `${worker} ${note.number}`;
+    const permit = permits.get(key);
+    permits.delete(key);
+    waiting.get(key)?.abort();
+    if ("tokens" in note) permit?.leave(note.tokens, note.overloaded);
+    else permit?.undo();
   }
   function ended(worker: number): void {
-    for (const name of inside.get(worker) ?? []) gates.of(name).leave(0, false);
-    inside.delete(worker);
+    const isOwn = (key: string): boolean => key.startsWith(`${worker} `);
+    for (const [key, cancel] of waiting) if (isOwn(key)) cancel.abort();
+    for (const [key, permit] of permits)
+      if (isOwn(key)) {
+        permits.delete(key);
+        permit.leave(0, false);
+      }
   }
   const close = answerWorkers<Question, Note, true | number>(subject, { answer, hear, ended });
   return { report: gates.limits, close };

@@ -12,7 +12,7 @@ import { boolean, optional, withDefault } from "../../../core/schema/checker.ts"
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { resetOfExhausted } from "../../providers/provider-words/index.ts";
 import { once } from "../../scale/installation/index.ts";
-import { gatesFor, serveGates, type Bounds, type Gate, type Gates } from "../gates/index.ts";
+import { gatesFor, serveGates, type Gate, type Gates, type Permit } from "../gates/index.ts";
 
 const check = () =>
   optional(
@@ -42,50 +42,44 @@ export function install(gateway: Installer): void {
   gateway.on(moments.status, (reports) => ({ provider_limits: Object.assign({}, ...reports) }));
 }
 
-/** A gate, with the bounds that are in force. */
-interface Door {
-  readonly gate: Gate;
-  readonly bounds: Bounds;
-}
-
 /** What a request to a model must pass. */
-function doorsOf(gates: Gates, model: Model, { providers, models }: RoutingSettings) {
+function gatesOf(gates: Gates, model: Model, { providers, models }: RoutingSettings) {
   const { name, provider } = model;
-  const doors: Door[] = [];
+  const passed: Gate[] = [];
   const ofModel = ofModels.of(models.get(name));
   const ofProvider = ofProviders.of(providers.get(provider.name));
   // Who waits for the model does not hold a place at the provider meanwhile.
-  if (ofModel) doors.push({ gate: gates.of(`model ${name}`), bounds: ofModel });
-  if (ofProvider) doors.push({ gate: gates.of(`provider ${provider.name}`), bounds: ofProvider });
-  return doors;
+  if (ofModel) passed.push(gates.of(`model ${name}`, ofModel));
+  if (ofProvider) passed.push(gates.of(`provider ${provider.name}`, ofProvider));
+  return passed;
 }
 
 const bounded =
-  (gates: Gates) =>
+  (all: Gates) =>
   (complete: Complete): Complete =>
   (chat, candidates, deliver, context) => {
     const { config, attempt } = context;
-    if (candidates.every((model) => doorsOf(gates, model, config).length === 0))
+    if (candidates.every((model) => gatesOf(all, model, config).length === 0))
       return complete(chat, candidates, deliver, context);
     return complete(chat, candidates, deliver, {
       ...context,
       async attempt(attemptChat, serving, take, options) {
         const { model, meter } = serving;
-        const doors = doorsOf(gates, model, config);
+        const gates = gatesOf(all, model, config);
         // Another candidate may have room. Only the last one that can be asked is waited for.
         const at = candidates.findIndex(({ name }) => name === model.name);
         const isLast = candidates.slice(at + 1).every(({ status }) => status().retryMs > 0);
         const waitMs = isLast ? model.provider.retry.max_wait_ms : 0;
-        await passAll(doors, waitMs, options);
+        const permits = await passAll(gates, waitMs, options);
         let overloaded = false;
         try {
-          await attempt(attemptChat, withPauses(serving, doors, options), take, options);
+          await attempt(attemptChat, withPauses(serving, gates, options), take, options);
         } catch (error) {
           overloaded = error instanceof ProviderError && error.code === "model_overloaded";
           throw error;
         } finally {
           const { prompt_tokens, completion_tokens } = meter.usage().usage;
-          for (const { gate } of doors) gate.leave(prompt_tokens + completion_tokens, overloaded);
+          for (const permit of permits) permit.leave(prompt_tokens + completion_tokens, overloaded);
         }
       },
     });
@@ -93,17 +87,17 @@ const bounded =
 
 /** Passes all gates, or none: throws a ProviderError, which is no fault of the provider's. */
 async function passAll(
-  doors: readonly Door[],
+  gates: readonly Gate[],
   waitMs: number,
   { clock, account, cancel }: RequestContext,
-): Promise<void> {
+): Promise<readonly Permit[]> {
   const endsAt = clock.monotonic() + waitMs;
-  const passed = new Map<Gate, number>();
-  for (const { gate, bounds } of doors) {
+  const permits: Permit[] = [];
+  for (const gate of gates) {
     const left = endsAt - clock.monotonic();
-    const entered = await gate.enter({ bounds, account, waitMs: left, cancel });
-    if (entered !== true) {
-      for (const [other, at] of passed) other.undo(clock.monotonic() - at);
+    const entered = await gate.enter({ account, waitMs: left, cancel });
+    if (typeof entered === "number") {
+      for (const permit of permits) permit.undo();
       if (cancel.aborted) throw cancel.reason;
       throw new ProviderError("model_overloaded", "the limits of the configuration are reached", {
         fromContent: true,
@@ -111,8 +105,9 @@ async function passAll(
         ...(entered < Infinity && { retryAfterMs: entered }),
       });
     }
-    passed.set(gate, clock.monotonic());
+    permits.push(entered);
   }
+  return permits;
 }
 
 /**
@@ -121,19 +116,19 @@ async function passAll(
  */
 function withPauses(
   serving: Serving,
-  doors: readonly Door[],
+  gates: readonly Gate[],
   { config, clock }: RequestContext,
 ): Serving {
   const { model } = serving;
   const { transport, name } = model.provider;
-  const adaptive = doors.filter(({ bounds }) => bounds.adaptive);
+  const adaptive = gates.filter(({ bounds }) => bounds.adaptive);
   if (adaptive.length === 0 || asObject(config.providers.get(name))["api_keys"]) return serving;
   const provider: Model["provider"] = {
     ...model.provider,
     async transport(url, request) {
       const response = await transport(url, request);
       const pause = resetOfExhausted(response.headers, clock.now());
-      if (pause !== undefined) for (const { gate } of adaptive) gate.pause(pause);
+      if (pause !== undefined) for (const gate of adaptive) gate.pause(pause);
       return response;
     },
   };
