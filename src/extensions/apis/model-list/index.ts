@@ -37,8 +37,8 @@ export interface ListedModel {
 export interface ModelListForm {
   /** As ClientApi.requestIdHeader. The form's ClientApi gives it to errors. */
   readonly requestIdHeader?: string;
-  /** As ClientApi.authorization. */
-  authorization(headers: IncomingHttpHeaders): string | undefined;
+  /** As ClientApi.authorization. Absent: the key is in the header of that name. */
+  authorization?(headers: IncomingHttpHeaders): string | undefined;
   /** The JSON document of one model. */
   entry(model: ListedModel): object;
   /** The JSON document of all. */
@@ -52,7 +52,6 @@ export const modelListForms =
   );
 
 const OWN_FORM: ModelListForm = {
-  authorization: ({ authorization }) => authorization,
   entry: (model) => model,
   list: (data) => ({ object: "list", data }),
 };
@@ -71,7 +70,7 @@ function listModels({ current, clock, installed }: GatewayContext): Handler {
     const { config, keyring, catalog } = current();
     const [form = OWN_FORM] = forms.flatMap(({ call }) => call(req.headers, config) ?? []);
     if (form.requestIdHeader) res.setHeader(form.requestIdHeader, requestId);
-    const caller = authenticate(exchange, keyring, form.authorization(req.headers));
+    const caller = authenticate(exchange, keyring, form.authorization?.(req.headers));
     const models = catalog.names(caller).map((id): ListedModel => {
       const capabilities = capabilitiesOf(catalog.behind(id, caller) ?? []);
       return { id, object: "model", created, owned_by: "chat-gateway", ...capabilities };
