@@ -2,12 +2,7 @@
 // on.
 import type { IncomingHttpHeaders } from "node:http";
 import { defineSetting } from "../../../config/setting.ts";
-import type { ClientApi } from "../../../core/chat/client-api.ts";
-import type { Config } from "../../../core/config.ts";
-import type { Create, Installer } from "../../../core/extension/installer.ts";
-import { slots } from "../../../core/extension/places.ts";
-import { array, literal, type Infer } from "../../../core/schema/checker.ts";
-import { descriptions, type Description } from "../openapi/index.ts";
+import { array, literal } from "../../../core/schema/checker.ts";
 
 export { checkedBody, kind, type Body } from "./bodies.ts";
 export {
@@ -20,37 +15,17 @@ export {
   type ToolCall,
 } from "./messages.ts";
 
-/** `messages`: Anthropic's Messages API. `responses`: OpenAI's Responses API. */
-const apiName = literal("messages", "responses");
-type ApiName = Infer<typeof apiName>;
-
-/** Absent: none. Their paths are then unknown. */
-const apis = defineSetting("apis", [], () => array(apiName), { fixed: true });
+/**
+ * `messages`: Anthropic's Messages API. `responses`: OpenAI's Responses API. Each loads the
+ * extension that serves it. Absent: none; their paths are then unknown.
+ */
+const apis = defineSetting("apis", [], () => array(literal("messages", "responses")), {
+  fixed: true,
+});
 
 export const settings = [apis];
 
 export function install(): void {}
-
-/** Whether a configuration switches this API on. */
-export const apiEnabled = (config: Config, name: ApiName): boolean =>
-  apis.of(config).includes(name);
-
-/** Makes this only if the configuration switches the API on. */
-export const ifEnabled =
-  <T>(name: ApiName, create: Create<T>): Create<T> =>
-  (context) =>
-    apiEnabled(context.config, name) ? create(context) : undefined;
-
-/** Serves the API, and describes it in /openapi.json, where the configuration switches it on. */
-export function serveApi(
-  gateway: Installer,
-  name: ApiName,
-  create: Create<ClientApi>,
-  description: Description,
-): void {
-  gateway.fill(slots.clientApi(name), ifEnabled(name, create));
-  gateway.on(descriptions, (config) => (apiEnabled(config, name) ? description : undefined));
-}
 
 /**
  * The key as an Authorization header: clients of these APIs may also have it in `x-api-key`.

@@ -3,8 +3,10 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { ClientApi } from "../../../core/chat/client-api.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
-import { apiEnabled, authorization, eventText, ifEnabled, serveApi } from "../client-apis/index.ts";
+import { slots } from "../../../core/extension/places.ts";
+import { authorization, eventText } from "../client-apis/index.ts";
 import { countRequest, messagesRequest, readRequest } from "../messages-input/index.ts";
+import { descriptions } from "../openapi/index.ts";
 import { modelListForms, type ListedModel, type ModelListForm } from "../model-list/index.ts";
 import { createCountHandler } from "./count-tokens.ts";
 import described from "./description.json" with { type: "json" };
@@ -30,17 +32,14 @@ const messagesApi: ClientApi = {
 export function install(gateway: Installer): void {
   const MessagesRequest = messagesRequest.schema;
   const MessagesCountRequest = countRequest.schema;
-  serveApi(gateway, "messages", () => messagesApi, {
+  gateway.fill(slots.clientApi("messages"), () => messagesApi);
+  gateway.on(descriptions, () => ({
     ...described,
     schemas: { ...described.schemas, MessagesRequest, MessagesCountRequest },
-  });
-  gateway.on(modelListForms, (headers, config) =>
-    isOwnClient(headers) && apiEnabled(config, "messages") ? modelListForm : undefined,
-  );
-  gateway.route(
-    "POST",
-    `${messagesApi.path}/count_tokens`,
-    ifEnabled("messages", (context) => createCountHandler(messagesApi, context)),
+  }));
+  gateway.on(modelListForms, (headers) => (isOwnClient(headers) ? modelListForm : undefined));
+  gateway.route("POST", `${messagesApi.path}/count_tokens`, (context) =>
+    createCountHandler(messagesApi, context),
   );
   // The details of an error are those that the client gets: the outermost has the last word.
   gateway.around(() => withDetails, {

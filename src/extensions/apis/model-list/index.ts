@@ -2,7 +2,6 @@
 // with what the models behind them can do. contract.md "Endpoints".
 import type { IncomingHttpHeaders } from "node:http";
 import { authenticate } from "../../../core/chat/admission.ts";
-import type { Config } from "../../../core/config.ts";
 import { moment, type GatewayContext, type Installer } from "../../../core/extension/installer.ts";
 import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
@@ -47,9 +46,7 @@ export interface ModelListForm {
 
 /** A request for the list asks for another form. Of several forms the first counts. */
 export const modelListForms =
-  moment<(headers: IncomingHttpHeaders, config: Config) => ModelListForm | undefined>(
-    "modelListForms",
-  );
+  moment<(headers: IncomingHttpHeaders) => ModelListForm | undefined>("modelListForms");
 
 const OWN_FORM: ModelListForm = {
   entry: (model) => model,
@@ -67,8 +64,8 @@ function listModels({ current, clock, installed }: GatewayContext): Handler {
   const created = Math.floor(clock.now() / 1000);
   return (exchange, asked) => {
     const { req, res, requestId } = exchange;
-    const { config, keyring, catalog } = current();
-    const [form = OWN_FORM] = forms.flatMap(({ call }) => call(req.headers, config) ?? []);
+    const { keyring, catalog } = current();
+    const [form = OWN_FORM] = forms.flatMap(({ call }) => call(req.headers) ?? []);
     if (form.requestIdHeader) res.setHeader(form.requestIdHeader, requestId);
     const caller = authenticate(exchange, keyring, form.authorization?.(req.headers));
     const models = catalog.names(caller).map((id): ListedModel => {

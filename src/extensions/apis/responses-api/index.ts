@@ -2,14 +2,15 @@
 // all others. What the model says becomes items and events.
 import type { ClientApi } from "../../../core/chat/client-api.ts";
 import type { Around, GatewayContext, Installer } from "../../../core/extension/installer.ts";
-import { moments } from "../../../core/extension/places.ts";
+import { moments, slots } from "../../../core/extension/places.ts";
 import type { Exchange } from "../../../core/http/exchange.ts";
 import { pathOf } from "../../../core/http/router.ts";
 import { ApiError, errorBody } from "../../../core/openai/errors.ts";
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import { CompletionFailed, type RequestProgress } from "../../../core/routing/fallback.ts";
-import { apiEnabled, authorization, serveApi } from "../client-apis/index.ts";
+import { authorization } from "../client-apis/index.ts";
+import { descriptions } from "../openapi/index.ts";
 import { createSeal, secretOf } from "../../scale/data-files/index.ts";
 import { readRequest, responsesRequest, type ReplyFacts } from "../responses-input/index.ts";
 import described from "./description.json" with { type: "json" };
@@ -18,14 +19,13 @@ import { createResponseWriter, type ResponseWriter } from "./writer.ts";
 const PATH = "/v1/responses";
 
 export function install(gateway: Installer): void {
-  serveApi(gateway, "responses", createApi, {
+  gateway.fill(slots.clientApi("responses"), createApi);
+  gateway.on(descriptions, () => ({
     ...described,
     schemas: { ...described.schemas, ResponsesRequest: responsesRequest.schema },
-  });
+  }));
   gateway.around(() => withNotesOfReading, { outside: ["budgets", "sticky", "recovery"] });
-  gateway.on(moments.guards, (config) =>
-    apiEnabled(config, "responses") ? refuseWebSockets : undefined,
-  );
+  gateway.on(moments.guards, () => refuseWebSockets);
 }
 
 /** No provider is asked in this format. The request is kept for its reply only. */
