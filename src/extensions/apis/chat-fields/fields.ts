@@ -51,9 +51,9 @@ const unlessEmpty = (text: string | undefined): string | undefined => text || un
 const unserved = (message: string): Check<undefined> =>
   makeCheck(
     { type: "null" },
-    (value) => (value === undefined || value === null ? value : fail("unsupported_value", message)),
+    (value) => (value == null ? undefined : fail("unsupported_value", message)),
     { optional: true },
-  ) as Check<undefined>;
+  );
 
 const textOnly = refine(
   string(),
