@@ -45,10 +45,10 @@ export const extensions: readonly ExtensionEntry[] = [
     settings: ["apis"],
   }),
   entry("messages-api", () => import("./extensions/apis/messages-api/index.ts"), {
-    settings: ["apis"],
+    loadIf: { setting: "apis.*", value: "messages" },
   }),
   entry("responses-api", () => import("./extensions/apis/responses-api/index.ts"), {
-    settings: ["apis"],
+    loadIf: { setting: "apis.*", value: "responses" },
   }),
   // After the books, which have settled by then what a dead process left open.
   entry("budgets", () => import("./extensions/money/budgets/index.ts"), {

@@ -6,14 +6,9 @@ import { describe, it } from "node:test";
 import { programSlots } from "../src/command-line/command.ts";
 import { configSlots } from "../src/config/extension.ts";
 import { install } from "../src/core/extension/install.ts";
+import { isNeededBy } from "../src/config/loader.ts";
 import { slots } from "../src/core/extension/places.ts";
 import { extensions } from "../src/extensions.ts";
-
-/** Settings of another extension that load these. */
-const NEEDED_FOR: Readonly<Record<string, readonly string[]>> = {
-  "messages-api": ["apis"],
-  "responses-api": ["apis"],
-};
 
 describe("an entry of src/extensions.ts states what its extension brings:", () => {
   for (const entry of extensions) {
@@ -22,7 +17,7 @@ describe("an entry of src/extensions.ts states what its extension brings:", () =
       const extension = { name, ...(await load()) };
       const installed = install([extension]);
       const paths = (extension.settings ?? []).map(({ path }) => path);
-      assert.deepEqual([...paths, ...(NEEDED_FOR[name] ?? [])].sort(), [...settings].sort());
+      assert.deepEqual(paths.sort(), [...settings].sort());
       const brought = [...installed.family(programSlots.command).keys()];
       assert.deepEqual(brought.sort(), [...commands].sort());
       assert.deepEqual([...installed.family(slots.dialect).keys()], dialects);
@@ -32,4 +27,26 @@ describe("an entry of src/extensions.ts states what its extension brings:", () =
       assert.equal(installed.filled(programSlots.supervise) !== undefined, startsProcesses);
     });
   }
+});
+
+describe("an API of clients", () => {
+  for (const [apis, needed] of [
+    [["messages"], ["client-apis", "messages-api"]],
+    [["responses"], ["client-apis", "responses-api"]],
+    [
+      ["responses", "messages"],
+      ["client-apis", "messages-api", "responses-api"],
+    ],
+    [[], ["client-apis"]],
+    [undefined, []],
+  ])
+    it(`is loaded if apis names it: ${JSON.stringify(apis)}`, () => {
+      const loaded = extensions.filter((entry) => isNeededBy(apis ? { apis } : {}, entry));
+      assert.deepEqual(
+        loaded
+          .map(({ name }) => name)
+          .filter((name) => name.endsWith("-api") || name === "client-apis"),
+        needed,
+      );
+    });
 });

@@ -43,7 +43,7 @@ export function isNeededBy(json: unknown, entry: ExtensionEntry): boolean {
   return dialects.some((dialect) => used.includes(dialect));
 }
 
-/** The values at a setting's path; a step `*` is any name. */
+/** The values at a setting's path; a step `*` is any name, or element of a list. */
 function valuesOf(json: unknown, [step, ...rest]: readonly string[]): readonly unknown[] {
   if (step === undefined) return [json];
   const parent = asObject(json);

@@ -42,9 +42,9 @@ export interface Setting<T> {
   readonly fixed?: boolean;
   /**
    * Its value in a checked configuration, or in the row that a `*` stands for; its default where it
-   * is absent.
+   * is absent. Undefined: there is no such row.
    */
-  of(parent: object): T;
+  of(parent: object | undefined): T;
 }
 
 /** The steps of a path below its last `*`. */
@@ -53,7 +53,7 @@ const stepsOf = (path: string): readonly string[] => path.split(".*.").at(-1)!.s
 /** Reads the value at a path below an object. Undefined: there is none. */
 export const valueAt =
   (steps: readonly string[]) =>
-  (parent: object): unknown => {
+  (parent: object | undefined): unknown => {
     let value: unknown = parent;
     for (const step of steps) value = (value as Record<string, unknown> | undefined)?.[step];
     return value;

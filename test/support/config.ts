@@ -18,7 +18,7 @@ import {
 import type { Config } from "../../src/core/config.ts";
 import type { Environment } from "../../src/config/schema.ts";
 import { createFormats } from "../../src/config/formats.ts";
-import { createLoader } from "../../src/config/loader.ts";
+import { createLoader, isNeededBy } from "../../src/config/loader.ts";
 import type { Limiter } from "../../src/core/accounts/limiter.ts";
 import type { Writable } from "node:stream";
 import type { WriteLines } from "../../src/core/http/line-log.ts";
@@ -65,7 +65,17 @@ export interface Gateway extends Omit<CoreGateway, "reload"> {
   adminAddress(): string | undefined;
 }
 
-/** A gateway with every extension. */
+/** All extensions, but of the client APIs those that the configuration names. */
+function extensionsFor(config: Config): readonly Extension[] {
+  const isLeftOut = (name: string): boolean =>
+    entries.some(
+      (entry) =>
+        entry.name === name && entry.loadIf?.setting === "apis.*" && !isNeededBy(config, entry),
+    );
+  return allExtensions.filter(({ name }) => !isLeftOut(name));
+}
+
+/** A gateway with every extension, as far as client APIs are not switched off. */
 export function createGateway(config: Config, deps: GatewayDeps = {}): Gateway {
   const { fetch, now, monotonic, after, limits, ...logs } = deps;
   const clock = {
@@ -73,21 +83,22 @@ export function createGateway(config: Config, deps: GatewayDeps = {}): Gateway {
     monotonic: monotonic ?? unhurriedClock.monotonic,
     after: after ?? unhurriedClock.after,
   };
+  const extensions = extensionsFor(config);
   const gateway = reloadable(
     createCoreGateway(config, {
-      extensions: allExtensions,
+      extensions,
       clock,
       ...(fetch && { transport: fetchTransport(fetch) }),
       ...(limits && { sharedLimiter: limits }),
       ...logs,
     }),
     config,
-    allExtensions,
+    extensions,
     startRecord(undefined),
   );
   return {
     ...gateway,
-    reload: (changed) => gateway.reload(changed, allExtensions),
+    reload: (changed) => gateway.reload(changed, extensionsFor(changed)),
     adminAddress: () =>
       gateway
         .announcements()

@@ -298,7 +298,7 @@ export function createMemoryGateway(
     }),
     fault: () => null,
   };
-  const aroundLeft = aroundStreams(createLeftStreams(clock), clock, () => config);
+  const aroundLeft = aroundStreams(createLeftStreams(clock), () => config);
   const snapshot = { config, keyring, catalog, guard: () => false, loadedAt: "" };
   const handle = createChatHandlers(() => snapshot, {
     limiter: createLimiter(clock.monotonic),

@@ -74,8 +74,7 @@ export function install(extensions: readonly Extension[]): Installation {
       route(method, path, create) {
         claim(`${method} ${path}`, extension);
         step((context, { routes }) => {
-          const handler = create(context);
-          if (handler) routes.set(path, { ...routes.get(path), [method]: handler });
+          routes.set(path, { ...routes.get(path), [method]: create(context) });
         });
       },
       observe(create) {

@@ -34,9 +34,9 @@ export interface Installer {
   around(create: (context: GatewayContext) => Around, order?: AroundOrder): void;
   /**
    * Serves a path of the public listener, as Routes has paths. `create` is called once in each
-   * process; undefined: this configuration does not want the path.
+   * process.
    */
-  route(method: string, path: string, create: Create<Handler>): void;
+  route(method: string, path: string, create: (context: GatewayContext) => Handler): void;
   /**
    * Watches requests. `create` is called once in each process; undefined: this configuration wants
    * nothing watched.

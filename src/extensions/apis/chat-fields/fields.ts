@@ -19,56 +19,27 @@ import {
   type Infer,
 } from "../../../core/schema/checker.ts";
 
-interface MapRules {
-  /** The most members. */
-  readonly max: number;
-  /** What they are, for the client: "tokens". */
-  readonly of: string;
-  /** Names of members. */
-  readonly pattern: RegExp;
-  /** What they are, for the client. */
-  readonly expected: string;
-}
-
-/** An object with members of any name that the rules allow, each with such a value. */
-const mapOf = (value: Check<unknown>, { max, of, pattern, expected }: MapRules) =>
+/** An object with so many members at most, which `of` names for the client. */
+const mapOf = (name: Check<string>, value: Check<unknown>, max: number, of: string) =>
   typed(
     "object",
-    {
-      propertyNames: { pattern: pattern.source },
-      additionalProperties: value.schema,
-      maxProperties: max,
-    },
+    { propertyNames: name.schema, additionalProperties: value.schema, maxProperties: max },
     (given) => {
       const names = Object.keys(given);
       if (names.length > max) fail("invalid_value", `expected at most ${max} ${of}`);
-      checkMembers(names, false, (name) => {
-        if (!pattern.test(name)) fail("invalid_value", `expected ${expected}`);
-        return value(given[name]);
-      });
+      checkMembers(names, false, (each) => value(given[name(each)]));
       return given;
     },
   );
 
+const tokenId = string({ pattern: /^[0-9]{1,10}$/, expected: "the id of a token, 1 to 10 digits" });
 /** More tokens than any use of it has; each of them is written again for the provider. */
-const logitBias = mapOf(number({ min: -100, max: 100 }), {
-  max: 1_024,
-  of: "tokens",
-  pattern: /^[0-9]{1,10}$/,
-  expected: "the id of a token, 1 to 10 digits",
-});
+const logitBias = mapOf(tokenId, number({ min: -100, max: 100 }), 1_024, "tokens");
 
+const label = string({ pattern: /^.{1,64}$/su, expected: "a name of 1 to 64 characters" });
+const note = string({ pattern: /^.{0,512}$/su, expected: "at most 512 characters" });
 /** For providers that take `metadata`: as OpenAI bounds it. */
-export const takenFields = object({
-  metadata: optional(
-    mapOf(string({ pattern: /^.{0,512}$/su, expected: "at most 512 characters" }), {
-      max: 16,
-      of: "members",
-      pattern: /^.{1,64}$/su,
-      expected: "a name of 1 to 64 characters",
-    }),
-  ),
-});
+export const takenFields = object({ metadata: optional(mapOf(label, note, 16, "members")) });
 
 /** As OpenAI bounds it. An emoji is one character. */
 const cacheKey = string({ pattern: /^.{0,64}$/su, expected: "at most 64 characters" });
@@ -80,9 +51,9 @@ const unlessEmpty = (text: string | undefined): string | undefined => text || un
 const unserved = (message: string): Check<undefined> =>
   makeCheck(
     { type: "null" },
-    (value) => (value === undefined || value === null ? value : fail("unsupported_value", message)),
+    (value) => (value == null ? undefined : fail("unsupported_value", message)),
     { optional: true },
-  ) as Check<undefined>;
+  );
 
 const textOnly = refine(
   string(),

@@ -6,12 +6,12 @@ import { moments } from "../../../core/extension/places.ts";
 import type { ChatRequest, Message } from "../../../core/openai/request.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { pseudonymOf } from "../../../core/providers/parameters.ts";
-import { makeCheck, type Check } from "../../../core/schema/checker.ts";
+import { makeCheck, type Check, type JsonSchema } from "../../../core/schema/checker.ts";
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 import { adapted } from "../../routing/capabilities/index.ts";
 import { chatFields, takenFields } from "./fields.ts";
 import { checkWithTools, refuseLegacyMessage } from "./functions.ts";
-import { schemaOf } from "./schema.ts";
+import rules from "./fields.json" with { type: "json" };
 
 /** The form that OpenAI demands. A name of another form is ignored. */
 const PARTICIPANT = /^[^\s<|\\/>]{1,64}$/;
@@ -36,22 +36,12 @@ export function withChatFields(check: Check<ChatRequest>): Check<ChatRequest> {
     for (const [index, message] of written.entries()) refuseLegacyMessage(message, index);
     const fields = chatFields(json, all);
     const chat = checkWithTools(check, fields, json, all);
-    const { logit_bias, verbosity, prompt_cache_key, prompt_cache_retention } = fields;
-    const { metadata, store, service_tier, safety_identifier: end_user } = fields;
+    const { safety_identifier: end_user } = fields;
     return Object.assign(chat, {
       messages: withNames(chat.messages, written),
       // Most providers have one field for who the end user is.
       user: chat.user ?? end_user,
-      further: {
-        logit_bias,
-        verbosity,
-        prompt_cache_key,
-        prompt_cache_retention,
-        metadata,
-        store,
-        service_tier,
-        safety_identifier: end_user && pseudonymOf(end_user),
-      },
+      further: { ...fields, safety_identifier: end_user && pseudonymOf(end_user) },
     });
   });
 }
@@ -69,4 +59,23 @@ function nameIn(message: unknown): string | undefined {
   const { role, name } = asObject(message);
   const isName = typeof name === "string" && PARTICIPANT.test(name);
   return isName && NAMED.includes(role) ? name : undefined;
+}
+
+/** The JSON Schema of a request with these fields. `schema`: that of the fields of the contract. */
+function schemaOf(schema: JsonSchema): JsonSchema {
+  const properties = asObject(schema["properties"]);
+  return {
+    ...schema,
+    properties: {
+      ...properties,
+      ...asObject(chatFields.schema["properties"]),
+      functions: functionsSchema(asObject(properties["tools"])),
+    },
+    dependentSchemas: { ...asObject(schema["dependentSchemas"]), ...rules },
+  };
+}
+
+/** That of tools, but for what is around the function of each. */
+function functionsSchema({ items, ...list }: Record<string, unknown>): JsonSchema {
+  return { ...list, items: asObject(asObject(items)["properties"])["function"] };
 }

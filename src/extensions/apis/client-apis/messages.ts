@@ -1,8 +1,8 @@
 // What further APIs have in common where they build the messages of a checked request.
 import { joinText, textOf, type ContentPart, type Message } from "../../../core/openai/request.ts";
-import { fail } from "../../../core/schema/checker.ts";
-import { clientPathOf, memberName, type Names, type Path } from "./error-paths.ts";
-import type { ApiName } from "./settings.ts";
+import { fail, type ValidationIssue } from "../../../core/schema/checker.ts";
+
+export type Path = ValidationIssue["path"];
 
 /** A call in a message of an assistant. */
 export type ToolCall = Extract<Message, { readonly role: "assistant" }>["tool_calls"][number];
@@ -41,14 +41,21 @@ export function resultOf(callId: string, parts: readonly ContentPart[], separato
 export const refuseResult = (path: Path): never =>
   fail("invalid_value", "answers no tool call of an assistant message before it", path);
 
-/** The members of a request that follow from its messages. `others`: as in clientPathOf. */
-export function requestOf(api: ApiName, entries: readonly Entry[], others?: Names) {
+/**
+ * The members of a request that follow from its messages. `places`: the members of the checked
+ * request that have another place in the client's own, for errors.
+ */
+export function requestOf(entries: readonly Entry[], places: Readonly<Record<string, Path>>) {
+  const placeOf = (member: string): Path => places[member] ?? [member];
   if (entries.length === 0)
-    fail("invalid_value", "expected at least 1 element, got 0", [memberName(api, "messages")]);
-  const contents = entries.map(({ path }) => path);
+    fail("invalid_value", "expected at least 1 element, got 0", placeOf("messages"));
   return {
     messages: entries.map(({ message }) => message),
     includeUsage: false,
-    clientPath: clientPathOf(api, contents, others),
+    clientPath([first, index]: Path): (string | number)[] {
+      const member = String(first);
+      const entry = member === "messages" ? entries[Number(index)] : undefined;
+      return [...(entry?.path ?? placeOf(member))];
+    },
   };
 }

@@ -1,11 +1,65 @@
 // Calls from browsers: pages of the origins that the configuration names may call the public
-// listener and read its responses.
+// listener and read its responses. A browser asks before such a call, and reads headers of each
+// response (https://fetch.spec.whatwg.org, CORS protocol). Credentials are never allowed: a page
+// must have a key of its own, and no cookie or certificate of the browser may take its place. For
+// the same reason a page may send and read any header.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { strict } from "../../../config/fields.ts";
+import { repeatedIn } from "../../../config/references.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { moments } from "../../../core/extension/places.ts";
-import { createGuard } from "./guard.ts";
-import { originsCheck } from "./origins.ts";
+import type { Exchange } from "../../../core/http/exchange.ts";
+import type { Guard } from "../../../core/http/request-listener.ts";
+import {
+  array,
+  fail,
+  makeCheck,
+  nonEmpty,
+  refine,
+  wrongType,
+  type Check,
+} from "../../../core/schema/checker.ts";
+
+/** Exact origins, or all. */
+type Origins = readonly string[] | "*";
+
+/**
+ * What a scheme other than http and https is followed by, such as that of a browser's extension.
+ */
+const OTHER_ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9._-]+(?::[0-9]{1,5})?$/;
+
+const origin = refine(nonEmpty, (text) => {
+  if (originOf(text) === text) return text;
+  const example = "scheme, host and port, such as https://app.example.com";
+  return fail("invalid_value", `expected an origin exactly as browsers send it: ${example}`);
+});
+
+/**
+ * The origin of an address as browsers send it: in lower case, without path, credentials and the
+ * usual port. Undefined: it has none.
+ */
+function originOf(text: string): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || url.protocol === "file:") return undefined;
+  if (/^https?:$/.test(url.protocol)) return url.host.includes("*") ? undefined : url.origin;
+  const other = `${url.protocol}//${url.host}`;
+  return OTHER_ORIGIN.test(other) ? other : undefined;
+}
+
+const list = refine(array(origin, { min: 1 }), (origins) => {
+  const [repeated] = repeatedIn(origins);
+  if (repeated === undefined) return origins;
+  return fail("invalid_value", "stands in the list twice", [repeated]);
+});
+
+/** A list of exact origins, or `"*"`. */
+const originsCheck: Check<Origins> = makeCheck(
+  { anyOf: [list.schema, { enum: ["*"] }] },
+  (value, all) => {
+    if (value === "*") return value;
+    return Array.isArray(value) ? list(value, all) : wrongType('a list of origins, or "*"', value);
+  },
+);
 
 /** Absent: no response has a header of CORS, so browsers keep them from pages of other origins. */
 const cors = defineSetting("server.cors", undefined, () => strict({ origins: originsCheck }));
@@ -18,3 +72,31 @@ export function install(gateway: Installer): void {
     return settings && createGuard(settings.origins);
   });
 }
+
+/** The answer to the question. A key is the one header that "*" does not stand for. */
+const PREFLIGHT = {
+  "Access-Control-Allow-Methods": "GET, HEAD, POST",
+  "Access-Control-Allow-Headers": "*, Authorization",
+  // Seconds for which a browser may remember the answer. Chromium takes no more.
+  "Access-Control-Max-Age": 7_200,
+};
+
+/** Adds the headers to every response, and answers the questions of browsers. */
+const createGuard =
+  (origins: Origins): Guard =>
+  ({ req: { method, headers }, res }: Exchange) => {
+    const { origin } = headers;
+    if (origins !== "*") {
+      res.setHeader("Vary", "Origin");
+      if (origin === undefined || !origins.includes(origin)) return false;
+    }
+    res.setHeader("Access-Control-Allow-Origin", origins === "*" ? "*" : origin!);
+    const isQuestion = headers["access-control-request-method"] !== undefined;
+    if (method === "OPTIONS" && origin !== undefined && isQuestion) {
+      res.writeHead(204, PREFLIGHT).end();
+      return true;
+    }
+    // Named for browsers that do not know "*".
+    res.setHeader("Access-Control-Expose-Headers", "X-Request-Id, *");
+    return false;
+  };

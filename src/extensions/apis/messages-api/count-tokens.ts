@@ -20,34 +20,21 @@ import { VERSION } from "../../../core/version.ts";
 import { readCountRequest } from "../messages-input/index.ts";
 import { REQUEST_ID_HEADER } from "./errors.ts";
 
-/** A request for a count. */
-interface CountRequest {
-  readonly path: string;
-  readonly body: object;
-  /** The member of the answer that has the count. */
-  readonly member: string;
-}
-
 /** Fields that a request for a count must not have: they are about the reply. */
 const REPLY_FIELDS =
   "max_tokens metadata service_tier stop_sequences stream temperature top_k top_p".split(" ");
 
 /** By the provider's dialect: how a count is asked for, by the request for the reply. */
-const COUNTERS: { readonly [dialect: string]: (reply: ProviderRequest) => CountRequest } = {
+const COUNTERS: { readonly [dialect: string]: (reply: ProviderRequest) => ProviderRequest } = {
   anthropic({ path, body }) {
     const kept = Object.entries(body).filter(([name]) => !REPLY_FIELDS.includes(name));
-    const member = "input_tokens";
-    return { path: `${path}/count_tokens`, body: Object.fromEntries(kept), member };
+    return { path: `${path}/count_tokens`, body: Object.fromEntries(kept) };
   },
   gemini({ path, body }) {
     // The path begins with /v1beta/ and the full name of the model.
     const [, model] = /^\/v1beta\/(.*):generateContent$/.exec(path) ?? [];
-    const member = "totalTokens";
-    return {
-      path: `/v1beta/${model}:countTokens`,
-      body: { generateContentRequest: { model, ...body } },
-      member,
-    };
+    const generateContentRequest = { model, ...body };
+    return { path: `/v1beta/${model}:countTokens`, body: { generateContentRequest } };
   },
 };
 
@@ -66,7 +53,7 @@ async function providersCount(
   // A vendor with paths of its own counts elsewhere, if at all.
   if (!counter || model.traits.path !== undefined) return undefined;
   const reply = provider.dialectFor(account).request(chat, model);
-  const { path, body, member } = counter(reply);
+  const { path, body } = counter(reply);
   const response = await provider.transport(model.address(path, false), {
     method: "POST",
     redirect: "manual",
@@ -85,10 +72,9 @@ async function providersCount(
   });
   const text = response.body ? await readAll(response.body, MAX_ANSWER_BYTES) : "";
   if (response.status !== 200) return undefined;
-  const answer = asObject(parseJson(text));
-  const input_tokens = asCount(answer[member]);
+  const { input_tokens: stated, totalTokens, context_management } = asObject(parseJson(text));
+  const input_tokens = asCount(stated ?? totalTokens);
   if (input_tokens === undefined) return undefined;
-  const { context_management } = answer;
   return { input_tokens, ...(context_management !== undefined && { context_management }) };
 }
 

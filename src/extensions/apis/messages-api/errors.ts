@@ -77,9 +77,8 @@ export const withDetails =
     try {
       return await complete(chat, candidates, deliver, { ...context, attempt: noting });
     } catch (error) {
-      const failed = error instanceof CompletionFailed ? error : undefined;
-      const isRefused = failed?.error instanceof ApiError && failed.error.code === refusal?.code;
-      if (!refusal || !failed || !isRefused) throw error;
-      throw new CompletionFailed(failed.progress, new DetailedError(failed.error, refusal));
+      const isRefused = error instanceof CompletionFailed && error.error instanceof ApiError;
+      if (!refusal || !isRefused) throw error;
+      throw new CompletionFailed(error.progress, new DetailedError(error.error, refusal));
     }
   };

@@ -1,15 +1,21 @@
 // POST /v1/messages: Anthropic's Messages API for clients, with its counts of tokens, and the list
 // of models in its form.
+import type { IncomingHttpHeaders } from "node:http";
 import type { ClientApi } from "../../../core/chat/client-api.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
-import { authorization, eventText, ifEnabled, serveApi } from "../client-apis/index.ts";
+import { slots } from "../../../core/extension/places.ts";
+import { authorization, eventText } from "../client-apis/index.ts";
 import { countRequest, messagesRequest, readRequest } from "../messages-input/index.ts";
-import { modelListForms } from "../model-list/index.ts";
+import { descriptions } from "../openapi/index.ts";
+import { modelListForms, type ListedModel, type ModelListForm } from "../model-list/index.ts";
 import { createCountHandler } from "./count-tokens.ts";
 import described from "./description.json" with { type: "json" };
 import { errorEvent, REQUEST_ID_HEADER, withDetails } from "./errors.ts";
-import { isOwnClient, modelListForm } from "./models.ts";
 import { createWriter, PING } from "./reply.ts";
+
+/** Whether a client of this API asks, where others could. */
+const isOwnClient = (headers: IncomingHttpHeaders): boolean =>
+  headers["anthropic-version"] !== undefined;
 
 const messagesApi: ClientApi = {
   path: "/v1/messages",
@@ -24,21 +30,48 @@ const messagesApi: ClientApi = {
 };
 
 export function install(gateway: Installer): void {
-  const { operations, schemas } = described;
   const MessagesRequest = messagesRequest.schema;
   const MessagesCountRequest = countRequest.schema;
-  serveApi(gateway, "messages", () => messagesApi, {
-    operations,
-    schemas: { ...schemas, MessagesRequest, MessagesCountRequest },
-  });
-  gateway.on(modelListForms, () => modelListForm);
-  gateway.route(
-    "POST",
-    `${messagesApi.path}/count_tokens`,
-    ifEnabled("messages", (context) => createCountHandler(messagesApi, context)),
+  gateway.fill(slots.clientApi("messages"), () => messagesApi);
+  gateway.on(descriptions, () => ({
+    ...described,
+    schemas: { ...described.schemas, MessagesRequest, MessagesCountRequest },
+  }));
+  gateway.on(modelListForms, (headers) => (isOwnClient(headers) ? modelListForm : undefined));
+  gateway.route("POST", `${messagesApi.path}/count_tokens`, (context) =>
+    createCountHandler(messagesApi, context),
   );
   // The details of an error are those that the client gets: the outermost has the last word.
   gateway.around(() => withDetails, {
     outside: ["responses-api", "budgets", "sticky", "recovery"],
   });
 }
+
+/** A model in the vendor's form. What a gateway does not know of it is null. */
+const entry = (model: ListedModel) => ({
+  type: "model",
+  id: model.id,
+  display_name: model.id,
+  created_at: new Date(model.created * 1000).toISOString(),
+  lifecycle: "active",
+  deprecated_at: null,
+  retires_at: null,
+  line: null,
+  max_input_tokens: model.context_length,
+  max_tokens: model.max_output_tokens,
+  capabilities: null,
+});
+
+/** The list of models, for clients that send the header `anthropic-version`. */
+const modelListForm: ModelListForm = {
+  requestIdHeader: REQUEST_ID_HEADER,
+  authorization,
+  entry,
+  /** One page has them all. */
+  list: (models) => ({
+    data: models.map(entry),
+    has_more: false,
+    first_id: models[0]?.id ?? null,
+    last_id: models.at(-1)?.id ?? null,
+  }),
+};

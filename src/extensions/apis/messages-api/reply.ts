@@ -87,10 +87,9 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
   /** What the client does not see ends no block. */
   function translate(part: Part): void {
     if (part.type === "tool_arguments") blocks.addArguments(part.call, part.text);
-    if (part.type === "tool_call") blocks.add(part);
-    else if (part.type === "text" || part.type === "reasoning" || part.type === "refusal") {
-      if (part.text === "" || (part.type === "reasoning" && !showThinking)) return;
-      if (part.type === "refusal") hasRefused = true;
+    else if (part.type === "tool_call") blocks.add(part);
+    else if ("text" in part && part.text !== "" && (part.type !== "reasoning" || showThinking)) {
+      hasRefused ||= part.type === "refusal";
       blocks.add(part);
     }
   }

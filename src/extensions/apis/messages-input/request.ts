@@ -58,7 +58,10 @@ function* chatOf(
   yield;
   const { model, stream = false, temperature, top_p, max_tokens, stop_sequences } = request;
   return {
-    ...requestOf("messages", markedIn(entries, toolMarks), { response_format: place }),
+    ...requestOf(markedIn(entries, toolMarks), {
+      response_format: place,
+      stop: ["stop_sequences"],
+    }),
     model,
     stream,
     temperature,

@@ -2,15 +2,14 @@
 // with what the models behind them can do. contract.md "Endpoints".
 import type { IncomingHttpHeaders } from "node:http";
 import { authenticate } from "../../../core/chat/admission.ts";
-import type { Config } from "../../../core/config.ts";
 import { moment, type GatewayContext, type Installer } from "../../../core/extension/installer.ts";
 import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { noSuchModel } from "../../../core/routing/catalog.ts";
-import { type Capabilities, capabilitiesOf } from "./capabilities.ts";
+import type { Model } from "../../../core/routing/model.ts";
 
 /** A model as the list has it. */
-export interface ListedModel extends Capabilities {
+export interface ListedModel {
   /** The value that clients send as `model`: a canonical name, or an enabled alias. */
   readonly id: string;
   /** As clients of OpenAI expect it (wire.md "Model list"). */
@@ -19,28 +18,37 @@ export interface ListedModel extends Capabilities {
   readonly created: number;
   /** Always `chat-gateway`: no provider's name may show (wire.md "Model list"). */
   readonly owned_by: string;
+  /**
+   * Tokens. Of an alias the smallest that is known of its candidates, so that a prompt has room
+   * whichever serves. Null: none is known.
+   */
+  readonly context_length: number | null;
+  /** The most tokens of a reply. Of an alias, and null, as above. */
+  readonly max_output_tokens: number | null;
+  /**
+   * Of an alias what at least one candidate supports: a request that requires it goes to such a
+   * candidate.
+   */
+  readonly capabilities: readonly string[];
 }
 
-/** Another form of the list, for the clients of another vendor. */
+/** A form of the list, for the clients of one vendor. */
 export interface ModelListForm {
-  /** Whether a request asks for this form. */
-  appliesTo(headers: IncomingHttpHeaders, config: Config): boolean;
   /** As ClientApi.requestIdHeader. The form's ClientApi gives it to errors. */
   readonly requestIdHeader?: string;
-  /** As ClientApi.authorization. */
-  authorization(headers: IncomingHttpHeaders): string | undefined;
+  /** As ClientApi.authorization. Absent: the key is in the header of that name. */
+  authorization?(headers: IncomingHttpHeaders): string | undefined;
   /** The JSON document of one model. */
   entry(model: ListedModel): object;
   /** The JSON document of all. */
   list(models: readonly ListedModel[]): object;
 }
 
-/** Further forms are asked for. Of several the first that applies to a request counts. */
-export const modelListForms = moment<() => ModelListForm>("modelListForms");
+/** A request for the list asks for another form. Of several forms the first counts. */
+export const modelListForms =
+  moment<(headers: IncomingHttpHeaders) => ModelListForm | undefined>("modelListForms");
 
 const OWN_FORM: ModelListForm = {
-  appliesTo: () => true,
-  authorization: ({ authorization }) => authorization,
   entry: (model) => model,
   list: (data) => ({ object: "list", data }),
 };
@@ -52,14 +60,14 @@ export function install(gateway: Installer): void {
 
 /** Answers with the models that the key of a request may use, or with the one of an id. */
 function listModels({ current, clock, installed }: GatewayContext): Handler {
-  const forms = installed.listeners(modelListForms).map(({ call }) => call());
+  const forms = installed.listeners(modelListForms);
   const created = Math.floor(clock.now() / 1000);
   return (exchange, asked) => {
     const { req, res, requestId } = exchange;
-    const { config, keyring, catalog } = current();
-    const form = forms.find((each) => each.appliesTo(req.headers, config)) ?? OWN_FORM;
+    const { keyring, catalog } = current();
+    const [form = OWN_FORM] = forms.flatMap(({ call }) => call(req.headers) ?? []);
     if (form.requestIdHeader) res.setHeader(form.requestIdHeader, requestId);
-    const caller = authenticate(exchange, keyring, form.authorization(req.headers));
+    const caller = authenticate(exchange, keyring, form.authorization?.(req.headers));
     const models = catalog.names(caller).map((id): ListedModel => {
       const capabilities = capabilitiesOf(catalog.behind(id, caller) ?? []);
       return { id, object: "model", created, owned_by: "chat-gateway", ...capabilities };
@@ -69,4 +77,23 @@ function listModels({ current, clock, installed }: GatewayContext): Handler {
     if (!model) throw noSuchModel(asked);
     return sendJson(res, 200, form.entry(model));
   };
+}
+
+function capabilitiesOf(candidates: readonly Model[]) {
+  return {
+    context_length: smallest(candidates.map(({ contextTokens }) => contextTokens)),
+    max_output_tokens: smallest(candidates.map(({ traits }) => traits.max_output_tokens)),
+    capabilities: [...new Set(candidates.flatMap(supportedBy))].sort(),
+  };
+}
+
+function smallest(figures: readonly (number | undefined)[]): number | null {
+  const known = figures.filter((figure) => figure !== undefined);
+  return known.length === 0 ? null : Math.min(...known);
+}
+
+function supportedBy({ traits, reasoning }: Model): readonly string[] {
+  const hasLogprobs = !traits.think_tags && !traits.omit.includes("logprobs");
+  const supported = traits.supports.filter((name) => name !== "logprobs" || hasLogprobs);
+  return reasoning ? [...supported, "reasoning"] : supported;
 }

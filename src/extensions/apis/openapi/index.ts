@@ -1,6 +1,5 @@
 // GET /openapi.json: the contract as an OpenAPI 3.1 document. The schema of a request is taken from
 // the check itself. Extensions that serve further APIs describe them here.
-import type { Config } from "../../../core/config.ts";
 import { requestCheck } from "../../../core/extension/defaults.ts";
 import { moment, type Installed, type Installer } from "../../../core/extension/installer.ts";
 import type { Handler } from "../../../core/http/exchange.ts";
@@ -15,8 +14,8 @@ export interface Description {
   readonly schemas: Readonly<Record<string, object>>;
 }
 
-/** The document is made. Undefined: with this configuration there is nothing to describe. */
-export const descriptions = moment<(config: Config) => Description | undefined>("descriptions");
+/** The document is made. */
+export const descriptions = moment<() => Description>("descriptions");
 
 /** An operation of another API. Limits and errors are those of chat completions. */
 interface Operation {
@@ -47,17 +46,17 @@ function pathItem({ summary, security, reply, names }: Operation): object {
   return { post: { ...operation, summary, security, responses } };
 }
 
-/** Answers with the document for this configuration. */
-export function openapiHandler(config: Config, installed: Installed): Handler {
-  const described = installed.listeners(descriptions).flatMap(({ call }) => call(config) ?? []);
+/** Answers with the document. */
+export function openapiHandler(installed: Installed): Handler {
   const schemas: Record<string, object> = {
     ChatCompletionRequest: requestCheck(installed).schema,
     ...document.components.schemas,
   };
   const paths: Record<string, object> = { ...document.paths };
-  for (const each of described) {
-    Object.assign(schemas, each.schemas);
-    for (const [path, operation] of Object.entries(each.operations))
+  for (const { call } of installed.listeners(descriptions)) {
+    const described = call();
+    Object.assign(schemas, described.schemas);
+    for (const [path, operation] of Object.entries(described.operations))
       paths[path] = pathItem(operation);
   }
   // As text: the document never changes while the process runs.
@@ -70,7 +69,5 @@ export function openapiHandler(config: Config, installed: Installed): Handler {
 }
 
 export function install(gateway: Installer): void {
-  gateway.route("GET", "/openapi.json", ({ config, installed }) =>
-    openapiHandler(config, installed),
-  );
+  gateway.route("GET", "/openapi.json", ({ installed }) => openapiHandler(installed));
 }

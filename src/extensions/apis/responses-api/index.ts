@@ -2,31 +2,30 @@
 // all others. What the model says becomes items and events.
 import type { ClientApi } from "../../../core/chat/client-api.ts";
 import type { Around, GatewayContext, Installer } from "../../../core/extension/installer.ts";
-import { moments } from "../../../core/extension/places.ts";
-import { errorBody, type ApiError } from "../../../core/openai/errors.ts";
+import { moments, slots } from "../../../core/extension/places.ts";
+import type { Exchange } from "../../../core/http/exchange.ts";
+import { pathOf } from "../../../core/http/router.ts";
+import { ApiError, errorBody } from "../../../core/openai/errors.ts";
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import { CompletionFailed, type RequestProgress } from "../../../core/routing/fallback.ts";
-import { apiEnabled, authorization, memberName, serveApi } from "../client-apis/index.ts";
+import { authorization } from "../client-apis/index.ts";
+import { descriptions } from "../openapi/index.ts";
 import { createSeal, secretOf } from "../../scale/data-files/index.ts";
 import { readRequest, responsesRequest, type ReplyFacts } from "../responses-input/index.ts";
 import described from "./description.json" with { type: "json" };
-import { refuseWebSockets } from "./upgrade.ts";
 import { createResponseWriter, type ResponseWriter } from "./writer.ts";
 
 const PATH = "/v1/responses";
 
 export function install(gateway: Installer): void {
-  const { operations, schemas } = described;
-  const ResponsesRequest = responsesRequest.schema;
-  serveApi(gateway, "responses", createApi, {
-    operations,
-    schemas: { ...schemas, ResponsesRequest },
-  });
+  gateway.fill(slots.clientApi("responses"), createApi);
+  gateway.on(descriptions, () => ({
+    ...described,
+    schemas: { ...described.schemas, ResponsesRequest: responsesRequest.schema },
+  }));
   gateway.around(() => withNotesOfReading, { outside: ["budgets", "sticky", "recovery"] });
-  gateway.on(moments.guards, (config) =>
-    apiEnabled(config, "responses") ? refuseWebSockets(PATH) : undefined,
-  );
+  gateway.on(moments.guards, () => refuseWebSockets);
 }
 
 /** No provider is asked in this format. The request is kept for its reply only. */
@@ -85,11 +84,24 @@ function createApi({ config, clock, diagnose }: GatewayContext): ClientApi {
   };
 }
 
-/** The vendor's shape is that of chat completions. `param` is the name that this API has for it. */
+/** The vendor's shape is that of chat completions. The prompt has another name. */
 function errorWithOwnParam(error: ApiError, requestId: string): object {
   const { error: detail } = errorBody(error, requestId);
-  const param = detail.param && memberName("responses", detail.param);
-  return { error: { ...detail, param } };
+  return { error: { ...detail, param: detail.param === "messages" ? "input" : detail.param } };
+}
+
+/** A 426 names the protocols that are served (RFC 9110 15.5.22). */
+const UPGRADE = { Upgrade: "HTTP/1.1", Connection: "Upgrade" };
+
+/**
+ * Throws the 426 for the beginning of a WebSocket. Clients that try one first, such as Codex, take
+ * that as the word to go on over HTTP.
+ */
+function refuseWebSockets({ req: { method, url = "", headers } }: Exchange): void {
+  const isHandshake = method === "GET" && /\bwebsocket\b/i.test(headers.upgrade ?? "");
+  if (!isHandshake || pathOf(url) !== PATH) return;
+  const message = "There is no WebSocket here; send the request by POST, with stream: true.";
+  throw new ApiError("upgrade_required", message, { headers: UPGRADE });
 }
 
 /** Notes in the progress, and for the operator, what of a request could not be used. */

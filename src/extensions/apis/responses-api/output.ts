@@ -1,37 +1,56 @@
-// The output items of a response. Texts follow each other: an item ends when another kind of text
-// begins. Calls stay open until the end of the reply, because a provider may mix the arguments of
-// several.
-import type { Part, TextPart } from "../../../core/openai/parts.ts";
-import type { ToolOrigin } from "../responses-input/index.ts";
-import {
-  openCall,
-  openText,
-  type BeginItem,
-  type Emit,
-  type ItemStatus,
-  type OpenItem,
-  type TextOptions,
-} from "./items.ts";
+// The output items of a response while they grow, and the events that tell of them: texts, which
+// are messages or reasoning with one part each, and calls of the client's tools. Texts follow each
+// other: an item ends when another kind of text begins. Calls stay open until the end of the reply,
+// because a provider may mix the arguments of several.
+import { randomHex } from "../../../core/ids.ts";
+import type { Part, TextPart, TokenLogprob } from "../../../core/openai/parts.ts";
+import { isObject } from "../../../core/schema/checker.ts";
+import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
+import type { Seal } from "../../scale/data-files/index.ts";
+import { freeFormInput, type ToolOrigin } from "../responses-input/index.ts";
 
-export interface OutputOptions extends TextOptions {
+export interface OutputOptions {
   /** As in ReplyFacts. */
   readonly tools: ReadonlyMap<string, ToolOrigin>;
+  /** Whether reasoning is shown, as its summary. */
+  readonly showsReasoning: boolean;
+  /** Whether log probabilities are shown. */
+  readonly showsLogprobs: boolean;
+  /** Undefined: reasoning is not sent back sealed. */
+  readonly seal: Seal["seal"] | undefined;
 }
 
-export interface Output {
-  add(part: Part): void;
-  /** Ends the items that are open. "incomplete": the reply was cut. */
-  end(status: ItemStatus): void;
-  /** The items that have ended, in the order in which they began. */
-  items(): object[];
+/** How items end. "incomplete": the reply was cut. */
+type Ending = "completed" | "incomplete";
+
+/** Tells of one event. `fields` are those beside its type and its number. */
+type Emit = (type: string, fields: object) => void;
+
+/** An item that still grows. */
+interface OpenItem {
+  /** Adds a piece of its text. */
+  add(piece: Pick<TextPart, "text" | "logprobs">): void;
+  /** An item that was whole before the reply was cut is complete all the same. */
+  end(ending: Ending): void;
 }
 
-export function createOutput(options: OutputOptions, emit: Emit): Output {
+/** Begins an item and tells of it. */
+type BeginItem = (item: { readonly id: string; readonly [field: string]: unknown }) => ItemEvents;
+
+/** The events of one item that has begun. */
+interface ItemEvents {
+  /** Tells of an event within the item. Its fields begin with the item's place. */
+  readonly emit: Emit;
+  /** Tells that the item has ended, and what it is. */
+  end(item: object): void;
+}
+
+export function createOutput(options: OutputOptions, emit: Emit) {
   const { tools, seal, showsReasoning } = options;
   const ended: (object | undefined)[] = [];
   /** By the call's index in the reply. */
-  const calls: OpenItem<string>[] = [];
-  let text: OpenItem<TextPart> | undefined;
+  const calls: OpenItem[] = [];
+  let text: OpenItem | undefined;
   let kind: TextPart["type"] | undefined;
 
   const begin: BeginItem = (item) => {
@@ -46,8 +65,8 @@ export function createOutput(options: OutputOptions, emit: Emit): Output {
     };
   };
 
-  function endText(status: ItemStatus): void {
-    text?.end(status);
+  function endText(ending: Ending): void {
+    text?.end(ending);
     text = undefined;
   }
 
@@ -61,21 +80,142 @@ export function createOutput(options: OutputOptions, emit: Emit): Output {
   }
 
   return {
-    add(part) {
+    add(part: Part): void {
       if (part.type === "tool_call") {
         endText("completed");
         const { id, name } = part;
         calls[part.call] = openCall(id, tools.get(name) ?? { ...UNKNOWN, name }, begin);
-      } else if (part.type === "tool_arguments") calls[part.call]!.add(part.text);
+      } else if (part.type === "tool_arguments") calls[part.call]!.add(part);
       else if ("text" in part) addText(part);
     },
-    end(status) {
-      endText(status);
-      for (const call of calls) call.end(status);
+    /** Ends the items that are open. */
+    end(ending: Ending): void {
+      endText(ending);
+      for (const call of calls) call.end(ending);
     },
-    items: () => ended.filter((item) => item !== undefined),
+    /** The items that have ended, in the order in which they began. */
+    items: (): object[] => ended.filter((item) => item !== undefined),
   };
 }
 
 /** A model may call what was not declared. The client decides what that means. */
 const UNKNOWN = { type: "function", namespace: undefined } as const;
+
+const MESSAGE = {
+  prefix: "msg",
+  item: { type: "message", role: "assistant" },
+  list: "content",
+  events: "response.",
+};
+/**
+ * How texts of each kind are called. The events of their parts have the name of the list
+ * (`response.content_part.added`), those of their pieces that of the part
+ * (`response.output_text.delta`).
+ */
+const TEXTS = {
+  text: { ...MESSAGE, part: "output_text", field: "text" },
+  refusal: { ...MESSAGE, part: "refusal", field: "refusal" },
+  reasoning: {
+    prefix: "rs",
+    item: { type: "reasoning" },
+    list: "summary",
+    events: "response.reasoning_",
+    part: "summary_text",
+    field: "text",
+  },
+} as const;
+
+function openText(
+  kind: TextPart["type"],
+  { showsReasoning, showsLogprobs, seal }: OutputOptions,
+  begin: BeginItem,
+): OpenItem {
+  const { prefix, item, list, events, part, field } = TEXTS[kind];
+  const isReasoning = kind === "reasoning";
+  const isShown = !isReasoning || showsReasoning;
+  const head = { id: `${prefix}_${randomHex(16)}`, ...item };
+  const logprobs: TokenLogprob[] = [];
+  let text = "";
+
+  const started = begin({ ...head, ...(isReasoning ? {} : { status: "in_progress" }), [list]: [] });
+  function emit(event: string, fields: object): void {
+    if (isShown) started.emit(event, { [`${list}_index`]: 0, ...fields });
+  }
+  const withLogprobs = (list: readonly TokenLogprob[]) => kind === "text" && { logprobs: list };
+  const partNow = () => ({
+    type: part,
+    [field]: text,
+    ...(kind === "text" && { annotations: [], logprobs }),
+  });
+
+  emit(`${events}${list}_part.added`, { part: partNow() });
+  return {
+    add(piece) {
+      const more = (showsLogprobs && piece.logprobs) || [];
+      for (const logprob of more) logprobs.push(logprob);
+      text += piece.text;
+      emit(`${events}${part}.delta`, { delta: piece.text, ...withLogprobs(more) });
+    },
+    end(status) {
+      emit(`${events}${part}.done`, { [field]: text, ...withLogprobs(logprobs) });
+      emit(`${events}${list}_part.done`, { part: partNow() });
+      const sealed = isReasoning && seal && { encrypted_content: seal(text) };
+      const outcome = isReasoning ? sealed : { status };
+      started.end({ ...head, ...outcome, [list]: isShown ? [partNow()] : [] });
+    },
+  };
+}
+
+/**
+ * How calls of each kind are called, and the field that has what the model wrote. The events of a
+ * call have the names of both (`response.function_call_arguments.delta`).
+ */
+const CALLS = {
+  function: { prefix: "fc", type: "function_call", field: "arguments" },
+  custom: { prefix: "ctc", type: "custom_tool_call", field: "input" },
+  tool_search: { prefix: "tsc", type: "tool_search_call", field: "arguments" },
+} as const;
+
+/**
+ * `call_id`: the provider's, by which the client answers the call. A call of a reply that was cut
+ * is complete if its arguments are.
+ */
+function openCall(
+  call_id: string,
+  { type: kind, name, namespace }: ToolOrigin,
+  begin: BeginItem,
+): OpenItem {
+  const { prefix, type, field } = CALLS[kind];
+  const isSearch = kind === "tool_search";
+  const head = {
+    id: `${prefix}_${randomHex(16)}`,
+    type,
+    call_id,
+    ...(isSearch ? { execution: "client" } : { name, namespace }),
+  };
+  let json = "";
+
+  const started = begin({ ...head, status: "in_progress", [field]: isSearch ? {} : "" });
+  /** A search for tools has no events of its own. */
+  function emit(step: string, fields: object): void {
+    if (!isSearch) started.emit(`response.${type}_${field}.${step}`, fields);
+  }
+  function value(isCut: boolean): unknown {
+    if (isSearch) return asObject(parseJson(json));
+    return kind === "custom" ? freeFormInput(json, isCut) : json || "{}";
+  }
+  return {
+    add({ text }) {
+      json += text;
+      // The input of a free-form tool is known at the end: its JSON is around it.
+      if (kind === "function" && text !== "") emit("delta", { delta: text });
+    },
+    end(ended) {
+      const isCut = ended === "incomplete" && !isObject(parseJson(json));
+      const whole = value(isCut);
+      if (kind === "custom" || json === "") emit("delta", { delta: whole });
+      emit("done", { ...(kind === "function" && { name }), [field]: whole });
+      started.end({ ...head, status: isCut ? "incomplete" : "completed", [field]: whole });
+    },
+  };
+}

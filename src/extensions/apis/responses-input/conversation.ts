@@ -45,7 +45,8 @@ export function createConversation(tools: ToolSet, open: Open) {
   /** By the ids of their calls. A later call takes the id of an earlier one. */
   const callers = new Map<string, AssistantTurn>();
   let turn: AssistantTurn | undefined;
-  const sealed = createSealedTexts(open);
+  let sealed = 0;
+  let unread = 0;
 
   /** The assistant's turn that goes on, or begins. */
   function assistant(path: Path): AssistantTurn {
@@ -79,8 +80,14 @@ export function createConversation(tools: ToolSet, open: Open) {
 
   /** The reasoning itself if the item has it, sealed or plain; else its summary. */
   function addReasoning({ encrypted_content, content, summary }: Item<"reasoning">, path: Path) {
-    const own =
-      encrypted_content && sealed.opened(encrypted_content, [...path, "encrypted_content"]);
+    let own: string | undefined;
+    if (encrypted_content) {
+      sealed += 1;
+      const message = `is one more than the ${MAX_SEALED} sealed texts allowed`;
+      if (sealed > MAX_SEALED) fail("invalid_value", message, [...path, "encrypted_content"]);
+      own = open(encrypted_content);
+      if (own === undefined) unread += 1;
+    }
     const thought = own || content || summary;
     if (thought) assistant(path).thoughts.push(thought);
   }
@@ -122,24 +129,6 @@ export function createConversation(tools: ToolSet, open: Open) {
     /** All messages. Nothing is added after that. */
     entries: () => turns.flatMap((each) => ("message" in each ? [each] : entriesOf(each))),
     /** How many sealed texts could not be read here. The conversation goes on without them. */
-    unread: sealed.unread,
-  };
-}
-
-/** Opens the sealed texts of one conversation. */
-function createSealedTexts(open: Open) {
-  let count = 0;
-  let unread = 0;
-  return {
-    /** Undefined: it cannot be read here. Throws a ValidationError if there are too many. */
-    opened(text: string, path: Path): string | undefined {
-      count += 1;
-      if (count > MAX_SEALED)
-        fail("invalid_value", `is one more than the ${MAX_SEALED} sealed texts allowed`, path);
-      const thought = open(text);
-      if (thought === undefined) unread += 1;
-      return thought;
-    },
     unread: (): number => unread,
   };
 }

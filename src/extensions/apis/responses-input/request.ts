@@ -24,6 +24,13 @@ export interface ReplyFacts {
   readonly echo: object;
 }
 
+/** As in requestOf. */
+const PLACES = {
+  messages: ["input"],
+  response_format: ["text", "format"],
+  logprobs: ["include"],
+};
+
 interface ReadRequest {
   readonly chat: ChatRequest;
   readonly facts: ReplyFacts;
@@ -48,7 +55,7 @@ export function* readRequest(parsed: ParsedBody, open: Open): Steps<ReadRequest>
   const { tool_choice, declared } = choiceOf(request.tool_choice, tools);
   return {
     chat: {
-      ...requestOf("responses", conversation.entries()),
+      ...requestOf(conversation.entries(), PLACES),
       model: request.model,
       stream: request.stream,
       temperature: request.temperature,

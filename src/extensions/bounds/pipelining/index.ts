@@ -1,8 +1,126 @@
-// Bounds how many requests of one connection are parsed before their responses have been sent.
+// Bounds HTTP pipelining. Node parses everything that one read brings: 64 KB hold some 1,800 small
+// requests, each of which takes memory until its turn comes. Here the bytes of a connection reach
+// the parser one request at a time. They wait unparsed while enough requests of the connection wait
+// for their responses. A client that reads its responses gets all of them, in order.
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
-import { boundPipeline } from "./bound-pipeline.ts";
+import type { Pipeline } from "../../../core/http/connection.ts";
 
 export function install(gateway: Installer): void {
   gateway.fill(slots.boundPipeline, boundPipeline);
 }
+
+type Head = Pick<IncomingMessage, "complete"> & {
+  readonly headers: { readonly "content-length"?: string | undefined };
+};
+
+/**
+ * The state on which the bound depends. `live`: requests that have not had their whole response.
+ */
+export interface Bounded {
+  readonly socket: Duplex;
+  readonly live: { readonly size: number };
+  readonly latest?: { readonly req: Head } | undefined;
+}
+
+/** Requests of one connection that may wait for their responses before parsing stops. */
+export const MAX_PIPELINED = 16;
+/**
+ * The end of a chunked body is only known once it is parsed, so it is parsed in pieces of this many
+ * bytes. As many bytes of further requests may be parsed with its last piece.
+ */
+const CHUNKED_PIECE_BYTES = 2_048;
+const END_OF_HEAD = "\r\n\r\n";
+const NO_BYTES = Buffer.alloc(0);
+
+/** Bounds a connection that Node's HTTP server has just accepted. */
+export function boundPipeline(connection: Bounded): Pipeline {
+  const { socket, live } = connection;
+  const latest = () => connection.latest?.req;
+  const parse = takeParser(socket);
+  let unparsed: Buffer | undefined;
+  /** The last three bytes of a head that has not ended: two reads may share its end. */
+  let seam = NO_BYTES;
+  /** Bytes of a body with a Content-Length that have not arrived. */
+  let bodyLeft = 0;
+  let parsing = false;
+  let stopped = false;
+
+  const isBodyComing = (): boolean => latest()?.complete === false;
+  const hasRoom = (): boolean => live.size < MAX_PIPELINED || isBodyComing();
+  const mayParse = (): boolean =>
+    !stopped && !socket.destroyed && !isHeldByNode(socket) && hasRoom();
+
+  /** How many of these bytes to parse next: to the end of one head or body at most. */
+  function pieceLength(bytes: Buffer): number {
+    if (isBodyComing()) return bodyLeft > 0 ? bodyLeft : CHUNKED_PIECE_BYTES;
+    if (seam.length > 0) {
+      const start = Buffer.concat([seam, bytes.subarray(0, 3)]).indexOf(END_OF_HEAD);
+      if (start !== -1) return start + END_OF_HEAD.length - seam.length;
+    }
+    const end = bytes.indexOf(END_OF_HEAD);
+    return end === -1 ? Infinity : end + END_OF_HEAD.length;
+  }
+
+  /** `isWhole`: the piece has the end of its head or body. */
+  function parsePiece(piece: Buffer, isWhole: boolean): void {
+    const before = latest();
+    const wasBody = isBodyComing();
+    parse(piece);
+    const after = latest();
+    if (wasBody) bodyLeft -= Math.min(bodyLeft, piece.length);
+    else if (isWhole) seam = NO_BYTES;
+    else seam = Buffer.concat([seam, piece.subarray(-3)]).subarray(-3);
+    if (after !== before) bodyLeft = Number(after?.headers["content-length"] ?? 0);
+  }
+
+  function parseUnparsed(): void {
+    while (unparsed && mayParse()) {
+      const bytes: Buffer = unparsed;
+      const length = pieceLength(bytes);
+      const isCut = length < bytes.length;
+      unparsed = isCut ? bytes.subarray(length) : undefined;
+      parsePiece(isCut ? bytes.subarray(0, length) : bytes, length <= bytes.length);
+    }
+  }
+
+  function advance(): void {
+    if (parsing) return;
+    parsing = true;
+    try {
+      parseUnparsed();
+    } finally {
+      parsing = false;
+    }
+    if (stopped) unparsed = undefined;
+    if (unparsed) socket.pause();
+    else if (socket.isPaused() && !isHeldByNode(socket)) socket.resume();
+  }
+
+  socket.on("data", (bytes: Buffer) => {
+    if (stopped) return;
+    unparsed = unparsed ? Buffer.concat([unparsed, bytes]) : bytes;
+    advance();
+  });
+  socket.on("resume", advance); // Node's server resumes a socket when its responses have left.
+  return {
+    advance,
+    stop() {
+      stopped = true;
+      advance();
+    },
+  };
+}
+
+/** Takes the place of the listener by which Node's server parses the bytes of a connection. */
+function takeParser(socket: Duplex): (bytes: Buffer) => void {
+  const [parse] = socket.listeners("data") as ((bytes: Buffer) => void)[];
+  if (!parse) throw new TypeError("the HTTP server does not listen for data");
+  socket.removeListener("data", parse);
+  return parse;
+}
+
+/** Node's server sets this while too much of its responses is unsent. It must get no bytes then. */
+const isHeldByNode = (socket: Duplex & { _paused?: boolean }): boolean => socket._paused === true;

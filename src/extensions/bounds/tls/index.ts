@@ -1,12 +1,20 @@
-// HTTPS on the public and on the admin listener. The certificate is read again at each reload.
+// HTTPS on the public and on the admin listener, with the certificate and key of the files that the
+// configuration names. They are read again at each reload.
 import type { Installer } from "../../../core/extension/installer.ts";
 import https from "node:https";
+import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { configMoments } from "../../../config/extension.ts";
 import { slots, type ListenerSection, type SecureSection } from "../../../core/extension/places.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { strict } from "../../../config/fields.ts";
 import type { Config } from "../../../core/config.ts";
 import {
+  MAX_CERTIFICATE_BYTES,
+  readRegularFile,
+  whyUnreadable,
+} from "../../../config/regular-file.ts";
+import {
+  fail,
   lenient,
   nonEmpty,
   object,
@@ -14,13 +22,18 @@ import {
   type ValidationIssue,
 } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import { readCertificate } from "./certificate.ts";
-
-const NAMES = { cert_file: nonEmpty, key_file: nonEmpty };
-const files = lenient(object(NAMES));
+/** The names of two files in PEM. */
+const FILES = {
+  /** The certificate, followed by its intermediate certificates. */
+  cert_file: nonEmpty,
+  /** The private key of the certificate. */
+  key_file: nonEmpty,
+};
+type Files = Readonly<Record<keyof typeof FILES, string>>;
+const files = lenient(object(FILES));
 /** Absent: plain HTTP. */
 const settingOf = (section: ListenerSection) =>
-  defineSetting(`${section}.tls`, undefined, () => strict(NAMES));
+  defineSetting(`${section}.tls`, undefined, () => strict(FILES));
 const SETTINGS = { server: settingOf("server"), admin: settingOf("admin") };
 
 export const settings = Object.values(SETTINGS);
@@ -72,5 +85,42 @@ function issuesIn(json: unknown, section: ListenerSection): readonly ValidationI
   } catch (error) {
     if (error instanceof ValidationError) return error.issues;
     throw error;
+  }
+}
+
+/**
+ * The certificate and its key. Throws a ValidationError with the path of each file that cannot be
+ * read, or that of both if they are not a pair. `section`: that of gateway.json that names them.
+ */
+function readCertificate(files: Files, section: ListenerSection) {
+  const faults: ValidationIssue[] = [];
+  const read = (field: keyof Files): Buffer => {
+    try {
+      return readRegularFile(files[field], MAX_CERTIFICATE_BYTES).bytes;
+    } catch (error) {
+      const message = `${files[field]} cannot be read: ${whyUnreadable(error)}`;
+      faults.push({ path: [section, "tls", field], code: "invalid_value", message });
+      return Buffer.alloc(0);
+    }
+  };
+  const pair = { cert: read("cert_file"), key: read("key_file") };
+  if (faults.length > 0) throw new ValidationError(faults);
+  const { cert, key } = pair;
+  const path = [section, "tls"];
+  assertUsable({ cert }, `expected a certificate in PEM in ${files.cert_file}`, path);
+  assertUsable(
+    { key },
+    `expected a private key in PEM, without a passphrase, in ${files.key_file}`,
+    path,
+  );
+  assertUsable(pair, `the key in ${files.key_file} is not that of ${files.cert_file}`, path);
+  return pair;
+}
+
+function assertUsable(pair: SecureContextOptions, rule: string, path: readonly string[]): void {
+  try {
+    createSecureContext(pair);
+  } catch (error) {
+    fail("invalid_value", `${rule}: ${(error as Error).message}`, path);
   }
 }

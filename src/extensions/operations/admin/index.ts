@@ -111,7 +111,7 @@ function startListener(host: Host): HostPart {
   return {
     adminRoutes: {
       "/status": { GET: ({ res }) => sendStatus(host, res) },
-      "/openapi.json": { GET: openapiHandler(config, installed) },
+      "/openapi.json": { GET: openapiHandler(installed) },
     },
     async listen() {
       if (configured && isPlain(configured))

@@ -53,7 +53,7 @@ export function install(gateway: Installer): void {
   gateway.on(once, (host) => serveGates(SUBJECT, host));
   gateway.on(configMoments.issues, issuesIn);
   gateway.on(configMoments.keyed, (model, { providers }) =>
-    (apiKeys.of(providers.get(model.provider.name)!) ?? []).map(({ key }) => ({
+    (apiKeys.of(providers.get(model.provider.name)) ?? []).map(({ key }) => ({
       key: endOf(key),
       model: withKey(model, key),
     })),
@@ -72,16 +72,14 @@ type PoolOf = (config: RoutingSettings, provider: string) => KeyPool | undefined
 
 /** The pools of a process, each as long as its provider's row is in force. */
 function createPools(context: GatewayContext): PoolOf {
-  const { clock } = context;
   const services = {
-    clock,
     gates: gatesFor(context, SUBJECT),
     restOf: sharedRests(context, SUBJECT),
   };
   const byRow = new WeakMap<object, KeyPool>();
   return ({ providers }, name) => {
     const row = providers.get(name);
-    const keys = row && apiKeys.of(row);
+    const keys = apiKeys.of(row);
     if (!row || !keys) return undefined;
     const pool = byRow.get(row) ?? createKeyPool(name, keys, services);
     byRow.set(row, pool);

@@ -1,6 +1,5 @@
 // The keys of one provider: which one a request takes, and which ones rest.
-import type { Clock } from "../../../core/clock.ts";
-import type { Gates } from "../../routing/gates/index.ts";
+import type { Gates, Permit } from "../../routing/gates/index.ts";
 import type { Rest } from "../../routing/rests/index.ts";
 import { drawn } from "../../routing/weights/index.ts";
 
@@ -43,7 +42,6 @@ export interface KeyPool {
 }
 
 export interface PoolServices {
-  readonly clock: Clock;
   /** Count what has an rpm or a tpm. */
   readonly gates: Gates;
   /** Finds the rest that has a name. */
@@ -62,7 +60,7 @@ const REFUSED_MS = 60_000;
 export function createKeyPool(
   provider: string,
   keys: readonly PoolKey[],
-  { clock, gates, restOf, random = Math.random }: PoolServices,
+  { gates, restOf, random = Math.random }: PoolServices,
 ): KeyPool {
   const states = keys.map(({ rpm, tpm, ...stated }, index) => {
     const end = endOf(stated.key);
@@ -71,7 +69,7 @@ export function createKeyPool(
     return {
       ...stated,
       end,
-      door: isBounded ? { name, bounds: { rpm, tpm } } : undefined,
+      gate: isBounded ? gates.of(name, { rpm, tpm }) : undefined,
       refusal: restOf(name),
       exhaustion: (model: string) => restOf(`${name} for ${model}`),
     };
@@ -81,17 +79,16 @@ export function createKeyPool(
   const restFor = ({ refusal, exhaustion }: State, model: string): number =>
     Math.max(refusal.left(), exhaustion(model).left());
 
-  function taken({ key, end, door, refusal, exhaustion }: State, model: string): TakenKey {
-    const at = clock.monotonic();
+  function taken(
+    { key, end, refusal, exhaustion }: State,
+    model: string,
+    permit: Permit | undefined,
+  ): TakenKey {
     return {
       key,
       end,
-      used(tokens) {
-        if (door) gates.leave(door, tokens, false);
-      },
-      unused() {
-        if (door) gates.undo(door, clock.monotonic() - at);
-      },
+      used: (tokens) => permit?.leave(tokens, false),
+      unused: () => permit?.undo(),
       refused: () => refusal.begin(REFUSED_MS),
       exhausted: (ms) => exhaustion(model).begin(ms),
     };
@@ -104,9 +101,8 @@ export function createKeyPool(
       for (;;) {
         const chosen = drawn(able, ({ weight }) => weight, random());
         if (!chosen) return waits.length > 0 ? Math.min(...waits) : 0;
-        const { door } = chosen;
-        const entered = !door || (await gates.enter({ ...door, account: "", waitMs: 0 }));
-        if (entered === true) return taken(chosen, model);
+        const entered = await chosen.gate?.enter({ account: "", waitMs: 0 });
+        if (typeof entered !== "number") return taken(chosen, model, entered);
         waits.push(entered);
         able = able.filter((other) => other !== chosen);
       }

@@ -5,7 +5,9 @@ import { slots } from "../../../core/extension/places.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Capable, Model } from "../../../core/routing/model.ts";
 import { fail } from "../../../core/schema/checker.ts";
-import { requirementsOf } from "./requirements.ts";
+import { requirementsOf, type LackOf, type Requirement } from "./requirements.ts";
+
+export type { LackOf } from "./requirements.ts";
 
 export function install(gateway: Installer): void {
   gateway.fill(slots.capable, ({ installed }) => {
@@ -20,41 +22,28 @@ export function install(gateway: Installer): void {
 /** These models can serve a request. Returns them, some changed for this request. */
 export const adapted = moment<Capable>("adapted");
 
-/** What a model lacks for a request. */
-export interface Lack {
-  /** The field of the client's request that needs it. */
-  readonly path: (string | number)[];
-  /** For the client. */
-  readonly message: string;
-}
-
 /**
  * What a model lacks because of its format, which only the format's extension knows. Undefined:
  * nothing, or it has another format than the listener's.
  */
-export type LackOf = (
-  model: Pick<Model, "traits" | "provider">,
-  chat: ChatRequest,
-) => Lack | undefined;
 export const lacking = moment<LackOf>("lacking");
 
 /**
  * The models that have all that the request needs. Throws a ValidationError if none has: it names
- * what no model has at all, or else the first requirement. There is at least one model.
+ * what no model has at all, or else the first that one of them lacks. There is at least one model.
  */
 export function capable(
   models: readonly Model[],
   chat: ChatRequest,
   lackings: readonly LackOf[] = [],
 ): readonly Model[] {
-  const requirements = requirementsOf(chat);
-  const lackOf = (model: Model) => lackings.flatMap((call) => call(model, chat) ?? [])[0];
-  const able = models.filter((model) => requirements.every((each) => !each.lackOf(model)));
-  const found = able.filter((model) => !lackOf(model));
+  const ofFormats: Requirement = (model) => lackings.flatMap((call) => call(model, chat) ?? [])[0];
+  const requirements = [...requirementsOf(chat), ofFormats];
+  const found = models.filter((model) => !requirements.some((lackOf) => lackOf(model)));
   if (found.length > 0) return found;
-  const unmet = requirements.find((each) => models.every(each.lackOf));
-  const lack = unmet ? undefined : lackOf(able[0] ?? models[0]!);
-  if (lack) return fail("unsupported_value", lack.message, lack.path);
-  const { path, ...first } = unmet ?? requirements[0]!;
-  return fail("unsupported_value", models.map(first.lackOf).find(Boolean)!, path);
+  const unmet =
+    requirements.find((lackOf) => models.every(lackOf)) ??
+    requirements.find((lackOf) => models.some(lackOf))!;
+  const { message, path } = models.flatMap((model) => unmet(model) ?? [])[0]!;
+  return fail("unsupported_value", message, path);
 }

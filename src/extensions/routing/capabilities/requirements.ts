@@ -4,14 +4,21 @@ import type { Traits } from "../../../core/providers/traits.ts";
 import { pathText } from "../../../core/schema/checker.ts";
 import type { Model } from "../../../core/routing/model.ts";
 
-export interface Requirement {
-  /** The field of the request that asks for it. */
+/** What a model lacks for a request, so that it is no candidate. */
+interface Lack {
+  /** The field of the client's request that needs it. */
   readonly path: (string | number)[];
-  /** What this model lacks, for the client: it is no candidate. Undefined: it supports it. */
-  lackOf(model: Asked): string | undefined;
+  /** For the client. */
+  readonly message: string;
 }
 
 type Asked = Pick<Model, "traits" | "provider">;
+
+/** What this model lacks for a request. Undefined: it has all that the request needs. */
+export type LackOf = (model: Asked, chat: ChatRequest) => Lack | undefined;
+
+/** The same for one thing that a certain request needs. */
+export type Requirement = (model: Asked) => Lack | undefined;
 
 /**
  * A model that ignored one of these would give a reply that means something else. Other parameters
@@ -26,14 +33,13 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
   const { clientPath = (path) => [...path] } = chat;
   const requirements: Requirement[] = [];
   const add = (
-    chatPath: Requirement["path"],
+    chatPath: Lack["path"],
     isMetBy: (model: Asked) => boolean,
     message = `this model does not support ${pathText(clientPath(chatPath))}`,
-  ) =>
-    requirements.push({
-      path: clientPath(chatPath),
-      lackOf: (model) => (isMetBy(model) ? undefined : message),
-    });
+  ) => {
+    const lack = { path: clientPath(chatPath), message };
+    requirements.push((model) => (isMetBy(model) ? undefined : lack));
+  };
 
   if (tools) add(["tools"], ({ traits }) => traits.supports.includes("tools"));
   if (choice === "required" || typeof choice === "object")
@@ -54,11 +60,7 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
   for (const name of MEANINGFUL)
     if (chat[name]) add([name], ({ traits }) => !traits.omit.includes(name));
   const { dialect, only } = chat.native ?? {};
-  if (only) {
-    const { path, message } = only;
-    const lackOf = ({ provider }: Asked) => (provider.dialect === dialect ? undefined : message);
-    requirements.push({ path, lackOf });
-  }
+  if (only) requirements.push(({ provider }) => (provider.dialect === dialect ? undefined : only));
   const media = mediaIn(chat.messages);
   for (const kind of new Set(media.map(({ part }) => MEDIA[part.type])))
     add(

@@ -2,7 +2,6 @@
 // in the last ten minutes. Each process measures for itself.
 import type { Installer } from "../../../core/extension/installer.ts";
 import type { Config } from "../../../core/config.ts";
-import type { Clock } from "../../../core/clock.ts";
 import { moments } from "../../../core/extension/places.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
@@ -19,7 +18,7 @@ export function install(gateway: Installer): void {
     ({ clock, current, on }) => {
       const medians = createMedians(clock.monotonic);
       on("report", () => reportOf(medians, current().config));
-      return byTime({ clock, medians });
+      return byTime(medians);
     },
     // A conversation stays where it is, however fast others are.
     { outside: ["sticky"] },
@@ -27,20 +26,15 @@ export function install(gateway: Installer): void {
   gateway.on(moments.status, (reports) => ({ first_token_ms: leastOf(reports) }));
 }
 
-interface FastestOptions {
-  readonly clock: Clock;
-  readonly medians: Medians;
-  /** From 0 to less than 1. Absent: Math.random. */
-  readonly random?: () => number;
-}
-
-/** Orders the candidates of aliases with the policy "fastest", and measures all attempts. */
-export function byTime({ clock, medians, random = Math.random }: FastestOptions) {
+/**
+ * Orders the candidates of aliases with the policy "fastest", and measures all attempts. `random`:
+ * from 0 to less than 1.
+ */
+export function byTime(medians: Medians, random = Math.random) {
   /** When models without figures were put first, by the monotonic clock. */
   const triedAt = new Map<string, number>();
 
-  function ordered(candidates: readonly Model[]): readonly Model[] {
-    const now = clock.monotonic();
+  function ordered(candidates: readonly Model[], now: number): readonly Model[] {
     const able = candidates.filter((model) => model.status().retryMs === 0);
     // Models without figures come last.
     const timeOf = ({ name }: Model): number => medians.of(name) ?? Number.MAX_VALUE;
@@ -62,10 +56,10 @@ export function byTime({ clock, medians, random = Math.random }: FastestOptions)
     (chat, candidates, deliver, context) => {
       if (context.config.aliases.get(chat.model)?.policy !== "fastest")
         return complete(chat, candidates, deliver, context);
-      const quickestFirst = ordered(candidates);
+      const { attempt, clock } = context;
+      const quickestFirst = ordered(candidates, clock.monotonic());
       // What begins a whole reply is its end, so only streams are measured.
       if (!chat.stream) return complete(chat, quickestFirst, deliver, context);
-      const { attempt } = context;
       return complete(chat, quickestFirst, deliver, {
         ...context,
         attempt(attemptChat, serving, take, options) {

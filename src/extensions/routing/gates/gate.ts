@@ -4,6 +4,7 @@
 import { WINDOW_MS } from "../../../core/accounts/limiter.ts";
 import type { Clock, Timer } from "../../../core/clock.ts";
 import type { Cancel } from "../../../core/http/cancel.ts";
+import { createTokenWindows } from "../../money/token-windows/index.ts";
 
 /** Absent: there is no such bound. */
 export interface Bounds {
@@ -17,66 +18,118 @@ export interface Bounds {
   readonly adaptive?: boolean | undefined;
 }
 
-export interface Gate {
-  /**
-   * True: the request is let in, and counted. A number: there is no room for so many milliseconds.
-   * A promise, of true or of that number: it waits, at most `waitMs`, and not once `cancel` is
-   * aborted. Absent: it never is.
-   */
-  enter(account: string, waitMs: number, cancel?: Abort): true | number | Promise<true | number>;
-  /** A request that was let in so many milliseconds ago is not made: it counts for nothing. */
-  undo(ageMs: number): void;
-  /** Other bounds from now on. What is counted stays. */
-  setBounds(bounds: Bounds): void;
-  /** A request has left. `overloaded`: the provider refused it because it has too many. */
-  leave(tokens: number, overloaded: boolean): void;
-  /** Nobody is let in for so many milliseconds; a minute at most, however absurd the time is. */
-  pause(ms: number): void;
-  /** Requests at once that are allowed now. Infinity: any number. */
-  limit(): number;
+/** A request that wants to be let in. */
+export interface Entry {
+  /** Whose request it is. */
+  readonly account: string;
+  /** How long it may wait for room, in milliseconds. */
+  readonly waitMs: number;
+  /** Aborted when the client has left: it waits no more. Absent: it never is. */
+  readonly cancel?: Pick<Cancel, "onAbort">;
 }
+
+/** A request that was let in, and is counted until one of these is called. */
+export interface Permit {
+  /** It has left. `overloaded`: the provider refused it because it has too many. */
+  leave(tokens: number, overloaded: boolean): void;
+  /** It is not made: it counts for nothing. */
+  undo(): void;
+}
+
+/** A permit, or the milliseconds for which there is no room. */
+export type Entered = Permit | number;
 
 /** Where an adaptive limit begins, and what an overload leaves of it. */
 const FIRST_LIMIT = 10;
 const DECREASE = 0.9;
 
-/** Tells when the client has left. */
-export type Abort = Pick<Cancel, "onAbort">;
-
-interface Waiter {
-  readonly settle: (isIn: boolean) => void;
-}
-
-export function createGate(initial: Bounds, clock: Clock): Gate {
-  let bounds = initial;
-  const most = (): number => bounds.max_in_flight ?? Infinity;
-  const requests = createWindow(clock);
-  const tokens = createWindow(clock);
-  /** By account, in the order of their turns. */
-  const queues = new Map<string, Waiter[]>();
+/** It lets everybody in until bounds come. */
+export function createGate(clock: Clock) {
+  let bounds: Bounds = {};
+  /** What was counted in the last minute, as far as it is bounded. */
+  const windows = createTokenWindows(clock.monotonic);
+  const queue = createQueue(clock, tryEnter);
   let inFlight = 0;
-  let adapted = bounds.adaptive ? Math.min(FIRST_LIMIT, most()) : most();
+  /** What the provider bears, as far as is known. */
+  let borne = FIRST_LIMIT;
   /** The end of a pause, by the monotonic clock. */
   let pausedUntil = -Infinity;
-  let wakeUp: Timer | undefined;
 
-  function tryEnter(): true | number {
-    if (inFlight >= Math.floor(adapted)) return Infinity;
-    const { rpm = Infinity, tpm = Infinity } = bounds;
-    const pause = pausedUntil - clock.monotonic();
-    const wait = Math.max(pause, tokens.wait(tpm), requests.wait(rpm));
-    if (wait > 0) return wait;
-    if (rpm < Infinity) requests.add(1);
-    inFlight += 1;
-    return true;
+  function allowed(): number {
+    const { max_in_flight: most = Infinity, adaptive } = bounds;
+    return adaptive ? Math.min(borne, most) : most;
   }
 
-  /** Lets in those who wait, as far as there is room, one of each account after the other. */
+  function tryEnter(): Entered {
+    if (inFlight >= Math.floor(allowed())) return Infinity;
+    const requests = limitsIn(bounds, "rpm");
+    const room = windows.roomIn([...requests, ...limitsIn(bounds, "tpm")], 1);
+    const wait = Math.max(pausedUntil - clock.monotonic(), room);
+    if (wait > 0) return wait;
+    inFlight += 1;
+    const admission = windows.admit(requests, 1);
+    return {
+      leave,
+      undo() {
+        inFlight -= 1;
+        windows.correct(requests, admission, 0);
+        queue.wake();
+      },
+    };
+  }
+
+  function leave(count: number, overloaded: boolean): void {
+    const { adaptive } = bounds;
+    const limit = allowed();
+    const isHalfUsed = inFlight * 2 >= limit;
+    inFlight -= 1;
+    windows.admit(limitsIn(bounds, "tpm"), count);
+    if (adaptive && overloaded) borne = Math.max(1, limit * DECREASE);
+    else if (adaptive && isHalfUsed) borne = limit + 1;
+    queue.wake();
+  }
+
+  return {
+    /**
+     * Lets a request in, or has it wait. `inForce`: the bounds from now on; what is counted stays.
+     */
+    enter(inForce: Bounds, entry: Entry): Entered | Promise<Entered> {
+      bounds = inForce;
+      queue.wake();
+      const entered = queue.isEmpty() ? tryEnter() : Infinity; // nobody overtakes those who wait
+      if (typeof entered !== "number" || entry.waitMs <= 0) return entered;
+      return queue.wait(entry).then((permit) => permit ?? entered);
+    },
+    /** Nobody is let in for so many milliseconds; a minute at most, however absurd the time is. */
+    pause(ms: number): void {
+      pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, WINDOW_MS));
+    },
+    /** Requests at once that are allowed now. Infinity: any number. */
+    limit: (): number => Math.floor(allowed()),
+  };
+}
+
+/** The bound of this name, as a window has it. Empty: there is none. */
+function limitsIn(bounds: Bounds, name: "rpm" | "tpm") {
+  const limit = bounds[name];
+  return limit === undefined ? [] : [{ name, limit }];
+}
+
+/** Ends the wait of a request. Undefined: it is not let in. */
+type Waiter = (permit: Permit | undefined) => void;
+
+/** The requests that wait until `tryEnter` lets them in, by turns of their accounts. */
+function createQueue(clock: Clock, tryEnter: () => Entered) {
+  /** By account, in the order of their turns. */
+  const queues = new Map<string, Waiter[]>();
+  let wakeUp: Timer | undefined;
+
+  /** Lets in as many as there is room for. */
   function wake(): void {
     wakeUp?.cancel();
     for (const [account] of queues) {
       const entered = tryEnter();
-      if (entered !== true) {
+      if (typeof entered === "number") {
         if (entered !== Infinity) wakeUp = clock.after(entered, wake);
         return;
       }
@@ -84,102 +137,30 @@ export function createGate(initial: Bounds, clock: Clock): Gate {
       const next = queue.shift()!;
       queues.delete(account);
       if (queue.length > 0) queues.set(account, queue); // its next turn comes after the others
-      next.settle(true);
+      next(entered);
     }
   }
 
-  function wait(account: string, ms: number, cancel?: Abort): Promise<boolean> {
+  function wait({ account, waitMs, cancel }: Entry): Promise<Permit | undefined> {
     return new Promise((resolve) => {
-      let detach = (): void => undefined;
-      const waiter: Waiter = {
-        settle(isIn) {
-          timer.cancel();
-          detach();
-          resolve(isIn);
-        },
+      const waiter: Waiter = (permit) => {
+        timer.cancel();
+        detach?.();
+        resolve(permit);
       };
       function giveUp(): void {
         const queue = (queues.get(account) ?? []).filter((other) => other !== waiter);
         if (queue.length > 0) queues.set(account, queue);
         else queues.delete(account);
-        if (queues.size === 0) wakeUp?.cancel();
-        waiter.settle(false);
+        waiter(undefined);
+        wake();
       }
-      const timer = clock.after(ms, giveUp);
+      const timer = clock.after(waitMs, giveUp);
       queues.set(account, [...(queues.get(account) ?? []), waiter]);
-      detach = cancel?.onAbort(giveUp) ?? detach;
+      const detach = cancel?.onAbort(giveUp);
       wake();
     });
   }
 
-  return {
-    enter(account, waitMs, cancel) {
-      const entered = queues.size > 0 ? Infinity : tryEnter(); // nobody overtakes those who wait
-      if (entered === true || waitMs <= 0) return entered;
-      return wait(account, waitMs, cancel).then((isIn) => isIn || entered);
-    },
-    undo(ageMs) {
-      inFlight -= 1;
-      if (bounds.rpm !== undefined) requests.takeBack(clock.monotonic() - ageMs);
-      wake();
-    },
-    setBounds(next) {
-      const limit = next.adaptive && bounds.adaptive ? adapted : FIRST_LIMIT;
-      bounds = next;
-      adapted = next.adaptive ? Math.min(limit, most()) : most();
-      wake();
-    },
-    leave(count, overloaded) {
-      const { adaptive } = bounds;
-      const isHalfUsed = inFlight * 2 >= adapted;
-      inFlight -= 1;
-      if (bounds.tpm !== undefined) tokens.add(count);
-      if (adaptive && overloaded) adapted = Math.max(1, adapted * DECREASE);
-      else if (adaptive && isHalfUsed) adapted = Math.min(most(), adapted + 1);
-      wake();
-    },
-    pause(ms) {
-      pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, WINDOW_MS));
-    },
-    limit: () => Math.floor(adapted),
-  };
-}
-
-/** What was counted in the last minute. */
-function createWindow({ monotonic }: Clock) {
-  const counted: { readonly at: number; readonly count: number }[] = [];
-  /** The index of the oldest one that counts. Those before it go together, or each would cost. */
-  let first = 0;
-  let sum = 0;
-
-  function forget(now: number): void {
-    for (; first < counted.length && counted[first]!.at + WINDOW_MS <= now; first += 1)
-      sum -= counted[first]!.count;
-    if (first * 2 <= counted.length) return;
-    counted.splice(0, first);
-    first = 0;
-  }
-
-  return {
-    add(count: number): void {
-      counted.push({ at: monotonic(), count });
-      sum += count;
-    },
-    /** The last one up to this time does not count. */
-    takeBack(time: number): void {
-      const at = counted.findLastIndex((each) => each.at <= time);
-      if (at >= first) sum -= counted.splice(at, 1)[0]!.count;
-    },
-    /** Milliseconds until fewer than `most` count. */
-    wait(most: number): number {
-      const now = monotonic();
-      forget(now);
-      let excess = sum - most;
-      for (let at = first; excess >= 0; at += 1) {
-        excess -= counted[at]!.count;
-        if (excess < 0) return counted[at]!.at + WINDOW_MS - now;
-      }
-      return 0;
-    },
-  };
+  return { isEmpty: (): boolean => queues.size === 0, wait, wake };
 }

@@ -6,79 +6,59 @@ import type { GatewayContext } from "../../../core/extension/installer.ts";
 import { answerWorkers, callFirstProcess } from "../../scale/cluster/index.ts";
 import type { Host, HostPart } from "../../scale/installation/index.ts";
 import { Cancel } from "../../../core/http/cancel.ts";
-import { createGate, type Abort, type Bounds, type Gate } from "./gate.ts";
+import { createGate, type Bounds, type Entered, type Entry, type Permit } from "./gate.ts";
 
-/** What a request wants to be let into. */
-export interface Door {
-  /** Unique among those of a Gates. */
-  readonly name: string;
-  /** What may enter it. */
+/** A gate with the bounds that are in force for a request. */
+export interface Gate {
+  /** As in Gates.of. */
   readonly bounds: Bounds;
+  /** A promise: the request waits, or another process answers. */
+  enter(entry: Entry): Entered | Promise<Entered>;
+  /** Nobody is let in for so many milliseconds; a minute at most. */
+  pause(ms: number): void;
 }
 
-/** A request that wants to be let in. */
-export interface Entry extends Door {
-  /** Whose request it is. */
-  readonly account: string;
-  /** How long it may wait for room, in milliseconds. */
-  readonly waitMs: number;
-  /** As in Gate.enter. */
-  readonly cancel?: Abort;
-}
-
-/** Gates by the names of their doors. An entry with other bounds changes those of its gate. */
 export interface Gates {
-  /** As Gate.enter. Each request that was let in has to leave. */
-  enter(entry: Entry): true | number | Promise<true | number>;
-  /** As Gate.undo. */
-  undo(door: Door, ageMs: number): void;
-  /** As Gate.leave. */
-  leave(door: Door, tokens: number, overloaded: boolean): void;
-  /** As Gate.pause. */
-  pause(door: Door, ms: number): void;
+  /** The gate of this name. It has these bounds from the next entry on. */
+  of(name: string, bounds: Bounds): Gate;
   /** Requests at once that are allowed now, by the names of bounded gates. Empty in a worker. */
   limits(): Readonly<Record<string, number>>;
 }
 
 /** The gates of this process alone. */
 export function createGates(clock: Clock): Gates {
-  const gates = new Map<string, { readonly gate: Gate; bounds: string }>();
-
-  /** Those who enter bring the bounds in force; those who leave may have older ones. */
-  function entered({ name, bounds }: Door): Gate {
-    const text = JSON.stringify(bounds);
-    const known = gates.get(name) ?? { gate: createGate(bounds, clock), bounds: text };
-    gates.set(name, known);
-    if (known.bounds !== text) known.gate.setBounds(bounds);
-    known.bounds = text;
-    return known.gate;
-  }
+  const gates = new Map<string, ReturnType<typeof createGate>>();
   return {
-    enter: (entry) => entered(entry).enter(entry.account, entry.waitMs, entry.cancel),
-    undo: ({ name }, ageMs) => gates.get(name)?.gate.undo(ageMs),
-    leave: ({ name }, tokens, overloaded) => gates.get(name)?.gate.leave(tokens, overloaded),
-    pause: ({ name }, ms) => gates.get(name)?.gate.pause(ms),
+    of(name, bounds) {
+      const gate = gates.get(name) ?? createGate(clock);
+      gates.set(name, gate);
+      return { bounds, enter: (entry) => gate.enter(bounds, entry), pause: gate.pause };
+    },
     limits: () =>
       Object.fromEntries(
-        [...gates].flatMap(([name, { gate }]) =>
+        [...gates].flatMap(([name, gate]) =>
           gate.limit() < Infinity ? [[name, gate.limit()]] : [],
         ),
       ),
   };
 }
 
-/** What a worker asks the first process. `number`: names the question in the worker. */
-type Question = Omit<Entry, "cancel"> & { readonly number: number };
+/** What a worker asks the first process about the gate of this name. */
+interface Question extends Omit<Entry, "cancel"> {
+  readonly name: string;
+  readonly bounds: Bounds;
+  /** Names the question in the worker. */
+  readonly number: number;
+}
 
 /**
- * What a worker tells the first process: that a request has left, that there is a pause, or that
- * the client of a question has left.
+ * What a worker tells the first process: that there is a pause, or that the request of a question
+ * has left, or is not made any more.
  */
 type Note =
-  | { readonly gone: number }
-  | { readonly door: Door; readonly undoneMs: number }
-  | { readonly door: Door; readonly tokens: number; readonly overloaded: boolean }
-  | { readonly door: Door; readonly pauseMs: number };
+  | { readonly name: string; readonly pauseMs: number }
+  | { readonly number: number; readonly tokens: number; readonly overloaded: boolean }
+  | { readonly number: number };
 
 /** The gates as a process reaches them. `subject`: names these among those of other extensions. */
 export function gatesFor(
@@ -90,17 +70,23 @@ export function gatesFor(
   on("close", first.close);
   let asked = 0;
   return {
-    enter({ cancel, ...entry }) {
-      asked += 1;
-      const number = asked;
-      const answer = first.ask({ ...entry, number });
-      const detach = entry.waitMs > 0 && cancel?.onAbort(() => first.tell({ gone: number }));
-      return detach ? answer.finally(detach) : answer;
-    },
-    undo: ({ name, bounds }, undoneMs) => first.tell({ door: { name, bounds }, undoneMs }),
-    leave: ({ name, bounds }, tokens, overloaded) =>
-      first.tell({ door: { name, bounds }, tokens, overloaded }),
-    pause: ({ name, bounds }, pauseMs) => first.tell({ door: { name, bounds }, pauseMs }),
+    of: (name, bounds) => ({
+      bounds,
+      async enter({ cancel, ...entry }) {
+        asked += 1;
+        const number = asked;
+        const undo = () => first.tell({ number });
+        const detach = cancel?.onAbort(undo);
+        const entered = await first.ask({ ...entry, name, bounds, number });
+        detach?.();
+        if (entered !== true) return entered;
+        return {
+          leave: (tokens, overloaded) => first.tell({ number, tokens, overloaded }),
+          undo,
+        };
+      },
+      pause: (pauseMs) => first.tell({ name, pauseMs }),
+    }),
     limits: () => ({}),
   };
 }
@@ -108,42 +94,41 @@ export function gatesFor(
 /** Answers the workers, if there are any. The requests of a dead worker have left. */
 export function serveGates(subject: string, { clock }: Host): HostPart {
   const gates = createGates(clock);
-  /** What the requests of each worker have entered, by its id. */
-  const inside = new Map<number, Door[]>();
-
-  /** What the workers' clients wait for, by worker and number. */
+  /** By worker and number: what ends the waits of requests, and those that were let in. */
   const waiting = new Map<string, Cancel>();
+  const permits = new Map<string, Permit>();
 
-  async function answer({ number, ...entry }: Question, worker: number): Promise<true | number> {
-    const entered = inside.get(worker) ?? [];
-    inside.set(worker, entered);
+  async function answer(question: Question, worker: number): Promise<true | number> {
+    const { name, bounds, number, ...entry } = question;
+    const key = `${worker} ${number}`;
     const cancel = new Cancel();
-    waiting.set(`${worker} ${number}`, cancel);
-    const answered = await gates.enter({ ...entry, cancel });
-    waiting.delete(`${worker} ${number}`);
-    if (answered !== true) return answered;
-    entered.push(entry);
-    if (!inside.has(worker)) gates.leave(entry, 0, false); // the worker has died meanwhile
+    waiting.set(key, cancel);
+    const entered = await gates.of(name, bounds).enter({ ...entry, cancel });
+    waiting.delete(key);
+    if (typeof entered === "number") return entered;
+    permits.set(key, entered);
     return true;
   }
   function hear(note: Note, worker: number): void {
-    if ("gone" in note) {
-      waiting.get(`${worker} ${note.gone}`)?.abort();
-      return;
-    }
     if ("pauseMs" in note) {
-      gates.pause(note.door, note.pauseMs);
+      gates.of(note.name, {}).pause(note.pauseMs);
       return;
     }
-    if ("undoneMs" in note) gates.undo(note.door, note.undoneMs);
-    else gates.leave(note.door, note.tokens, note.overloaded);
-    const entered = inside.get(worker) ?? [];
-    const at = entered.findIndex(({ name }) => name === note.door.name);
-    if (at !== -1) entered.splice(at, 1);
+    const key = `${worker} ${note.number}`;
+    const permit = permits.get(key);
+    permits.delete(key);
+    waiting.get(key)?.abort();
+    if ("tokens" in note) permit?.leave(note.tokens, note.overloaded);
+    else permit?.undo();
   }
   function ended(worker: number): void {
-    for (const door of inside.get(worker) ?? []) gates.leave(door, 0, false);
-    inside.delete(worker);
+    const isOwn = (key: string): boolean => key.startsWith(`${worker} `);
+    for (const [key, cancel] of waiting) if (isOwn(key)) cancel.abort();
+    for (const [key, permit] of permits)
+      if (isOwn(key)) {
+        permits.delete(key);
+        permit.leave(0, false);
+      }
   }
   const close = answerWorkers<Question, Note, true | number>(subject, { answer, hear, ended });
   return { report: gates.limits, close };

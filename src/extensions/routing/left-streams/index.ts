@@ -23,7 +23,7 @@ export function install(gateway: Installer): void {
     const leftStreams = createLeftStreams(clock);
     // Closed before the ledger, which waits for the settlements of these streams.
     on("close", leftStreams.close);
-    return aroundStreams(leftStreams, clock, () => current().config);
+    return aroundStreams(leftStreams, () => current().config);
   });
 }
 
@@ -43,7 +43,7 @@ export interface LeftStreams {
  * something was streamed.
  */
 export const aroundStreams =
-  (leftStreams: LeftStreams, clock: Clock, config: () => Pick<Config, "server">) =>
+  (leftStreams: LeftStreams, config: () => Pick<Config, "server">) =>
   (complete: Complete): Complete =>
   async (chat, candidates, deliver, context) => {
     if (!chat.stream) return complete(chat, candidates, deliver, context);
@@ -75,7 +75,7 @@ export const aroundStreams =
         return;
       }
       const { leave_ms } = streamed.model.provider.timeouts;
-      const ms = Math.min(leave_ms, context.endsAt - clock.monotonic());
+      const ms = Math.min(leave_ms, context.endsAt - context.clock.monotonic());
       const maxStreams = config().server.max_in_flight - context.inFlight();
       forget = leftStreams.readOn(ms, maxStreams, endUpstream);
       observe([], streamed);

@@ -4,20 +4,14 @@
 import type { Installer } from "../../../core/extension/installer.ts";
 import { DAY_MS, integer, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
-import { optional } from "../../../core/schema/checker.ts";
+import { optional, type Infer } from "../../../core/schema/checker.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import { withOverrides, type Model } from "../../../core/routing/model.ts";
 
-/** Deadlines in milliseconds. Absent: those of the more general section apply. */
-interface Patience {
-  readonly first_token_ms?: number | undefined;
-  readonly idle_ms?: number | undefined;
-}
-
-type Own = Patience | undefined;
-
 const ms = optional(integer(1, DAY_MS));
+/** Deadlines in milliseconds. Absent: those of the more general section apply. */
 const check = () => optional(strict({ first_token_ms: ms, idle_ms: ms }));
+type Patience = Infer<ReturnType<typeof check>>;
 
 const ofAliases = defineSetting("aliases.*.timeouts", undefined, check);
 const ofModels = defineSetting("models.*.timeouts", undefined, check);
@@ -34,20 +28,18 @@ export const aroundSilence =
   (chat, candidates, deliver, context) => {
     const { attempt, config } = context;
     const { models, aliases } = config;
-    const alias = aliases.get(chat.model);
-    const ofAlias = alias && ofAliases.of(alias);
+    const ofAlias = ofAliases.of(aliases.get(chat.model));
     return complete(chat, candidates, deliver, {
       ...context,
       attempt(attemptChat, serving, take, options) {
-        const settings = models.get(serving.model.name);
-        const ofModel = settings && ofModels.of(settings);
+        const ofModel = ofModels.of(models.get(serving.model.name));
         const model = withPatience(withPatience(serving.model, ofModel), ofAlias);
         return attempt(attemptChat, { ...serving, model }, take, options);
       },
     });
   };
 
-function withPatience(model: Model, own: Own): Model {
+function withPatience(model: Model, own: Patience): Model {
   if (!own) return model;
   const timeouts = withOverrides(model.provider.timeouts, own);
   return { ...model, provider: { ...model.provider, timeouts } };

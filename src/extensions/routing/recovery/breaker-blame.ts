@@ -19,14 +19,9 @@ export function withoutBreakerBlame(error: unknown, { aborted, reason }: Cancel)
 
 /** A copy of the error with this code, blamed on the content of the request. */
 export function fromContent(error: ProviderError, code: ProviderErrorCode): ProviderError {
-  const copy = new ProviderError(code, error.message, {
-    ...error.detail,
-    cause: error,
-    ...CONTENT,
-  });
-  if (error.answer) copy.answer = error.answer;
-  copy.usage = error.usage;
-  return copy;
+  const detail = { ...error.detail, cause: error, ...CONTENT };
+  const copy = new ProviderError(code, error.message, detail);
+  return Object.assign(copy, { answer: error.answer, usage: error.usage });
 }
 
 /** The error of a reply that cannot be used, for which the provider is not to blame. */

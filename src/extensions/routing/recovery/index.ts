@@ -28,9 +28,7 @@ export function install(gateway: Installer): void {
 /** The `recovery` of the model or alias that a request names. */
 function modeOf({ models, aliases }: RoutingSettings, name: string): string {
   const model = models.get(name);
-  if (model) return modelRecovery.of(model);
-  const alias = aliases.get(name);
-  return alias ? aliasRecovery.of(alias) : "none";
+  return model ? modelRecovery.of(model) : aliasRecovery.of(aliases.get(name));
 }
 
 /** Completes requests, and recovers their streams as their configuration says. */

@@ -32,8 +32,7 @@ function inTier(
   const asked = asString(chat.further?.["service_tier"]);
   if (asked === undefined) return models;
   return models.map((model) => {
-    const settings = config.models.get(model.name);
-    const prices = settings && tiers.of(settings);
+    const prices = tiers.of(config.models.get(model.name));
     return prices?.has(asked) ? modelInTier(model, asked, prices) : model;
   });
 }

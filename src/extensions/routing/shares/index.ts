@@ -36,8 +36,7 @@ export const splitting =
   (random: () => number = Math.random) =>
   (complete: Complete): Complete =>
   (chat, candidates, deliver, context) => {
-    const alias = context.config.aliases.get(chat.model);
-    const split = alias && weights.of(alias);
+    const split = weights.of(context.config.aliases.get(chat.model));
     const ordered = split ? withDrawn(candidates, split, random()) : candidates;
     return complete(chat, ordered, deliver, context);
   };

@@ -7,7 +7,6 @@ import type { Complete, RequestProgress } from "../../../core/routing/fallback.t
 import type { Model } from "../../../core/routing/model.ts";
 import { boolean } from "../../../core/schema/checker.ts";
 import { beginningsOf } from "./beginnings.ts";
-import { createMemory } from "./memory.ts";
 
 const NOTE =
   "Sticky: a conversation stays with the model that served its last turn while that model is " +
@@ -30,8 +29,8 @@ export function createStaying(): (complete: Complete) => Complete {
   /** The names of models, by the beginnings of the requests that they served. */
   const served = createMemory();
   return (complete) => async (chat, candidates, deliver, context) => {
-    const alias = context.config.aliases.get(chat.model);
-    if (!alias || !sticky.of(alias)) return complete(chat, candidates, deliver, context);
+    if (!sticky.of(context.config.aliases.get(chat.model)))
+      return complete(chat, candidates, deliver, context);
     const beginnings = beginningsOf(chat, context.account);
     const last = beginnings.map(served.get).find((name) => name !== undefined);
     const ordered = withFirst(candidates, last);
@@ -53,4 +52,31 @@ function withFirst(candidates: readonly Model[], name: string | undefined): read
   const last = candidates.find((model) => model.name === name);
   if (last?.status().state !== "closed") return candidates;
   return [last, ...candidates.filter((model) => model !== last)];
+}
+
+/**
+ * Conversations that are remembered in a process, which serves for months. Those that were used
+ * least recently go first.
+ */
+const MAX_ENTRIES = 100_000;
+
+/** Which model served which conversation. `maxEntries`: how many conversations it remembers. */
+export function createMemory(maxEntries = MAX_ENTRIES) {
+  const entries = new Map<string, string>(); // in the order of their last use
+
+  /** Remembers the name of a model. The least recently used entry makes room for it. */
+  function set(key: string, value: string): void {
+    entries.delete(key);
+    entries.set(key, value);
+    if (entries.size > maxEntries) entries.delete(entries.keys().next().value!);
+  }
+
+  /** Undefined: unknown, or forgotten. */
+  function get(key: string): string | undefined {
+    const value = entries.get(key);
+    if (value !== undefined) set(key, value);
+    return value;
+  }
+
+  return { get, set };
 }

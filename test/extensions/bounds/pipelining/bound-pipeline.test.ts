@@ -8,7 +8,7 @@ import {
   boundPipeline,
   MAX_PIPELINED,
   type Bounded,
-} from "../../../../src/extensions/bounds/pipelining/bound-pipeline.ts";
+} from "../../../../src/extensions/bounds/pipelining/index.ts";
 
 interface ParsedRequest {
   readonly headers: { readonly "content-length"?: string };

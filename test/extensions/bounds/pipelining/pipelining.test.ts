@@ -11,7 +11,7 @@ import { createServer } from "../../../../src/core/http/server.ts";
 import {
   boundPipeline,
   MAX_PIPELINED,
-} from "../../../../src/extensions/bounds/pipelining/bound-pipeline.ts";
+} from "../../../../src/extensions/bounds/pipelining/index.ts";
 import { configFor, KEY, startGateway, user } from "../../../support/gateway.ts";
 import { held, startProvider } from "../../../support/provider.ts";
 import { settled, waitFor, within } from "../../../support/wait.ts";

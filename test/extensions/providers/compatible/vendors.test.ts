@@ -362,7 +362,7 @@ describe("what a vendor is asked", () => {
         const lacking = Object.entries(NEEDS).flatMap(([need, fields]) => {
           const chat = chatRequest({ model: "x", messages: user("hi"), ...fields });
           const unmet = requirementsOf(chat).some(
-            ({ lackOf }) => lackOf({ traits, provider }) !== undefined,
+            (lackOf) => lackOf({ traits, provider }) !== undefined,
           );
           return unmet ? [need] : [];
         });

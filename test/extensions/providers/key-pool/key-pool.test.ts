@@ -58,7 +58,7 @@ async function takenKey(pool: KeyPool) {
 function poolOf(keys: readonly PoolKey[], random: () => number) {
   const clock = createFakeClock();
   const restOf = sharedRests({ clock, on: () => undefined }, "test");
-  const services = { clock, gates: createGates(clock), restOf, random };
+  const services = { gates: createGates(clock), restOf, random };
   return { clock, pool: createKeyPool("p", keys, services) };
 }
 

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { pathText } from "../../../../src/core/schema/checker.ts";
+import { capable } from "../../../../src/extensions/routing/capabilities/index.ts";
 import { requirementsOf } from "../../../../src/extensions/routing/capabilities/requirements.ts";
 import { catalogOf, chatOf, settingsFor, type TestModel } from "../../../support/routing.ts";
 
@@ -16,9 +17,9 @@ const ABLE: TestModel = {
 /** The requirements of a request that a model satisfies but for these settings, with their places. */
 function unmet(request: object, settings: TestModel): string[] {
   const model = catalogOf(settingsFor({ m: { ...ABLE, ...settings } })).models.get("m")!;
-  return requirementsOf(chatOf(request)).flatMap(({ path, lackOf }) => {
+  return requirementsOf(chatOf(request)).flatMap((lackOf) => {
     const lack = lackOf(model);
-    return lack === undefined ? [] : [`${pathText(path)}: ${lack}`];
+    return lack === undefined ? [] : [`${pathText(lack.path)}: ${lack.message}`];
   });
 }
 
@@ -78,5 +79,21 @@ describe("requirements of a request", () => {
     const request = { temperature: 0.5, seed: 1, presence_penalty: 0 };
     assert.deepEqual(requirementsOf(chatOf(request)), []);
     assert.equal(requirementsOf(chatOf(file({ file_data: "AA==", file_id: null }))).length, 1);
+  });
+});
+
+describe("candidates that each lack something else", () => {
+  it("are all left out, and the client reads the first thing that one of them lacks", () => {
+    const { models } = catalogOf(
+      settingsFor({
+        blind: { ...ABLE, supports: ["tools", "json_object"] },
+        wordy: { ...ABLE, supports: ["tools", "images"] },
+      }),
+    );
+    const request = { tools, response_format: { type: "json_object" }, messages: [says(image)] };
+    assert.throws(() => capable([...models.values()], chatOf(request)), {
+      message:
+        "response_format: 'response_format' of type 'json_object' is not supported with this model",
+    });
   });
 });

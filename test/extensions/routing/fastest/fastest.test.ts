@@ -47,11 +47,7 @@ describe("the order of the policy fastest", () => {
     const left = [...chances];
     const states: Record<string, string> = {};
     const aliases = new Map([["x", { policy: "fastest" }]]);
-    const wrap = byTime({
-      clock,
-      medians,
-      random: () => left.shift() ?? 0.99,
-    });
+    const wrap = byTime(medians, () => left.shift() ?? 0.99);
     const candidates = ["a", "b", "c"].map((name) => ({
       name,
       status: () => ({ retryMs: states[name] === undefined ? 0 : 5 }),
@@ -65,7 +61,7 @@ describe("the order of the policy fastest", () => {
         { model: "x", stream: false } as never,
         candidates as never,
         (() => undefined) as never,
-        { config: { aliases } } as never,
+        { clock, config: { aliases } } as never,
       );
       return order;
     };

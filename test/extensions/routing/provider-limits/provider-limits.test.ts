@@ -4,43 +4,72 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Cancel } from "../../../../src/core/http/cancel.ts";
-import { createGate, type Bounds } from "../../../../src/extensions/routing/gates/gate.ts";
+import {
+  createGate,
+  type Bounds,
+  type Entered,
+  type Permit,
+} from "../../../../src/extensions/routing/gates/gate.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { configFor, json, merge, startGateway, user } from "../../../support/gateway.ts";
 import { completion, speak, startProvider, status, type Asked } from "../../../support/provider.ts";
 import { until } from "../../../support/wait.ts";
 
-const setUp = (bounds: Bounds) => {
+/** What `enter` returned: true for a request that was let in, else how long there is no room. */
+const outcome = (entered: Entered | Promise<Entered>) => {
+  assert.ok(!(entered instanceof Promise), "it waits");
+  return typeof entered === "number" ? entered : true;
+};
+
+/** A gate by a clock that the test moves. */
+const setUp = (initial: Bounds) => {
   const clock = createFakeClock();
-  return { clock, gate: createGate(bounds, clock) };
+  const gate = createGate(clock);
+  let bounds = initial;
+  /** Lets a request in. */
+  function permit(): Permit {
+    const entered = gate.enter(bounds, { account: "x", waitMs: 0 });
+    assert.ok(typeof entered === "object" && !(entered instanceof Promise), `no room: ${entered}`);
+    return entered;
+  }
+  return {
+    clock,
+    gate,
+    permit,
+    tryIt: () => outcome(gate.enter(bounds, { account: "x", waitMs: 0 })),
+    wait: async (account: string, waitMs: number, cancel = new Cancel()) =>
+      gate.enter(bounds, { account, waitMs, cancel }),
+    setBounds(next: Bounds) {
+      bounds = next;
+    },
+  };
 };
 
 describe("a gate", () => {
   it("lets in as many requests and tokens as a minute has", () => {
-    const { clock, gate } = setUp({ rpm: 2, tpm: 100 });
-    assert.deepEqual(
-      [gate.enter("x", 0), gate.enter("x", 0), gate.enter("x", 0)],
-      [true, true, 60_000],
-    );
-    gate.leave(100, false);
+    const { clock, permit, tryIt } = setUp({ rpm: 2, tpm: 100 });
+    const first = permit();
+    assert.deepEqual([tryIt(), tryIt()], [true, 60_000]);
+    first.leave(100, false);
     clock.advance(59_999);
-    assert.equal(gate.enter("x", 0), 1);
+    assert.equal(tryIt(), 1);
     clock.advance(1);
-    assert.equal(gate.enter("x", 0), true);
+    assert.equal(tryIt(), true);
   });
 
   it("lets in by turns of the accounts those who wait for a place", async () => {
-    const { clock, gate } = setUp({ max_in_flight: 1 });
-    assert.equal(gate.enter("x", 0), true);
+    const { clock, permit, tryIt, wait } = setUp({ max_in_flight: 1 });
+    let inside = permit();
     const order: string[] = [];
     const waits = ["a", "a", "a", "b", "c"].map(async (account) => {
-      if ((await gate.enter(account, 5_000)) === true) order.push(account);
-      else order.push(`${account} gave up`);
+      const entered = await wait(account, 5_000);
+      order.push(typeof entered === "number" ? `${account} gave up` : account);
+      if (typeof entered === "object") inside = entered;
     });
-    assert.equal(gate.enter("x", 0), Number.POSITIVE_INFINITY);
+    assert.equal(tryIt(), Number.POSITIVE_INFINITY);
     for (let left = 0; left < 4; left += 1) {
-      gate.leave(0, false);
+      inside.leave(0, false);
       await new Promise(setImmediate);
     }
     assert.deepEqual(order, ["a", "b", "c", "a"]);
@@ -51,104 +80,109 @@ describe("a gate", () => {
   });
 
   it("keeps what it has counted when its bounds change", () => {
-    const { gate } = setUp({ rpm: 3, max_in_flight: 3 });
-    for (let count = 0; count < 3; count += 1) assert.equal(gate.enter("x", 0), true);
-    gate.setBounds({ rpm: 5, max_in_flight: 3 });
-    assert.equal(gate.enter("x", 0), Infinity, "three are in flight");
-    gate.setBounds({ rpm: 5 });
-    assert.deepEqual([gate.enter("x", 0), gate.enter("x", 0)], [true, true]);
-    assert.equal(gate.enter("x", 0), 60_000);
+    const { gate, tryIt, setBounds } = setUp({ rpm: 3, max_in_flight: 3 });
+    for (let count = 0; count < 3; count += 1) assert.equal(tryIt(), true);
+    setBounds({ rpm: 5, max_in_flight: 3 });
+    assert.equal(tryIt(), Infinity, "three are in flight");
+    setBounds({ rpm: 5 });
+    assert.deepEqual([tryIt(), tryIt()], [true, true]);
+    assert.equal(tryIt(), 60_000);
     assert.equal(gate.limit(), Infinity);
   });
 
+  it("lets in those who wait when its bounds are wider", async () => {
+    const { tryIt, wait, setBounds } = setUp({ max_in_flight: 1 });
+    assert.equal(tryIt(), true);
+    const waited = wait("a", 5_000);
+    setBounds({ max_in_flight: 2 });
+    assert.equal(tryIt(), Infinity);
+    assert.equal(typeof (await waited), "object");
+  });
+
   it("forgets what is older than a minute, however much that was", () => {
-    const { clock, gate } = setUp({ rpm: 5_000 });
+    const { clock, tryIt } = setUp({ rpm: 5_000 });
     for (let minute = 0; minute < 3; minute += 1) {
-      for (let count = 0; count < 5_000; count += 1) assert.equal(gate.enter("x", 0), true);
-      assert.equal(gate.enter("x", 0), 60_000);
+      for (let count = 0; count < 5_000; count += 1) assert.equal(tryIt(), true);
+      assert.equal(tryIt(), 60_000);
       clock.advance(30_000);
-      assert.equal(gate.enter("x", 0), 30_000);
+      assert.equal(tryIt(), 30_000);
       clock.advance(30_000);
     }
   });
 
   it("counts nothing of a request that is not made", () => {
-    const { gate } = setUp({ rpm: 1, max_in_flight: 1 });
-    assert.equal(gate.enter("x", 0), true);
-    gate.undo(0);
-    assert.equal(gate.enter("x", 0), true);
-    assert.equal(gate.enter("x", 0), Infinity);
+    const { permit, tryIt } = setUp({ rpm: 1, max_in_flight: 1 });
+    permit().undo();
+    assert.equal(tryIt(), true);
+    assert.equal(tryIt(), Infinity);
   });
 
   it("still counts those that entered after it", () => {
-    const { clock, gate } = setUp({ rpm: 2 });
-    assert.equal(gate.enter("x", 0), true);
+    const { clock, permit, tryIt } = setUp({ rpm: 2 });
+    const first = permit();
     clock.advance(9_000);
-    assert.equal(gate.enter("x", 0), true);
+    assert.equal(tryIt(), true);
     clock.advance(1_000);
-    gate.undo(10_000);
-    assert.equal(gate.enter("x", 0), true);
+    first.undo();
+    assert.equal(tryIt(), true);
     clock.advance(50_001);
-    assert.equal(gate.enter("x", 0), 8_999);
+    assert.equal(tryIt(), 8_999);
   });
 
   it("lets in nobody whose client has left meanwhile, and counts none of them", async () => {
-    const { clock, gate } = setUp({ max_in_flight: 1, rpm: 2 });
-    assert.equal(gate.enter("x", 0), true);
+    const { clock, permit, tryIt, wait } = setUp({ max_in_flight: 1, rpm: 2 });
+    const inside = permit();
     const clients = [new Cancel(), new Cancel(), new Cancel()];
-    const waits = clients.map((cancel) => gate.enter("x", 5_000, cancel));
+    const waits = clients.map((cancel) => wait("x", 5_000, cancel));
     for (const client of clients) client.abort();
     assert.deepEqual(await Promise.all(waits), [Infinity, Infinity, Infinity]);
     assert.equal(clock.pending(), 0);
-    gate.leave(0, false);
-    assert.equal(gate.enter("x", 0), true);
+    inside.leave(0, false);
+    assert.equal(tryIt(), true);
   });
 
   it("lets in when a minute has room again", async () => {
-    const { clock, gate } = setUp({ rpm: 1 });
-    assert.equal(gate.enter("x", 0), true);
+    const { clock, tryIt, wait } = setUp({ rpm: 1 });
+    assert.equal(tryIt(), true);
     clock.advance(59_000);
-    const waited = gate.enter("a", 3_000);
+    const waited = wait("a", 3_000);
     clock.advance(1_000);
-    assert.equal(await waited, true);
+    assert.equal(typeof (await waited), "object");
     assert.equal(clock.pending(), 0);
   });
 
   it("adapts: one more while half of it is in use, a tenth less after an overload", () => {
-    const { gate } = setUp({ adaptive: true, max_in_flight: 11 });
+    const { gate, permit, tryIt } = setUp({ adaptive: true, max_in_flight: 11 });
+    const inside = Array.from({ length: 10 }, permit);
+    const leave = (overloaded: boolean): void => inside.pop()!.leave(0, overloaded);
+    assert.equal(tryIt(), Number.POSITIVE_INFINITY);
     assert.equal(gate.limit(), 10);
-    for (let i = 0; i < 10; i += 1) assert.equal(gate.enter("x", 0), true);
-    assert.equal(gate.enter("x", 0), Number.POSITIVE_INFINITY);
-    gate.leave(0, true);
+    leave(true);
     assert.equal(gate.limit(), 9);
-    gate.leave(0, false);
+    leave(false);
     assert.equal(gate.limit(), 10);
-    gate.leave(0, false);
-    gate.leave(0, false);
+    leave(false);
+    leave(false);
     assert.equal(gate.limit(), 11);
-    for (let i = 0; i < 6; i += 1) gate.leave(0, false);
+    for (let i = 0; i < 6; i += 1) leave(false);
     assert.equal(gate.limit(), 11);
-    for (let i = 0; i < 50; i += 1) {
-      assert.equal(gate.enter("x", 0), true);
-      gate.leave(0, true);
-    }
+    for (let i = 0; i < 50; i += 1) permit().leave(0, true);
     assert.equal(gate.limit(), 1);
-    gate.enter("x", 0);
-    gate.leave(0, false);
+    permit().leave(0, false);
     assert.equal(gate.limit(), 2);
   });
 });
 
 describe("a gate with a pause", () => {
   it("lets nobody in until it is over, and is not closed for more than a minute", () => {
-    const { clock, gate } = setUp({ max_in_flight: 5 });
+    const { clock, gate, tryIt } = setUp({ max_in_flight: 5 });
     gate.pause(10_000);
     gate.pause(4_000);
-    assert.equal(gate.enter("x", 0), 10_000);
+    assert.equal(tryIt(), 10_000);
     clock.advance(10_000);
-    assert.equal(gate.enter("x", 0), true);
+    assert.equal(tryIt(), true);
     gate.pause(1e12);
-    assert.equal(gate.enter("x", 0), 60_000);
+    assert.equal(tryIt(), 60_000);
   });
 });
 

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { chatRequest } from "../../../../src/core/openai/request.ts";
 import { beginningsOf } from "../../../../src/extensions/routing/sticky/beginnings.ts";
-import { createMemory } from "../../../../src/extensions/routing/sticky/memory.ts";
+import { createMemory } from "../../../../src/extensions/routing/sticky/index.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, json, KEY, startGateway } from "../../../support/gateway.ts";
 import { speak, startProvider, status, type Behaviour } from "../../../support/provider.ts";

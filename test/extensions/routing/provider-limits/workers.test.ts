@@ -1,0 +1,86 @@
+// The gates of several workers, in the first process: what a worker has taken is free again when it
+// dies, and nobody is let in who does not wait any more.
+
+import assert from "node:assert/strict";
+import cluster from "node:cluster";
+import { EventEmitter } from "node:events";
+import { describe, it, type TestContext } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { serveGates } from "../../../../src/extensions/routing/gates/index.ts";
+import type { Host } from "../../../../src/extensions/scale/installation/index.ts";
+import { createFakeClock } from "../../../support/fake-clock.ts";
+
+/** A worker with this id, as the first process sees it. */
+function startWorker(id: number) {
+  const answers: unknown[] = [];
+  const childProcess = new EventEmitter();
+  let isAlive = true;
+  const worker = {
+    id,
+    process: childProcess,
+    isConnected: () => isAlive,
+    send: ({ values }: { readonly values: readonly unknown[] }) => answers.push(...values),
+  };
+  cluster.emit("fork", worker);
+  const send = (questions: readonly object[], notes: readonly object[]) =>
+    cluster.emit("message", worker, { calls: "test", first: 0, questions, notes });
+  return {
+    answers,
+    /** Wants to be let in where one may be at once. */
+    ask: (number: number) =>
+      send([{ name: "m", bounds: { max_in_flight: 1 }, account: "a", waitMs: 5_000, number }], []),
+    tell: (note: object) => send([], [note]),
+    die() {
+      isAlive = false;
+      childProcess.emit("close");
+    },
+  };
+}
+
+function serve(t: TestContext) {
+  const clock = createFakeClock();
+  const { close } = serveGates("test", { clock } as unknown as Host);
+  t.after(() => close?.());
+  return clock;
+}
+
+describe("the gates of several workers", () => {
+  it("have room again when a worker dies, and for nobody who waited in it", async (t) => {
+    serve(t);
+    const [first, second, third] = [startWorker(1), startWorker(2), startWorker(3)];
+    first.ask(1);
+    await turn();
+    second.ask(1);
+    third.ask(1);
+    await turn();
+    assert.deepEqual([first.answers, second.answers, third.answers], [[true], [], []]);
+    second.die();
+    first.die();
+    await turn();
+    assert.deepEqual([second.answers, third.answers.at(-1)], [[], true]);
+    third.tell({ number: 1, tokens: 0, overloaded: false });
+    third.tell({ number: 1 });
+    third.ask(2);
+    third.ask(3);
+    await turn();
+    assert.deepEqual(third.answers, [true, true], "one place, which was left once");
+  });
+
+  it("let nobody in whose client has left, or who is not asked for after all", async (t) => {
+    const clock = serve(t);
+    const worker = startWorker(4);
+    worker.ask(1);
+    await turn();
+    worker.ask(2);
+    await turn();
+    worker.tell({ number: 2 });
+    await turn();
+    assert.equal(worker.answers.length, 2);
+    assert.equal(worker.answers[1], Infinity);
+    assert.equal(clock.pending(), 0);
+    worker.tell({ number: 1 });
+    worker.ask(3);
+    await turn();
+    assert.equal(worker.answers[2], true);
+  });
+});
