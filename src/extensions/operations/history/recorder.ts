@@ -29,6 +29,8 @@ export interface ProcessReport {
   readonly process: string;
   /** The last that ended, of each kind the oldest first, with their numbers counted from 1. */
   readonly ended: readonly (readonly [number: number, entry: RequestEntry])[];
+  /** How many have ended since the start of the process. */
+  readonly endedCount: number;
   /** The last fault of each model: of more requests than `ended` has. */
   readonly faults: readonly ModelFault[];
   /** Requests that run, the oldest first. */
@@ -81,6 +83,7 @@ export function startRecorder(clock: Clock = systemClock) {
     report: (): ProcessReport => ({
       process,
       ended: Object.values(ended).flat(),
+      endedCount: number,
       faults: faults.all(),
       running: [...running].slice(0, MAX_RUNNING).map(runningEntry),
       runningCount: running.size,
