@@ -5,7 +5,7 @@ import { VENDOR_PRESETS } from "../../../config/vendors.ts";
 import { fail } from "../../../core/schema/checker.ts";
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import { baseUrlFor, VENDOR_ROWS } from "../vendor-models/index.ts";
-import type { LeftOutList } from "./left-out.ts";
+import type { Fields, LeftOutList } from "./left-out.ts";
 
 /** The vendors by LiteLLM's prefixes, where these are not the vendor's name here. */
 const VENDOR_BY_PREFIX: Readonly<Record<string, string>> = {
@@ -60,7 +60,7 @@ export interface Deployment {
   /** The vendor's name of the model. */
   readonly upstream: string;
   /** Settings of the model in gateway.json. */
-  readonly settings: Readonly<Record<string, unknown>>;
+  readonly settings: Fields;
 }
 
 /**
@@ -121,11 +121,7 @@ interface VendorOf {
   readonly whyNot: string;
 }
 
-function vendorOf(
-  written: string,
-  params: Readonly<Record<string, unknown>>,
-  address: string | undefined,
-): VendorOf {
+function vendorOf(written: string, params: Fields, address: string | undefined): VendorOf {
   const stated = asString(params["custom_llm_provider"]);
   const [first = "", ...rest] = written.split("/");
   const prefix = stated ?? (rest.length > 0 ? first : prefixOf(written));
@@ -145,10 +141,7 @@ function prefixOf(name: string): string {
   return /^(gpt-|chatgpt-|o\d)/.test(name) ? "openai" : name;
 }
 
-const addressIn = (
-  { api_base, base_url }: Readonly<Record<string, unknown>>,
-  path: string,
-): string | undefined =>
+const addressIn = ({ api_base, base_url }: Fields, path: string): string | undefined =>
   optionalText(api_base, `${path}.api_base`) ?? optionalText(base_url, `${path}.base_url`);
 
 const isOfOpenai = (address: string | undefined): boolean =>
@@ -166,8 +159,8 @@ function baseUrlOf(written: string | undefined, vendor: string): string | undefi
 
 /** What the settings of a model are made of. */
 interface Source {
-  readonly params: Readonly<Record<string, unknown>>;
-  readonly info: Readonly<Record<string, unknown>>;
+  readonly params: Fields;
+  readonly info: Fields;
   readonly vendor: string;
   readonly upstream: string;
   readonly path: string;
@@ -200,10 +193,7 @@ function settingsOf(source: Source): Record<string, unknown> {
 const isSize = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) > 0;
 
 /** The vendor's abilities as the file changes them. Undefined: it changes none. */
-function supportsOf(
-  info: Readonly<Record<string, unknown>>,
-  vendor: string,
-): readonly string[] | undefined {
+function supportsOf(info: Fields, vendor: string): readonly string[] | undefined {
   const preset = VENDOR_PRESETS.get(vendor)?.traits.supports ?? [];
   const supports = new Set<string>(preset);
   for (const [field, ability] of Object.entries(ABILITIES)) {
@@ -215,7 +205,7 @@ function supportsOf(
 }
 
 /** Undefined unless the file has prices of input and output that can be billed exactly. */
-function priceIn(fields: Readonly<Record<string, unknown>>): object | undefined {
+function priceIn(fields: Fields): object | undefined {
   const [input, output] = PRICES.map((name) => perMillion(fields[name]));
   const [hit, write] = CACHE_PRICES.map((name) => perMillion(fields[name]));
   if (typeof input !== "number" || typeof output !== "number") return undefined;

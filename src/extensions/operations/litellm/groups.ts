@@ -4,17 +4,17 @@
 // an alias, whose models are named after it and their provider.
 import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import type { Deployment } from "./deployment.ts";
-import type { LeftOutList } from "./left-out.ts";
+import type { Fields, LeftOutList } from "./left-out.ts";
 
 export interface Groups {
-  readonly models: Readonly<Record<string, unknown>>;
-  readonly aliases: Readonly<Record<string, unknown>>;
+  readonly models: Fields;
+  readonly aliases: Fields;
 }
 
 /** The sections that have fallbacks and further names, and where to list what is left out. */
 export interface GroupSettings {
-  readonly router: Readonly<Record<string, unknown>>;
-  readonly library: Readonly<Record<string, unknown>>;
+  readonly router: Fields;
+  readonly library: Fields;
   readonly leftOut: LeftOutList;
 }
 
@@ -42,7 +42,8 @@ export function groupsOf(
     const provider = providerOf(deployment);
     const isAlone = deployments.filter((other) => other.group === group).length === 1;
     const wanted = isAlone && !fallbacks.has(group) ? group : `${group}/${provider}`;
-    const name = wanted === group ? group : freeName(wanted, { ...models, ...asTable(names) });
+    const isTaken = (name: string): boolean => Object.hasOwn(models, name) || names.has(name);
+    const name = wanted === group ? group : freeName(wanted, isTaken);
     models[name] = {
       provider,
       ...(upstream !== name && { upstream_model: upstream }),
@@ -63,14 +64,11 @@ export function groupsOf(
   return { models, aliases };
 }
 
-const asTable = (names: Iterable<string>): Record<string, unknown> =>
-  Object.fromEntries([...names].map((name) => [name, true]));
-
 /** The name itself, or with a number, if a model or a group has it already. */
-function freeName(name: string, taken: Readonly<Record<string, unknown>>): string {
+function freeName(name: string, isTaken: (name: string) => boolean): string {
   for (let count = 1; ; count += 1) {
     const free = count === 1 ? name : `${name}-${count}`;
-    if (!Object.hasOwn(taken, free)) return free;
+    if (!isTaken(free)) return free;
   }
 }
 
