@@ -44,11 +44,10 @@ export function createHistory(clock: Clock) {
       lookedAt = now;
       const grown = growthIn(look);
       const reports = reportsOf<ProcessReport>(look, NAME);
-      timeline.add({
-        at: (from + now) / 2,
+      timeline.add((from + now) / 2, {
         seconds: (now - from) / 1000,
         inFlight: look.reports.reduce((sum, { inFlight }) => sum + inFlight, 0),
-        figures: figuresIn(grown),
+        ...figuresIn(grown),
       });
       last.takeGrowth(grown, now);
       for (const report of reports) takeEnded(report);

@@ -8,7 +8,8 @@ import type { Installer } from "../../../core/extension/installer.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
-import { nonEmpty, object, optional } from "../../../core/schema/checker.ts";
+import { strict } from "../../../config/fields.ts";
+import { nonEmpty, optional } from "../../../core/schema/checker.ts";
 import { searchPages } from "./search.ts";
 
 const ENDING = ".md";
@@ -68,7 +69,7 @@ const anchorOf = (heading: string): string =>
     .replace(/[^\w\- ]/g, "")
     .replaceAll(" ", "-");
 
-const query = object({ search: optional(nonEmpty) }, { strict: true });
+const query = strict({ search: optional(nonEmpty) });
 
 const adminRoutes: Routes = {
   "/manual": {
