@@ -1,7 +1,7 @@
 // Records in one process which requests run and how the last ones ended. Each report has the last
 // ones again, with their numbers, so that a report that is lost, or taken by another reader, loses
 // nothing and doubles nothing.
-import { systemClock, type Clock } from "../../../core/clock.ts";
+import type { Clock } from "../../../core/clock.ts";
 import type { AccessRecord } from "../../../core/http/exchange.ts";
 import { randomHex } from "../../../core/ids.ts";
 import type { RequestObserver } from "../../../core/observer.ts";
@@ -39,9 +39,7 @@ export interface ProcessReport {
   readonly runningCount: number;
 }
 
-export type Recorder = ReturnType<typeof startRecorder>;
-
-export function startRecorder(clock: Clock = systemClock) {
+export function startRecorder(clock: Clock) {
   const process = randomHex(8);
   const running = new Set<LiveRequest>();
   const ended = byKind<ProcessReport["ended"][number]>();
