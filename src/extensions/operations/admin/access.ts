@@ -42,12 +42,10 @@ export function createGuard(
   diagnose: Diagnose,
   monotonic: () => number = () => performance.now(),
 ): (exchange: Exchange) => void {
-  const hasPassword = password !== undefined;
-  const assertPassword = hasPassword
-    ? createPasswordCheck(password, diagnose, monotonic)
-    : undefined;
+  const assertPassword =
+    password === undefined ? undefined : createPasswordCheck(password, diagnose, monotonic);
   return ({ req }) => {
-    assertHost(req, host, hasPassword);
+    assertHost(req, host, password !== undefined);
     assertOrigin(req);
     assertPassword?.(req);
   };

@@ -105,20 +105,20 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
     /** The whole range as one. */
     total: { in_flight: sum.inFlight, ...shown(totalOf(sum), TOTAL_FIGURES) },
     /** Null: the caller was not authenticated. */
-    accounts: busiest(sum.accounts, OUTCOMES).map(([account, row]) => ({
-      account: account === "" ? null : account,
-      other: account === OTHER,
+    accounts: busiest(sum.accounts, OUTCOMES).map(({ name, other, row }) => ({
+      account: name === "" ? null : name,
+      other,
       ...shown(row, ACCOUNT_FIGURES),
     })),
-    models: busiest(sum.models, ["attempts"]).map(([model, row]) => ({
-      model,
-      other: model === OTHER,
+    models: busiest(sum.models, ["attempts"]).map(({ name, other, row }) => ({
+      model: name,
+      other,
       ...shown(row, [...MODEL_FIGURES, ...CACHE_FIGURES]),
     })),
     /** By the name that clients asked for: a model or an alias. */
-    requested: busiest(sum.requested, CACHE_FIGURES).map(([name, row]) => ({
+    requested: busiest(sum.requested, CACHE_FIGURES).map(({ name, other, row }) => ({
       name,
-      other: name === OTHER,
+      other,
       cache_hit: row["cache_hit"] ?? 0,
       cache_miss: row["cache_miss"] ?? 0,
       /** How many of its requests each model served. */
@@ -129,8 +129,7 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
       ),
     })),
     /** How often requests of an account ended with an error code, the commonest first. */
-    refused: busiest(sum.refused, ["count"]).map(([name, row]) => {
-      const other = name === OTHER;
+    refused: busiest(sum.refused, ["count"]).map(({ name, other, row }) => {
       const [account, code] = other ? [] : name.split("\0");
       return { account: account || null, code: code ?? null, other, count: row["count"] ?? 0 };
     }),
@@ -138,13 +137,14 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
 }
 
 /** The rows of those with most of these figures, and one of all others together. */
-function busiest(rows: Rows, figures: readonly string[]): readonly (readonly [string, Row])[] {
+function busiest(rows: Rows, figures: readonly string[]) {
   const weight = (row: Row): number => figures.reduce((sum, name) => sum + (row[name] ?? 0), 0);
   const ranked = [...rows]
     .filter(([name]) => name !== OTHER)
     .sort(([, one], [, other]) => weight(other) - weight(one));
   const others = [rows.get(OTHER) ?? {}, ...ranked.slice(MAX_ROWS).map(([, row]) => row)];
   const other = others.reduce<Row>(addRow, {});
-  const named = ranked.slice(0, MAX_ROWS);
-  return Object.keys(other).length === 0 ? named : [...named, [OTHER, other]];
+  const named = ranked.slice(0, MAX_ROWS).map(([name, row]) => ({ name, row, other: false }));
+  const isEmpty = Object.keys(other).length === 0;
+  return isEmpty ? named : [...named, { name: OTHER, row: other, other: true }];
 }
