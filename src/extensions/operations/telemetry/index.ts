@@ -53,7 +53,7 @@ function observeSpans(context: GatewayContext): Observe | undefined {
     "service.instance.id": process,
   });
   const send = createSend(settings.otlp, envelope, clock);
-  const exporter = createExporter({ send, clock, diagnose });
+  const exporter = createExporter(send, clock, diagnose);
   on("report", (): Report => ({ process, ...exporter.report() }));
   on("close", exporter.close);
   return createRequestSpans({
