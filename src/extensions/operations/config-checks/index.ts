@@ -15,16 +15,6 @@ export function install(gateway: Installer): void {
   gateway.on(configMoments.issues, ruleIssues);
 }
 
-/** A provider as it is written. */
-interface ProviderJson {
-  readonly vendor?: unknown;
-  readonly dialect?: unknown;
-  readonly base_url?: unknown;
-  readonly api_key?: unknown;
-  readonly api_keys?: unknown;
-  readonly credentials?: unknown;
-}
-
 function ruleIssues(json: unknown, formats: Formats): ValidationIssue[] {
   return Object.entries(asObject(asObject(json)["providers"])).flatMap(([name, provider]) =>
     providerIssues(["providers", name], asObject(provider), formats),
@@ -33,14 +23,14 @@ function ruleIssues(json: unknown, formats: Formats): ValidationIssue[] {
 
 function providerIssues(
   path: ValidationIssue["path"],
-  provider: ProviderJson,
+  provider: Readonly<Record<string, unknown>>,
   { dialects }: Formats,
 ): ValidationIssue[] {
   const preset = vendorPreset(provider);
   if (!preset) return []; // an issue of shape already
   const issues: ValidationIssue[] = [];
-  const { base_url } = provider;
-  const key = provider.api_key ?? provider.api_keys ?? provider.credentials ?? null;
+  const { base_url, api_key, api_keys, credentials } = provider;
+  const key = api_key ?? api_keys ?? credentials ?? null;
   const address = typeof base_url === "string" ? base_url.replace(/\/+$/, "") : "";
   // Behind another address a proxy may have the key.
   const isVendors = address === "" || address === preset.base_url;
@@ -49,17 +39,17 @@ function providerIssues(
     issues.push(invalid([...path, "api_key"], message));
   }
   const { path: own } = preset.traits;
-  const pathname = URL.canParse(address) ? new URL(address).pathname : "/";
-  if (pathname !== "/" && own?.startsWith(pathname)) {
-    const message = `must not end in ${pathname}: ${own} is appended to it`;
-    issues.push(invalid([...path, "base_url"], message));
-    return issues;
-  }
-  const appended = own === undefined ? dialects.get(preset.dialect)?.appended : undefined;
-  const end = appended?.end.exec(address)?.[0];
-  if (appended && end !== undefined) {
-    const message = `must not end in ${end}: ${appended.path} is appended to it`;
+  const { appended } = dialects.get(preset.dialect) ?? {};
+  const end = own === undefined ? appended?.end.exec(address)?.[0] : beginningOf(own, address);
+  if (end !== undefined) {
+    const message = `must not end in ${end}: ${own ?? appended?.path} is appended to it`;
     issues.push(invalid([...path, "base_url"], message));
   }
   return issues;
+}
+
+/** The path of an address, if it is the beginning of `path`. */
+function beginningOf(path: string, address: string): string | undefined {
+  const { pathname } = URL.canParse(address) ? new URL(address) : { pathname: "/" };
+  return pathname !== "/" && path.startsWith(pathname) ? pathname : undefined;
 }
