@@ -9,6 +9,8 @@ import type { SimProcess, World } from "./world.ts";
 export interface Cluster extends EventEmitter {
   readonly isPrimary: boolean;
   readonly isWorker: boolean;
+  /** In the first process: its workers that live, by their ids. */
+  readonly workers?: Readonly<Record<number, EventEmitter>>;
   /** In a worker: itself. */
   readonly worker?: EventEmitter;
   setupPrimary(): void;
@@ -40,14 +42,17 @@ function createChannel(world: World, to: () => SimProcess, hear: (message: unkno
 
 /** The cluster of a first process. Its workers die when it ends, as their channel closes. */
 export function createCluster(world: World, owner: SimProcess, start: StartWorker): Cluster {
-  let workers = 0;
+  let last = 0;
+  const workers: Record<number, EventEmitter> = {};
   const cluster: Cluster = Object.assign(new EventEmitter(), {
     isPrimary: true,
     isWorker: false,
+    workers,
     setupPrimary: () => undefined,
     fork(): EventEmitter {
-      workers += 1;
-      const worker = startWorker(workers);
+      last += 1;
+      const worker = startWorker(last);
+      workers[last] = worker;
       cluster.emit("fork", worker);
       return worker;
     },
@@ -98,6 +103,7 @@ export function createCluster(world: World, owner: SimProcess, start: StartWorke
     owner.atEnd.add(endWithFirst);
     started.atEnd.add(() => {
       owner.atEnd.delete(endWithFirst);
+      delete workers[id];
       world.after(1, owner, `worker ${id} has ended`, () => {
         child.stdout.end();
         child.stderr.end();

@@ -1,8 +1,138 @@
-// Keys on the operator's page: paths of the admin listener that list, make and revoke them.
+// Keys on the operator's page, by paths of the admin listener: GET /keys lists them, POST /keys
+// makes one, DELETE /keys/{id} revokes one. Every change is in the log, with the user and the
+// address that it came from.
+import { statSync } from "node:fs";
+import { strict } from "../../../config/fields.ts";
+import type { Config } from "../../../core/config.ts";
+import { readBody } from "../../../core/http/body.ts";
+import type { Exchange, Routes } from "../../../core/http/exchange.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
-import { once } from "../../scale/installation/index.ts";
-import { keyRoutes } from "./routes.ts";
+import { sendJson } from "../../../core/http/responses.ts";
+import { ApiError } from "../../../core/openai/errors.ts";
+import { string, ValidationError, withDefault } from "../../../core/schema/checker.ts";
+import {
+  answering,
+  isSystemError,
+  NO_STORE,
+  once,
+  type Host,
+} from "../../scale/installation/index.ts";
+import {
+  checkedTerms,
+  createKey,
+  isConfigured,
+  keyFile,
+  keysInConfig,
+  listed,
+  readKeys,
+  revokeKey,
+  type CreatedKey,
+  type ListedKey,
+} from "../keys/index.ts";
 
 export function install(gateway: Installer): void {
   gateway.on(once, (host) => ({ adminRoutes: keyRoutes(host) }));
 }
+
+/** Bytes of a body that makes a key. */
+const MAX_BODY = 16_384;
+/** Keys of a list: those of the configuration, and the newest of the others. */
+const MAX_LISTED = 1_000;
+
+/** `find`: a part of the id, the account or the name, in letters of any case. */
+const listQuery = strict({ find: withDefault(string(), "") });
+
+const fits =
+  (find: string) =>
+  ({ key_id, account, name }: ListedKey): boolean =>
+    [key_id, account, name ?? ""].some((text) => text.toLowerCase().includes(find.toLowerCase()));
+
+/** Lists keys. The file is read again only when it is another one. */
+function createKeyList(file: string) {
+  let version = "";
+  let created: readonly ListedKey[] = [];
+  return (config: Config) => {
+    const found = statSync(file, { throwIfNoEntry: false });
+    const current = found ? `${found.ino} ${found.mtimeMs} ${found.size}` : "none";
+    if (current !== version) {
+      created = readKeys(file).map(listed);
+      version = current;
+    }
+    return [
+      ...created.map((key) => ({ ...key, configured: false })),
+      ...keysInConfig(config).map((key) => ({ ...key, configured: true })),
+    ];
+  };
+}
+
+/** The name before the colon of Basic credentials. Undefined: there is none. */
+function userName(authorization: string | undefined): string | undefined {
+  const encoded = /^Basic +(\S+) *$/i.exec(authorization ?? "")?.[1] ?? "";
+  const [name = ""] = Buffer.from(encoded, "base64").toString("utf8").split(":", 1);
+  return name === "" ? undefined : name.slice(0, 100);
+}
+
+/** The JSON of a body. Throws an ApiError. */
+const readJson = (exchange: Exchange): Promise<unknown> =>
+  readBody(exchange, MAX_BODY, (text) => {
+    try {
+      return JSON.parse(text);
+    } catch {
+      throw new ApiError("invalid_json", "The request body is not valid JSON.");
+    }
+  });
+
+/** Works on keys.json. If that cannot be read or written, it is no fault of the request. */
+async function fromFile<T>(work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ValidationError) throw new ApiError("internal_error", error.message);
+    if (!isSystemError(error)) throw error;
+    const { message } = error as Error;
+    const text = `Nothing was changed, because keys.json cannot be read or written: ${message}`;
+    throw new ApiError("server_overloaded", text, { cause: error });
+  }
+}
+
+function keyRoutes(host: Host): Routes {
+  const dataDir = host.config.data_dir;
+  const list = createKeyList(keyFile(dataDir));
+
+  /** Logs a change with who made it: the user name that the browser sent, and the address. */
+  function log(event: string, key: CreatedKey, { req }: Exchange): void {
+    const { key_id, account } = key;
+    const address = req.socket.remoteAddress;
+    const user = userName(req.headers.authorization);
+    host.diagnose({ event, level: "info", key_id, account, by: "console", user, address });
+  }
+
+  return {
+    "/keys": {
+      ...answering(listQuery, async ({ find }) => {
+        const keys = await fromFile(() => list(host.current()).filter(fits(find)));
+        return { keys: keys.slice(-MAX_LISTED), total: keys.length };
+      }),
+      async POST(exchange) {
+        const terms = checkedTerms(await readJson(exchange), host.current());
+        const { key, stored } = await fromFile(() => createKey(dataDir, terms, host.clock.now()));
+        log("key_created", stored, exchange);
+        sendJson(exchange.res, 201, { key, ...listed(stored) }, NO_STORE);
+      },
+    },
+    "/keys/{id}": {
+      async DELETE(exchange, id) {
+        if (isConfigured(host.current(), id))
+          throw wrongKey("This key stands in the configuration: take it out there.");
+        const revoked = await fromFile(() => revokeKey(dataDir, id, host.clock.now()));
+        if (!revoked) throw wrongKey("There is no key of this id.");
+        log("key_revoked", revoked, exchange);
+        const { key_id, account, revoked: time } = revoked;
+        sendJson(exchange.res, 200, { key_id, account, revoked: time }, NO_STORE);
+      },
+    },
+  };
+}
+
+const wrongKey = (message: string): ApiError =>
+  new ApiError("invalid_value", message, { param: "key_id" });

@@ -9,7 +9,6 @@ import type { Diagnose } from "../../../core/diagnose.ts";
 import { sha256 } from "../../../core/hash.ts";
 import type { Exchange } from "../../../core/http/exchange.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
-import { networkOf } from "./network.ts";
 
 /**
  * Wrong passwords from one network in a minute; after these even the right one is refused for a
@@ -43,12 +42,10 @@ export function createGuard(
   diagnose: Diagnose,
   monotonic: () => number = () => performance.now(),
 ): (exchange: Exchange) => void {
-  const hasPassword = password !== undefined;
-  const assertPassword = hasPassword
-    ? createPasswordCheck(password, diagnose, monotonic)
-    : undefined;
+  const assertPassword =
+    password === undefined ? undefined : createPasswordCheck(password, diagnose, monotonic);
   return ({ req }) => {
-    assertHost(req, host, hasPassword);
+    assertHost(req, host, password !== undefined);
     assertOrigin(req);
     assertPassword?.(req);
   };
@@ -113,6 +110,19 @@ function createPasswordCheck(
       diagnose({ event: "admin_locked_out", level: "error", address: socket.remoteAddress });
     throw passwordNeeded();
   };
+}
+
+/**
+ * The network that an address belongs to, as far as one subscriber has all of it. Of IPv6 the /64,
+ * because one subscriber has at least that many addresses; of IPv4, also where it is mapped into
+ * IPv6, the address. `address` is as Node has it: in its shortest form.
+ */
+export function networkOf(address: string): string {
+  const bare = address.replace(/%.*$/s, "").replace(/^::ffff:(?=\d+\.)/i, "");
+  if (!bare.includes(":")) return bare;
+  const [before = [], after = []] = bare.split("::").map((part) => part.split(":").filter(Boolean));
+  const zeros = Array.from({ length: 8 - before.length - after.length }, () => "0");
+  return `${[...before, ...zeros, ...after].slice(0, 4).join(":")}::/64`;
 }
 
 /** The password of Basic authentication, whatever the user name. */

@@ -10,9 +10,11 @@ import { accountLimitName } from "../../../core/accounts/limiter.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Config } from "../../../core/config.ts";
+import type { Routes } from "../../../core/http/exchange.ts";
+import type { Guard } from "../../../core/http/request-listener.ts";
+import { createServer, type Server, type ServerOptions } from "../../../core/http/server.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../../core/error-responses.ts";
 import { sendJson } from "../../../core/http/responses.ts";
-import { createServer, type Server } from "../../../core/http/server.ts";
 import { openapiHandler } from "../../apis/openapi/index.ts";
 import { boolean, fail, optional, refine, withDefault } from "../../../core/schema/checker.ts";
 import { createCapacity } from "../../bounds/capacity/index.ts";
@@ -74,7 +76,7 @@ const PLAIN_WARNING =
   "allows admin.password without TLS: whoever can read the network between browser and gateway " +
   "has the password";
 
-export { addressIn, DEFAULT_ADDRESS, PUBLIC_ADDRESS, sharePort } from "./port.ts";
+export { addressIn, DEFAULT_ADDRESS, portsShared, PUBLIC_ADDRESS } from "./port.ts";
 
 export const settings = [admin];
 
@@ -97,34 +99,24 @@ function warningsOf(config: Config): readonly Warning[] {
 function startListener(host: Host): HostPart {
   const { config, diagnose, installed } = host;
   const configured = admin.of(config);
-  const options = {
-    receiveMs: config.server.receive_ms,
-    sendMs: config.server.send_ms,
-    ...DEFAULT_ADDRESS,
-    ...configured,
-    secure: installed.filled(slots.secure)?.(config, "admin"),
-    boundPipeline: installed.filled(slots.boundPipeline),
-    capacity: createCapacity(MAX_CONNECTIONS, Infinity),
-  };
-  let address: string | undefined;
-  let server: Server | undefined;
+  const secure = installed.filled(slots.secure)?.(config, "admin");
+  const options = { ...DEFAULT_ADDRESS, ...configured, secure };
+  const listener = operatorListener(host, options, {
+    title: "console and admin",
+    routes: host.adminRoutes,
+    guard: createGuard(options, diagnose, host.clock.monotonic),
+  });
   return {
     adminRoutes: {
       "/status": { GET: ({ res }) => sendStatus(host, res) },
       "/openapi.json": { GET: openapiHandler(installed) },
     },
+    ...listener,
     async listen() {
       if (configured && isPlain(configured))
         diagnose({ event: "admin_plain", level: "warn", detail: `admin.plain ${PLAIN_WARNING}` });
-      server = createServer(host.adminRoutes(), options, {
-        clock: host.clock,
-        access: () => undefined,
-        renderError,
-        failed: internalErrorReporter(diagnose),
-        guard: createGuard(options, host.diagnose, host.clock.monotonic),
-      });
       try {
-        address = await server.listen();
+        await listener.listen();
       } catch (error) {
         // Nobody asked for the default port, so the gateway does without.
         if (configured || (error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
@@ -132,8 +124,6 @@ function startListener(host: Host): HostPart {
         diagnose({ event: "admin_port_taken", level: "warn", detail });
       }
     },
-    announcement: () => (address === undefined ? undefined : `console and admin on ${address}`),
-    close: () => server?.close(0, shuttingDown()),
   };
 }
 
@@ -145,4 +135,41 @@ async function sendStatus(host: Host, res: ServerResponse): Promise<void> {
     used: host.used(accountLimitName(account)),
   }));
   sendJson(res, 200, { ...status, limits: { ...status.limits, accounts } }, NO_STORE);
+}
+
+export interface OperatorListener {
+  /** What it serves, as the start line of the gateway names it. */
+  readonly title: string;
+  /** Called before it listens. */
+  routes(): Routes;
+  /** The first that each request passes. Absent: every request is allowed. */
+  readonly guard?: Guard;
+}
+
+/** A listener for the operator: its connections are bounded, and its requests are in no log. */
+export function operatorListener(
+  { config, clock, diagnose, installed }: Host,
+  address: Pick<ServerOptions, "host" | "port" | "secure">,
+  { title, routes, guard = () => undefined }: OperatorListener,
+): HostPart & { listen(): Promise<void> } {
+  const { receive_ms: receiveMs, send_ms: sendMs } = config.server;
+  const boundPipeline = installed.filled(slots.boundPipeline);
+  const capacity = createCapacity(MAX_CONNECTIONS, Infinity);
+  let server: Server | undefined;
+  let url: string | undefined;
+  return {
+    async listen() {
+      const options = { ...address, receiveMs, sendMs, boundPipeline, capacity };
+      server = createServer(routes(), options, {
+        clock,
+        access: () => undefined,
+        renderError,
+        failed: internalErrorReporter(diagnose),
+        guard,
+      });
+      url = await server.listen();
+    },
+    announcement: () => (url === undefined ? undefined : `${title} on ${url}`),
+    close: () => server?.close(0, shuttingDown()),
+  };
 }

@@ -1,5 +1,6 @@
 // The public and the admin listener cannot share a port of one host.
 import type { Warning } from "../../../config/extension.ts";
+import { invalid } from "../../../config/references.ts";
 import type { Config } from "../../../core/config.ts";
 import type { ValidationIssue } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
@@ -25,9 +26,18 @@ export function portIssues(json: unknown): ValidationIssue[] {
   const { server, admin } = asObject(json);
   // Where the default port is taken, there is no listener.
   if (admin === undefined || admin === null) return [];
-  if (!sharePort(addressIn(server, PUBLIC_ADDRESS), addressIn(admin, DEFAULT_ADDRESS))) return [];
-  const message = "is server.port too, on the same host";
-  return [{ path: ["admin", "port"], code: "invalid_value", message }];
+  const address = addressIn(admin, DEFAULT_ADDRESS);
+  return portsShared(["admin"], address, { "server.port": addressIn(server, PUBLIC_ADDRESS) });
+}
+
+/** The issues of the section at `path` whose port is that of one of the others, by their names. */
+export function portsShared(
+  path: readonly string[],
+  address: Address,
+  others: Readonly<Record<string, Address>>,
+): ValidationIssue[] {
+  const taken = Object.entries(others).filter(([, other]) => sharePort(address, other));
+  return taken.map(([name]) => invalid([...path, "port"], `is ${name} too, on the same host`));
 }
 
 /** Where no admin section says another place. */
@@ -39,7 +49,7 @@ export function portWarnings({ server }: Config): Warning[] {
 }
 
 /** Whether two listeners would have the same port of one host. Port 0 is any that is free. */
-export function sharePort(one: Address, other: Address): boolean {
+function sharePort(one: Address, other: Address): boolean {
   if (one.port !== other.port || one.port === 0) return false;
   const names = [one, other].map(({ host }) => String(host).toLowerCase());
   if (names[0] === names[1] || names.includes("::")) return true;

@@ -42,11 +42,13 @@ export interface LiveAnswer {
   readonly detail: string | null;
 }
 
-/** A call that is to be made. `key`: as in LiveAnswer. */
-interface Call extends Omit<KeyedModel, "key"> {
-  readonly key: string | null;
-  readonly config: Config;
-}
+/** A call that is to be made. `key` absent: the provider has not several. */
+type Call = Partial<KeyedModel> & Pick<KeyedModel, "model">;
+
+/** What came of a call, where it is not as in NO_CALL. */
+type Outcome = Pick<LiveAnswer, "result"> & Partial<LiveAnswer>;
+
+const NO_CALL = { model: null, key: null, ms: null, code: null, status: null, detail: null };
 
 /**
  * Calls all providers at the same time, and the models of each one after the other. Resolves when
@@ -67,71 +69,50 @@ export async function callProviders(
     breakers: new Map(),
     fingerprint: createFingerprint(),
   });
-  const all = [...models.values()];
   /** The model with each key of its provider. */
-  function callsOf(model: Model): readonly Call[] {
+  function keyedModels(model: Model): readonly Call[] {
     const listeners = installed.listeners(configMoments.keyed);
     const keyed = listeners.flatMap(({ call }) => call(model, config));
-    const calls = keyed.length > 0 ? keyed : [{ model, key: null }];
-    return calls.map((each) => ({ ...each, config }));
+    return keyed.length > 0 ? keyed : [{ model }];
   }
   const answers = [...config.providers.keys()].map(async (name) => {
-    const [first, ...others] = all.filter(({ provider }) => provider.name === name);
+    const all = [...models.values()].filter(({ provider }) => provider.name === name);
+    const [first, ...others] = all.map(keyedModels);
     if (!first) return [{ ...NO_CALL, provider: name, result: "skipped" } as const];
-    const ofFirst = await callInTurn(callsOf(first), deadlineMs);
-    const works = Math.max(
-      0,
-      ofFirst.findIndex(({ result }) => result === "ok"),
-    );
-    const furtherCalls = others.map((model) => callsOf(model)[works]!);
-    return callInTurn(furtherCalls, deadlineMs, ofFirst);
+    const found: LiveAnswer[] = [];
+    /** Makes no more calls once the provider did not answer one. */
+    async function call({ model, key }: Call): Promise<void> {
+      const isSilent = found.some(({ result, status }) => result === "failed" && status === null);
+      const skipped = { result: "skipped" } as const;
+      const outcome = isSilent ? skipped : await makeCall(model, config, deadlineMs);
+      found.push({ ...NO_CALL, provider: name, model: model.name, key: key ?? null, ...outcome });
+    }
+    for (const keyed of first) await call(keyed);
+    const works = found.findIndex(({ result }) => result === "ok");
+    for (const each of others) await call(each[Math.max(0, works)]!);
+    return found;
   });
   return (await Promise.all(answers)).flat();
 }
 
-const NO_CALL = { model: null, key: null, ms: null, code: null, status: null, detail: null };
-
-/** Makes no more calls once the provider did not answer one. Returns all, with those before. */
-async function callInTurn(
-  calls: readonly Call[],
-  deadlineMs: number,
-  before: readonly LiveAnswer[] = [],
-): Promise<readonly LiveAnswer[]> {
-  const answers = [...before];
-  for (const each of calls) {
-    const { model, key } = each;
-    const isSilent = answers.some(({ result, status }) => result === "failed" && status === null);
-    answers.push(
-      isSilent
-        ? { ...NO_CALL, provider: model.provider.name, model: model.name, key, result: "skipped" }
-        : { ...(await makeCall(each, deadlineMs)), key },
-    );
-  }
-  return answers;
-}
-
-async function makeCall({ model, config }: Call, deadlineMs: number): Promise<LiveAnswer> {
+async function makeCall(model: Model, config: Config, deadlineMs: number): Promise<Outcome> {
   const cancel = new Cancel();
   const tooLate = `no whole answer within ${deadlineMs / 1000} seconds`;
   const timer = systemClock.after(deadlineMs, () =>
     cancel.abort(new ProviderError("upstream_timeout", tooLate)),
   );
   const startedAt = systemClock.monotonic();
-  const called = () => ({
-    ...NO_CALL,
-    provider: model.provider.name,
-    model: model.name,
-    ms: Math.round(systemClock.monotonic() - startedAt),
-  });
+  const passed = (): number => Math.round(systemClock.monotonic() - startedAt);
   try {
     await ask(model, config, cancel, startedAt + deadlineMs);
-    return { ...called(), result: "ok" };
+    return { ms: passed(), result: "ok" };
   } catch (error) {
+    const failed = { ms: passed(), result: "failed" } as const;
     if (!(error instanceof ProviderError))
-      return { ...called(), result: "failed", code: "internal_error", detail: String(error) };
+      return { ...failed, code: "internal_error", detail: String(error) };
     const { code, answer, message } = error;
     const status = answer?.status ?? null;
-    return { ...called(), result: "failed", code, status, detail: answer?.message ?? message };
+    return { ...failed, code, status, detail: answer?.message ?? message };
   } finally {
     timer.cancel();
   }

@@ -39,6 +39,9 @@ export interface Figures {
   readonly refused: Rows;
 }
 
+/** The members of Figures. */
+export const SECTIONS = ["accounts", "models", "requested", "refused"] as const;
+
 export const noFigures = (): Figures => ({
   accounts: new Map(),
   models: new Map(),
@@ -91,7 +94,7 @@ export function addRow(into: Row, from: Row): Row {
   return into;
 }
 
-/** `maxNames`: the most names with rows of their own. */
+/** Names beyond `maxNames` are added in one row. */
 export function addRows(into: Rows, from: Rows, maxNames: number): void {
   for (const [name, row] of from)
     addRow(rowOf(into, into.has(name) || into.size < maxNames ? name : OTHER), row);

@@ -1,17 +1,18 @@
 // The history of the installation: what the tallies of all processes grow by from look to look, and
 // the requests that they report. Everything in it is bounded.
 import type { Clock } from "../../../core/clock.ts";
-import { reportsOf, type InstallationStatus } from "../../scale/installation/index.ts";
-import { growth, merge, talliesOf, type ProcessTally, type Tally } from "../metrics/index.ts";
+import {
+  createLastReports,
+  reportsOf,
+  type InstallationStatus,
+} from "../../scale/installation/index.ts";
+import { createGrowth } from "../metrics/index.ts";
 import type { RequestEntry } from "./entries.ts";
 import { figuresIn } from "./figures.ts";
-import { createFaults, createLast, putLast } from "./last.ts";
+import { createFaults, createLast } from "./last.ts";
 import type { ProcessReport } from "./recorder.ts";
 import { createRequests, type RequestFilter } from "./requests.ts";
 import { createTimeline, type RangeName } from "./timeline.ts";
-
-/** Processes whose last report is kept: all of server.workers (256), and as many dead ones. */
-const MAX_PROCESSES = 512;
 
 /** The name of this extension, and of the reports that its part in each process makes. */
 const NAME = "history";
@@ -21,29 +22,16 @@ export function createHistory(clock: Clock) {
   const last = createLast();
   const faults = createFaults();
   const ended = createRequests();
-  /** The last report of each process, with a copy of its tally. */
-  const tallies = new Map<string, ProcessTally>();
-  /** The number of the last request that was taken, by process. */
-  const taken = new Map<string, number>();
+  const growthIn = createGrowth();
+  const countBefore = createLastReports<number>();
   let running: readonly RequestEntry[] = [];
   let runningCount = 0;
   let since = clock.now();
   let lookedAt = since;
 
-  function grownBy(report: ProcessTally): Tally {
-    const { process, number, tally } = report;
-    const before = tallies.get(process);
-    if (before && before.number >= number) return new Map();
-    putLast(tallies, process, { ...report, tally: merge([tally]) }, MAX_PROCESSES);
-    return growth(tally, before?.tally);
-  }
-
-  function takeEnded({ process, ended: reported }: ProcessReport): void {
-    const before = taken.get(process) ?? 0;
-    const news = reported.filter(([number]) => number > before);
-    for (const [, entry] of news) ended.add(entry);
-    const number = Math.max(before, ...news.map(([number]) => number));
-    putLast(taken, process, number, MAX_PROCESSES);
+  function takeEnded(report: ProcessReport): void {
+    const before = countBefore(report.process, report.endedCount) ?? 0;
+    for (const [number, entry] of report.ended) if (number > before) ended.add(entry);
   }
 
   return {
@@ -54,13 +42,12 @@ export function createHistory(clock: Clock) {
       const from = Math.min(lookedAt, now);
       since = Math.min(since, now);
       lookedAt = now;
-      const grown = merge(talliesOf(look).map(grownBy));
+      const grown = growthIn(look);
       const reports = reportsOf<ProcessReport>(look, NAME);
-      timeline.add({
-        at: (from + now) / 2,
+      timeline.add((from + now) / 2, {
         seconds: (now - from) / 1000,
         inFlight: look.reports.reduce((sum, { inFlight }) => sum + inFlight, 0),
-        figures: figuresIn(grown),
+        ...figuresIn(grown),
       });
       last.takeGrowth(grown, now);
       for (const report of reports) takeEnded(report);

@@ -1,7 +1,8 @@
 // The recent past, in memory: figures of the last day at falling resolution, and the last requests.
 // Each process records its own; the admin listener shows them as one.
 import type { Installer } from "../../../core/extension/installer.ts";
-import { object, string, withDefault } from "../../../core/schema/checker.ts";
+import { strict } from "../../../config/fields.ts";
+import { string, withDefault } from "../../../core/schema/checker.ts";
 import { answering, once, type Host, type HostPart } from "../../scale/installation/index.ts";
 import { createHistory } from "./history.ts";
 import { startRecorder } from "./recorder.ts";
@@ -15,10 +16,9 @@ import { RANGES, type RangeName } from "./timeline.ts";
 const LOOK_MS = 2_500;
 
 const RANGE = new RegExp(`^(${Object.keys(RANGES).join("|")})$`);
-const rangeQuery = object(
-  { range: withDefault(string({ pattern: RANGE, expected: "15m, 1h, 6h or 24h" }), "15m") },
-  { strict: true },
-);
+const rangeQuery = strict({
+  range: withDefault(string({ pattern: RANGE, expected: "15m, 1h, 6h or 24h" }), "15m"),
+});
 
 export function install(gateway: Installer): void {
   gateway.observe(({ clock, on }) => {

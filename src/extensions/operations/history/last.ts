@@ -29,7 +29,7 @@ interface Episode {
 }
 
 /** Puts an entry behind all others, and drops the first if there are more than `max`. */
-export function putLast<V>(map: Map<string, V>, name: string, value: V, max: number): void {
+function putLast<V>(map: Map<string, V>, name: string, value: V, max: number): void {
   map.delete(name);
   map.set(name, value);
   if (map.size > max) map.delete(map.keys().next().value!);

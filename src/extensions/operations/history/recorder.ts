@@ -1,7 +1,7 @@
 // Records in one process which requests run and how the last ones ended. Each report has the last
 // ones again, with their numbers, so that a report that is lost, or taken by another reader, loses
 // nothing and doubles nothing.
-import { systemClock, type Clock } from "../../../core/clock.ts";
+import type { Clock } from "../../../core/clock.ts";
 import type { AccessRecord } from "../../../core/http/exchange.ts";
 import { randomHex } from "../../../core/ids.ts";
 import type { RequestObserver } from "../../../core/observer.ts";
@@ -29,6 +29,8 @@ export interface ProcessReport {
   readonly process: string;
   /** The last that ended, of each kind the oldest first, with their numbers counted from 1. */
   readonly ended: readonly (readonly [number: number, entry: RequestEntry])[];
+  /** How many have ended since the start of the process. */
+  readonly endedCount: number;
   /** The last fault of each model: of more requests than `ended` has. */
   readonly faults: readonly ModelFault[];
   /** Requests that run, the oldest first. */
@@ -37,9 +39,7 @@ export interface ProcessReport {
   readonly runningCount: number;
 }
 
-export type Recorder = ReturnType<typeof startRecorder>;
-
-export function startRecorder(clock: Clock = systemClock) {
+export function startRecorder(clock: Clock) {
   const process = randomHex(8);
   const running = new Set<LiveRequest>();
   const ended = byKind<ProcessReport["ended"][number]>();
@@ -81,6 +81,7 @@ export function startRecorder(clock: Clock = systemClock) {
     report: (): ProcessReport => ({
       process,
       ended: Object.values(ended).flat(),
+      endedCount: number,
       faults: faults.all(),
       running: [...running].slice(0, MAX_RUNNING).map(runningEntry),
       runningCount: running.size,

@@ -1,12 +1,6 @@
 // The requests of late: what runs, and the last that ended, with the filters of GET /requests.
-import {
-  nonEmpty,
-  object,
-  optional,
-  refine,
-  string,
-  withDefault,
-} from "../../../core/schema/checker.ts";
+import { strict } from "../../../config/fields.ts";
+import { nonEmpty, optional, refine, string, withDefault } from "../../../core/schema/checker.ts";
 import { byKind, kindOf, pushBounded, type RequestEntry } from "./entries.ts";
 
 /** Requests that are kept of each kind: 2,000 in all. */
@@ -17,26 +11,23 @@ const digits = (pattern: RegExp, expected: string) =>
 
 const count = digits(/^\d{1,6}$/, "a number");
 
-export const requestsQuery = object(
-  {
-    /** Empty: requests without an authenticated caller. */
-    account: optional(string()),
-    key: optional(nonEmpty),
-    /** The model that served, or the name that the client sent. */
-    model: optional(nonEmpty),
-    status: optional(
-      string({ pattern: /^([1-5]\d\d|[2-5]xx|running)$/, expected: "429, 4xx or running" }),
-    ),
-    code: optional(nonEmpty),
-    /** A part of the request id. */
-    id: optional(nonEmpty),
-    /** At least so many milliseconds from the begin to the end, or to now. */
-    slower: optional(digits(/^\d{1,9}$/, "milliseconds")),
-    skip: withDefault(count, 0),
-    limit: withDefault(digits(/^([1-9]\d?|100)$/, "a number from 1 to 100"), 50),
-  },
-  { strict: true },
-);
+export const requestsQuery = strict({
+  /** Empty: requests without an authenticated caller. */
+  account: optional(string()),
+  key: optional(nonEmpty),
+  /** The model that served, or the name that the client sent. */
+  model: optional(nonEmpty),
+  status: optional(
+    string({ pattern: /^([1-5]\d\d|[2-5]xx|running)$/, expected: "429, 4xx or running" }),
+  ),
+  code: optional(nonEmpty),
+  /** A part of the request id. */
+  id: optional(nonEmpty),
+  /** At least so many milliseconds from the begin to the end, or to now. */
+  slower: optional(digits(/^\d{1,9}$/, "milliseconds")),
+  skip: withDefault(count, 0),
+  limit: withDefault(digits(/^([1-9]\d?|100)$/, "a number from 1 to 100"), 50),
+});
 
 /** A request must fit all members that are present. */
 export type RequestFilter = Partial<Omit<ReturnType<typeof requestsQuery>, "skip" | "limit">>;

@@ -9,6 +9,7 @@ import {
   MODEL_FIGURES,
   noFigures,
   OTHER,
+  SECTIONS,
   SERVED,
   shown,
   TOTAL_FIGURES,
@@ -36,25 +37,22 @@ export const RANGES = {
 
 export type RangeName = keyof typeof RANGES;
 
-/** What happened between two looks. */
-export interface Interval {
-  /** The middle of its time, in milliseconds since 1970. */
-  readonly at: number;
-  /** How long it was. */
-  readonly seconds: number;
-  /** Requests without their whole answer at the second look, of all processes. */
-  readonly inFlight: number;
-  readonly figures: Figures;
-}
-
+/** What happened between two looks, or in several such times together. */
 interface Bin extends Figures {
   /** Those of which everything is known. */
   seconds: number;
-  /** The most that was seen. */
+  /** The most requests without their whole answer that a look has seen, of all processes. */
   inFlight: number;
 }
 
 const emptyBin = (): Bin => ({ ...noFigures(), seconds: 0, inFlight: 0 });
+
+/** `maxNames`: the most names of a section with rows of their own. */
+function addBin(into: Bin, from: Bin, maxNames: number): void {
+  into.seconds += from.seconds;
+  into.inFlight = Math.max(into.inFlight, from.inFlight);
+  for (const section of SECTIONS) addRows(into[section], from[section], maxNames);
+}
 
 /** Looks are not exact to the millisecond, and bins should say that they are whole. */
 const wholeTenths = (seconds: number): number => Number(seconds.toFixed(1));
@@ -64,18 +62,14 @@ export function createTimeline() {
   const kept = new Map(Object.keys(RANGES).map((name) => [name, new Map<number, Bin>()]));
 
   return {
-    add({ at, seconds, inFlight, figures }: Interval): void {
+    /** `at`: the middle of its time, in milliseconds since 1970. */
+    add(at: number, interval: Bin): void {
       for (const [name, { step, bins }] of Object.entries(RANGES)) {
         const number = Math.floor(at / step);
         const level = kept.get(name)!;
         const bin = level.get(number) ?? emptyBin();
         level.set(number, bin);
-        bin.seconds += seconds;
-        bin.inFlight = Math.max(bin.inFlight, inFlight);
-        addRows(bin.accounts, figures.accounts, MAX_NAMES);
-        addRows(bin.models, figures.models, MAX_NAMES);
-        addRows(bin.requested, figures.requested, MAX_NAMES);
-        addRows(bin.refused, figures.refused, MAX_NAMES);
+        addBin(bin, interval, MAX_NAMES);
         // Those ahead are of a time before the clock was set back.
         for (const other of level.keys()) if (Math.abs(number - other) >= bins) level.delete(other);
       }
@@ -90,14 +84,8 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
   const first = Math.floor(now / step) - count + 1;
   const numbers = Array.from({ length: count }, (_, index) => first + index);
   const sum = emptyBin();
-  for (const bin of numbers.map((number) => kept.get(number) ?? emptyBin())) {
-    sum.seconds += bin.seconds;
-    sum.inFlight = Math.max(sum.inFlight, bin.inFlight);
-    addRows(sum.accounts, bin.accounts, Infinity);
-    addRows(sum.models, bin.models, Infinity);
-    addRows(sum.requested, bin.requested, Infinity);
-    addRows(sum.refused, bin.refused, Infinity);
-  }
+  const bins = numbers.map((number) => kept.get(number) ?? emptyBin());
+  for (const bin of bins) addBin(sum, bin, Infinity);
   return {
     range,
     /** Milliseconds of a bin. */
@@ -108,30 +96,29 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
     /** Seconds of the range for which the data is complete. */
     seconds: wholeTenths(sum.seconds),
     /** The oldest first. Null: nothing is known of that time. */
-    bins: numbers.map((number) => {
-      const bin = kept.get(number) ?? emptyBin();
+    bins: bins.map((bin, index) => {
       const seconds = wholeTenths(bin.seconds);
       if (seconds === 0) return null;
       const total = shown(totalOf(bin), TOTAL_FIGURES);
-      return { at: number * step, seconds, in_flight: bin.inFlight, ...total };
+      return { at: (first + index) * step, seconds, in_flight: bin.inFlight, ...total };
     }),
     /** The whole range as one. */
     total: { in_flight: sum.inFlight, ...shown(totalOf(sum), TOTAL_FIGURES) },
     /** Null: the caller was not authenticated. */
-    accounts: busiest(sum.accounts, OUTCOMES).map(([account, row]) => ({
-      account: account === "" ? null : account,
-      other: account === OTHER,
+    accounts: busiest(sum.accounts, OUTCOMES).map(({ name, other, row }) => ({
+      account: name === "" ? null : name,
+      other,
       ...shown(row, ACCOUNT_FIGURES),
     })),
-    models: busiest(sum.models, ["attempts"]).map(([model, row]) => ({
-      model,
-      other: model === OTHER,
+    models: busiest(sum.models, ["attempts"]).map(({ name, other, row }) => ({
+      model: name,
+      other,
       ...shown(row, [...MODEL_FIGURES, ...CACHE_FIGURES]),
     })),
     /** By the name that clients asked for: a model or an alias. */
-    requested: busiest(sum.requested, CACHE_FIGURES).map(([name, row]) => ({
+    requested: busiest(sum.requested, CACHE_FIGURES).map(({ name, other, row }) => ({
       name,
-      other: name === OTHER,
+      other,
       cache_hit: row["cache_hit"] ?? 0,
       cache_miss: row["cache_miss"] ?? 0,
       /** How many of its requests each model served. */
@@ -142,8 +129,7 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
       ),
     })),
     /** How often requests of an account ended with an error code, the commonest first. */
-    refused: busiest(sum.refused, ["count"]).map(([name, row]) => {
-      const other = name === OTHER;
+    refused: busiest(sum.refused, ["count"]).map(({ name, other, row }) => {
       const [account, code] = other ? [] : name.split("\0");
       return { account: account || null, code: code ?? null, other, count: row["count"] ?? 0 };
     }),
@@ -151,13 +137,14 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
 }
 
 /** The rows of those with most of these figures, and one of all others together. */
-function busiest(rows: Rows, figures: readonly string[]): readonly (readonly [string, Row])[] {
+function busiest(rows: Rows, figures: readonly string[]) {
   const weight = (row: Row): number => figures.reduce((sum, name) => sum + (row[name] ?? 0), 0);
   const ranked = [...rows]
     .filter(([name]) => name !== OTHER)
     .sort(([, one], [, other]) => weight(other) - weight(one));
   const others = [rows.get(OTHER) ?? {}, ...ranked.slice(MAX_ROWS).map(([, row]) => row)];
   const other = others.reduce<Row>(addRow, {});
-  const named = ranked.slice(0, MAX_ROWS);
-  return Object.keys(other).length === 0 ? named : [...named, [OTHER, other]];
+  const named = ranked.slice(0, MAX_ROWS).map(([name, row]) => ({ name, row, other: false }));
+  const isEmpty = Object.keys(other).length === 0;
+  return isEmpty ? named : [...named, { name: OTHER, row: other, other: true }];
 }

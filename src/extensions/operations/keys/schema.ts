@@ -113,22 +113,13 @@ export const listed = ({ sha256: _, ...key }: CreatedKey): ListedKey => key;
 /** The keys of a configuration, as those of keys.json are listed. */
 export const keysInConfig = (config: Config): ListedKey[] =>
   [...configuredKeys(config).values()].map((row) => {
-    const { key_id, account, rpm, models, expires, revoked } = row;
+    const { key_id, account, rpm, expires, revoked } = row;
+    const models = row.models && [...row.models];
     // What extensions add to the row of a key.
-    const { budget: ownBudget, tokens_per_minute } = row as Partial<CreatedKey>;
-    const added = { budget: ownBudget, tokens_per_minute: tokens_per_minute ?? undefined };
-    const list = models && [...models];
-    return {
-      key_id,
-      account,
-      name: null,
-      rpm,
-      models: list,
-      ...added,
-      created: null,
-      expires,
-      revoked,
-    };
+    const added = row as Partial<CreatedKey>;
+    const tokens_per_minute = added.tokens_per_minute ?? undefined;
+    const limits = { rpm, models, budget: added.budget, tokens_per_minute };
+    return { key_id, account, name: null, ...limits, created: null, expires, revoked };
   });
 
 /** Whether a key stands in the configuration, where no command revokes it. */

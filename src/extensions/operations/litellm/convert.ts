@@ -5,7 +5,7 @@ import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { VENDOR_ROWS } from "../vendor-models/index.ts";
 import { deploymentIn, type Deployment } from "./deployment.ts";
 import { groupsOf } from "./groups.ts";
-import { createLeftOutList, type LeftOut, type LeftOutList } from "./left-out.ts";
+import { createLeftOutList, type Fields, type LeftOut, type LeftOutList } from "./left-out.ts";
 
 /** The account of the clients' key. */
 const ACCOUNT = "main";
@@ -15,8 +15,8 @@ const ENVIRONMENT = "os.environ/";
 /** A gateway.json, and what it does not have. */
 export interface Conversion {
   readonly config: {
-    readonly models: Readonly<Record<string, unknown>>;
-    readonly aliases: Readonly<Record<string, unknown>>;
+    readonly models: Fields;
+    readonly aliases: Fields;
     readonly [section: string]: unknown;
   };
   /** In the order of the file, sections first to last. */
@@ -110,22 +110,12 @@ function variableOf(
   leftOut: LeftOutList,
 ): string | undefined {
   if (apiKey === undefined) return VENDOR_ROWS.get(vendor)?.variable;
-  return variableFor(apiKey, {
-    path: `${path}.litellm_params.api_key`,
-    fallback: `${provider.toUpperCase().replace(/\W/g, "_")}_KEY`,
-    leftOut,
-  });
+  const fallback = `${provider.toUpperCase().replace(/\W/g, "_")}_KEY`;
+  return variableFor(apiKey, `${path}.litellm_params.api_key`, fallback, leftOut);
 }
 
-/** Where a secret stands, and the variable that takes its place. */
-interface SecretPlace {
-  readonly path: string;
-  readonly fallback: string;
-  readonly leftOut: LeftOutList;
-}
-
-/** A secret itself is never copied into the new file. */
-function variableFor(secret: string, { path, fallback, leftOut }: SecretPlace): string {
+/** The variable of a secret, which is never copied itself; `fallback`: of one in plain text. */
+function variableFor(secret: string, path: string, fallback: string, leftOut: LeftOutList): string {
   const name = secret.slice(ENVIRONMENT.length);
   if (secret.startsWith(ENVIRONMENT) && /^\w+$/.test(name)) return name;
   if (secret.startsWith(ENVIRONMENT))
@@ -139,19 +129,16 @@ function clientKey(section: unknown, variables: Set<string>, leftOut: LeftOutLis
   const path = "general_settings.master_key";
   if (master_key !== undefined && master_key !== null && typeof master_key !== "string")
     return fail("invalid_type", `${path}: expected a text`);
-  const place = { path, fallback: CLIENT_VARIABLE, leftOut };
-  const variable = master_key ? variableFor(master_key, place) : CLIENT_VARIABLE;
+  const variable = master_key
+    ? variableFor(master_key, path, CLIENT_VARIABLE, leftOut)
+    : CLIENT_VARIABLE;
   variables.add(variable);
   leftOut.addRest("general_settings", others, []);
   return `$${variable}`;
 }
 
 /** `num_retries` of the router, else of the library, as LiteLLM reads it. */
-function retries(
-  router: Readonly<Record<string, unknown>>,
-  library: Readonly<Record<string, unknown>>,
-  leftOut: LeftOutList,
-): object {
+function retries(router: Fields, library: Fields, leftOut: LeftOutList): object {
   const fromRouter = router["num_retries"] ?? undefined;
   const path = `${fromRouter === undefined ? "litellm" : "router"}_settings.num_retries`;
   if (fromRouter !== undefined && (library["num_retries"] ?? undefined) !== undefined)
@@ -164,7 +151,7 @@ function retries(
   return {};
 }
 
-function breaker(router: Readonly<Record<string, unknown>>, leftOut: LeftOutList): object {
+function breaker(router: Fields, leftOut: LeftOutList): object {
   const { allowed_fails, cooldown_time } = router;
   const section: Record<string, number> = {};
   if (Number.isSafeInteger(allowed_fails) && (allowed_fails as number) >= 0)

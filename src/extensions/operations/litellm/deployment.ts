@@ -5,7 +5,7 @@ import { VENDOR_PRESETS } from "../../../config/vendors.ts";
 import { fail } from "../../../core/schema/checker.ts";
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import { baseUrlFor, VENDOR_ROWS } from "../vendor-models/index.ts";
-import type { LeftOutList } from "./left-out.ts";
+import type { Fields, LeftOutList } from "./left-out.ts";
 
 /** The vendors by LiteLLM's prefixes, where these are not the vendor's name here. */
 const VENDOR_BY_PREFIX: Readonly<Record<string, string>> = {
@@ -60,7 +60,7 @@ export interface Deployment {
   /** The vendor's name of the model. */
   readonly upstream: string;
   /** Settings of the model in gateway.json. */
-  readonly settings: Readonly<Record<string, unknown>>;
+  readonly settings: Fields;
 }
 
 /**
@@ -86,8 +86,9 @@ export function deploymentIn(
     return refuse("each model has a name of its own here: list those that clients may use");
   if (!CHAT_MODES.includes(info["mode"] as string)) return refuse("this gateway serves chat only");
   const address = addressIn(params, `${path}.litellm_params`);
-  const { vendor, upstream, whyNot } = vendorOf(written, params, address);
-  if (vendor === undefined) return refuse(whyNot);
+  const served = vendorOf(written, params, address);
+  if (typeof served === "string") return refuse(served);
+  const { vendor, upstream } = served;
   const baseUrl = baseUrlOf(address, vendor);
   if (address?.startsWith("os.environ/"))
     return refuse("its api_base is in a variable: only keys may be, so write the address itself");
@@ -97,7 +98,20 @@ export function deploymentIn(
   const hasVersion = VENDOR_PRESETS.get(vendor)?.versioned !== undefined;
   const version = `${path}.litellm_params.api_version`;
   const apiVersion = hasVersion ? optionalText(params["api_version"], version) : undefined;
-  const settings = settingsOf({ params, info, vendor, upstream, path, leftOut });
+  const price = priceIn({ ...info, ...params });
+  const settings = {
+    // Figures that init knows of the vendor's models; those of the file replace them.
+    ...VENDOR_ROWS.get(vendor)?.models[upstream],
+    ...settingsIn(info, vendor),
+    ...(price && { price }),
+  };
+  const prices = price ? [...PRICES, ...CACHE_PRICES] : [];
+  const ofModel = [...MODEL_FIELDS, ...(hasVersion ? ["api_version"] : []), ...prices];
+  leftOut.addRest(`${path}.litellm_params`, params, ofModel);
+  const sizes = SIZES.filter((name) => isSize(info[name]));
+  const abilities = Object.keys(ABILITIES).filter((name) => typeof info[name] === "boolean");
+  const ofInfo = [...sizes, ...abilities, ...prices, "supports_reasoning", "mode"];
+  leftOut.addRest(`${path}.model_info`, info, ofInfo);
   leftOut.addRest(path, others, []);
   return {
     ...{ path, group, vendor, baseUrl, apiVersion, upstream, settings },
@@ -114,29 +128,23 @@ function textAt(value: unknown, path: string): string {
   return fail("invalid_type", `${path}: expected a text`);
 }
 
-/** The vendor, or why there is none. */
-interface VendorOf {
-  readonly vendor?: string;
-  readonly upstream: string;
-  readonly whyNot: string;
-}
-
+/** The vendor and its name of the model, or why this gateway cannot serve it. */
 function vendorOf(
   written: string,
-  params: Readonly<Record<string, unknown>>,
+  params: Fields,
   address: string | undefined,
-): VendorOf {
+): Pick<Deployment, "vendor" | "upstream"> | string {
   const stated = asString(params["custom_llm_provider"]);
   const [first = "", ...rest] = written.split("/");
   const prefix = stated ?? (rest.length > 0 ? first : prefixOf(written));
   const upstream = prefix === first && rest.length > 0 ? rest.join("/") : written;
-  const whyNot = `there is no vendor ${JSON.stringify(prefix)} here; ${COMPATIBLE}`;
   const vendor = VENDOR_BY_PREFIX[prefix] ?? prefix;
   if (CLOUDS.includes(vendor))
-    return { upstream, whyNot: `the manual's page ${JSON.stringify(vendor)} has such a provider` };
-  if (!VENDOR_ROWS.has(vendor)) return { upstream, whyNot };
+    return `the manual's page ${JSON.stringify(vendor)} has such a provider`;
+  if (!VENDOR_ROWS.has(vendor))
+    return `there is no vendor ${JSON.stringify(prefix)} here; ${COMPATIBLE}`;
   const isElsewhere = vendor === "openai" && !isOfOpenai(address);
-  return { vendor: isElsewhere ? "generic" : vendor, upstream, whyNot };
+  return { vendor: isElsewhere ? "generic" : vendor, upstream };
 }
 
 /** LiteLLM knows some names without a prefix. */
@@ -145,10 +153,7 @@ function prefixOf(name: string): string {
   return /^(gpt-|chatgpt-|o\d)/.test(name) ? "openai" : name;
 }
 
-const addressIn = (
-  { api_base, base_url }: Readonly<Record<string, unknown>>,
-  path: string,
-): string | undefined =>
+const addressIn = ({ api_base, base_url }: Fields, path: string): string | undefined =>
   optionalText(api_base, `${path}.api_base`) ?? optionalText(base_url, `${path}.base_url`);
 
 const isOfOpenai = (address: string | undefined): boolean =>
@@ -164,46 +169,23 @@ function baseUrlOf(written: string | undefined, vendor: string): string | undefi
   }
 }
 
-/** What the settings of a model are made of. */
-interface Source {
-  readonly params: Readonly<Record<string, unknown>>;
-  readonly info: Readonly<Record<string, unknown>>;
-  readonly vendor: string;
-  readonly upstream: string;
-  readonly path: string;
-  readonly leftOut: LeftOutList;
-}
-
-function settingsOf(source: Source): Record<string, unknown> {
-  const { params, info, vendor, upstream, path, leftOut } = source;
-  // Figures that init knows of the vendor's models; those of the file replace them.
-  const { ...settings }: Record<string, unknown> = VENDOR_ROWS.get(vendor)?.models[upstream] ?? {};
+/** What `model_info` says of the model, as settings. */
+function settingsIn(info: Fields, vendor: string): Fields {
   const context = info["max_input_tokens"];
   const output = info["max_output_tokens"] ?? info["max_tokens"];
-  if (isSize(context)) settings["context_tokens"] = context;
-  if (isSize(output)) settings["max_output_tokens"] = output;
-  if (info["supports_reasoning"] === true) settings["reasoning"] = true;
   const supports = supportsOf(info, vendor);
-  if (supports) settings["supports"] = supports;
-  const price = priceIn({ ...info, ...params });
-  if (price) settings["price"] = price;
-  const prices = price ? [...PRICES, ...CACHE_PRICES] : [];
-  const version = VENDOR_PRESETS.get(vendor)?.versioned ? ["api_version"] : [];
-  leftOut.addRest(`${path}.litellm_params`, params, [...MODEL_FIELDS, ...version, ...prices]);
-  const sizes = SIZES.filter((name) => isSize(info[name]));
-  const abilities = Object.keys(ABILITIES).filter((name) => typeof info[name] === "boolean");
-  const carried = [...sizes, ...abilities, ...prices, "supports_reasoning", "mode"];
-  leftOut.addRest(`${path}.model_info`, info, carried);
-  return settings;
+  return {
+    ...(isSize(context) && { context_tokens: context }),
+    ...(isSize(output) && { max_output_tokens: output }),
+    ...(info["supports_reasoning"] === true && { reasoning: true }),
+    ...(supports && { supports }),
+  };
 }
 
 const isSize = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) > 0;
 
 /** The vendor's abilities as the file changes them. Undefined: it changes none. */
-function supportsOf(
-  info: Readonly<Record<string, unknown>>,
-  vendor: string,
-): readonly string[] | undefined {
+function supportsOf(info: Fields, vendor: string): readonly string[] | undefined {
   const preset = VENDOR_PRESETS.get(vendor)?.traits.supports ?? [];
   const supports = new Set<string>(preset);
   for (const [field, ability] of Object.entries(ABILITIES)) {
@@ -215,7 +197,7 @@ function supportsOf(
 }
 
 /** Undefined unless the file has prices of input and output that can be billed exactly. */
-function priceIn(fields: Readonly<Record<string, unknown>>): object | undefined {
+function priceIn(fields: Fields): object | undefined {
   const [input, output] = PRICES.map((name) => perMillion(fields[name]));
   const [hit, write] = CACHE_PRICES.map((name) => perMillion(fields[name]));
   if (typeof input !== "number" || typeof output !== "number") return undefined;

@@ -2,21 +2,24 @@
 // a request to the fallbacks of that name when all of them fail. Here a model's name never falls
 // back; an alias does. So a name with one deployment and no fallbacks is a model, and any other is
 // an alias, whose models are named after it and their provider.
-import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
+import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 import type { Deployment } from "./deployment.ts";
-import type { LeftOutList } from "./left-out.ts";
+import type { Fields, LeftOutList } from "./left-out.ts";
 
 export interface Groups {
-  readonly models: Readonly<Record<string, unknown>>;
-  readonly aliases: Readonly<Record<string, unknown>>;
+  readonly models: Fields;
+  readonly aliases: Fields;
 }
 
 /** The sections that have fallbacks and further names, and where to list what is left out. */
 export interface GroupSettings {
-  readonly router: Readonly<Record<string, unknown>>;
-  readonly library: Readonly<Record<string, unknown>>;
+  readonly router: Fields;
+  readonly library: Fields;
   readonly leftOut: LeftOutList;
 }
+
+/** Whether deployments have this name. If not, `path` is left out. */
+type IsKnown = (name: unknown, path: string) => name is string;
 
 /** What is read here and in convert.ts. */
 const ROUTER_FIELDS = [
@@ -31,9 +34,14 @@ export function groupsOf(
   { router, library, leftOut }: GroupSettings,
 ): Groups {
   const names = new Set(deployments.map(({ group }) => group));
+  const isKnown: IsKnown = (name, path): name is string => {
+    const isGroup = typeof name === "string" && names.has(name);
+    if (!isGroup) leftOut.add(path, "no model of this name was carried over");
+    return isGroup;
+  };
   const fallbacks = new Map([
-    ...fallbacksIn(library["fallbacks"], "litellm_settings.fallbacks", names, leftOut),
-    ...fallbacksIn(router["fallbacks"], "router_settings.fallbacks", names, leftOut),
+    ...fallbacksIn(library["fallbacks"], "litellm_settings.fallbacks", isKnown, leftOut),
+    ...fallbacksIn(router["fallbacks"], "router_settings.fallbacks", isKnown, leftOut),
   ]);
   const members = new Map<string, string[]>([...names].map((name) => [name, []]));
   const models: Record<string, unknown> = {};
@@ -42,7 +50,8 @@ export function groupsOf(
     const provider = providerOf(deployment);
     const isAlone = deployments.filter((other) => other.group === group).length === 1;
     const wanted = isAlone && !fallbacks.has(group) ? group : `${group}/${provider}`;
-    const name = wanted === group ? group : freeName(wanted, { ...models, ...asTable(names) });
+    const isTaken = (name: string): boolean => Object.hasOwn(models, name) || names.has(name);
+    const name = wanted === group ? group : freeName(wanted, isTaken);
     models[name] = {
       provider,
       ...(upstream !== name && { upstream_model: upstream }),
@@ -56,21 +65,18 @@ export function groupsOf(
   const aliases: Record<string, unknown> = {};
   for (const name of names)
     if (!Object.hasOwn(models, name)) aliases[name] = { models: candidates(name) };
-  for (const [name, group] of furtherNames(router["model_group_alias"], names, leftOut))
+  for (const [name, group] of furtherNames(router["model_group_alias"], names, isKnown, leftOut))
     aliases[name] = { models: candidates(group) };
   leftOut.addRest("router_settings", router, ROUTER_FIELDS);
   leftOut.addRest("litellm_settings", library, LIBRARY_FIELDS);
   return { models, aliases };
 }
 
-const asTable = (names: Iterable<string>): Record<string, unknown> =>
-  Object.fromEntries([...names].map((name) => [name, true]));
-
 /** The name itself, or with a number, if a model or a group has it already. */
-function freeName(name: string, taken: Readonly<Record<string, unknown>>): string {
+function freeName(name: string, isTaken: (name: string) => boolean): string {
   for (let count = 1; ; count += 1) {
     const free = count === 1 ? name : `${name}-${count}`;
-    if (!Object.hasOwn(taken, free)) return free;
+    if (!isTaken(free)) return free;
   }
 }
 
@@ -92,7 +98,7 @@ function reachable(group: string, fallbacks: ReadonlyMap<string, readonly string
 function fallbacksIn(
   value: unknown,
   path: string,
-  names: ReadonlySet<string>,
+  isKnown: IsKnown,
   leftOut: LeftOutList,
 ): [string, readonly string[]][] {
   if (value === undefined || value === null) return [];
@@ -103,44 +109,27 @@ function fallbacksIn(
   return value.flatMap((row, at) =>
     Object.entries(asObject(row)).flatMap(([name, targets]): [string, readonly string[]][] => {
       const place = `${path}[${at}].${name}`;
-      if (!names.has(name)) {
-        leftOut.add(place, "no model of this name was carried over");
-        return [];
-      }
-      const known = knownTargets(targets, place, names, leftOut);
+      if (!isKnown(name, place)) return [];
+      if (!Array.isArray(targets)) leftOut.add(place, "expected a list of model names");
+      const isTarget = (target: unknown, index: number): target is string =>
+        isKnown(target, `${place}[${index}]`);
+      const known = asArray(targets).filter(isTarget);
       return known.length === 0 ? [] : [[name, known]];
     }),
   );
-}
-
-function knownTargets(
-  targets: unknown,
-  path: string,
-  names: ReadonlySet<string>,
-  leftOut: LeftOutList,
-): string[] {
-  if (!Array.isArray(targets)) leftOut.add(path, "expected a list of model names");
-  return asArray(targets).flatMap((target, at) => {
-    const name = asString(target);
-    if (name !== undefined && names.has(name)) return [name];
-    leftOut.add(`${path}[${at}]`, "no model of this name was carried over");
-    return [];
-  });
 }
 
 /** `{"name": "group"}` or `{"name": {"model": "group", "hidden": true}}`. */
 function furtherNames(
   value: unknown,
   names: ReadonlySet<string>,
+  isKnown: IsKnown,
   leftOut: LeftOutList,
 ): [string, string][] {
   return Object.entries(asObject(value)).flatMap(([name, target]): [string, string][] => {
     const path = `router_settings.model_group_alias.${name}`;
-    const group = asString(target) ?? asString(asObject(target)["model"]);
-    if (group === undefined || !names.has(group)) {
-      leftOut.add(path, "no model of this name was carried over");
-      return [];
-    }
+    const group = typeof target === "string" ? target : asObject(target)["model"];
+    if (!isKnown(group, path)) return [];
     if (names.has(name)) {
       leftOut.add(path, "there is a model of this name already");
       return [];

@@ -8,39 +8,31 @@ import type { Installer } from "../../../core/extension/installer.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
-import { nonEmpty, object, optional } from "../../../core/schema/checker.ts";
-import { searchPages } from "./search.ts";
+import { strict } from "../../../config/fields.ts";
+import { nonEmpty, optional } from "../../../core/schema/checker.ts";
+import { searchPages, type SearchedPage } from "./search.ts";
 
-const ENDING = ".md";
 const MARKDOWN = { "Content-Type": "text/markdown; charset=utf-8", "Cache-Control": "no-cache" };
+
+/** All pages, by the names of their topics. */
+const pages = (): readonly SearchedPage[] =>
+  embeddedNames("manual")
+    .filter((file) => file.endsWith(".md"))
+    .map((file) => ({ name: file.slice(0, -3), text: embeddedText(`manual/${file}`) }));
 
 /**
  * Of a page the first line is the title, and the second paragraph one sentence about what the page
  * is for.
  */
-function topicOf(file: string): Topic {
-  const [title = "", summary = ""] = embeddedText(`manual/${file}`).split("\n\n", 2);
-  const name = file.slice(0, -ENDING.length);
+function topicOf({ name, text }: SearchedPage): Topic {
+  const [title = "", summary = ""] = text.split("\n\n", 2);
   return { name, title: title.replace(/^# /, ""), summary: summary.replaceAll("\n", " ") };
 }
 
-const files = (): readonly string[] =>
-  embeddedNames("manual").filter((file) => file.endsWith(ENDING));
-
 export const manual: Manual = {
-  topics: () => files().map(topicOf),
-  page(name) {
-    const file = files().find((each) => each === `${name}${ENDING}`);
-    return file && embeddedText(`manual/${file}`);
-  },
-  search: (words) =>
-    searchPages(
-      files().map((file) => ({
-        name: file.slice(0, -ENDING.length),
-        text: embeddedText(`manual/${file}`),
-      })),
-      words,
-    ),
+  topics: () => pages().map(topicOf),
+  page: (topic) => pages().find(({ name }) => name === topic)?.text,
+  search: (words) => searchPages(pages(), words),
 };
 
 /** The table of contents. The console reads the lines of its list. */
@@ -68,7 +60,7 @@ const anchorOf = (heading: string): string =>
     .replace(/[^\w\- ]/g, "")
     .replaceAll(" ", "-");
 
-const query = object({ search: optional(nonEmpty) }, { strict: true });
+const query = strict({ search: optional(nonEmpty) });
 
 const adminRoutes: Routes = {
   "/manual": {

@@ -5,11 +5,9 @@ import type { Installer } from "../../../core/extension/installer.ts";
 import { configMoments } from "../../../config/extension.ts";
 import { host, port, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
-import { internalErrorReporter, renderError, shuttingDown } from "../../../core/error-responses.ts";
-import { slots } from "../../../core/extension/places.ts";
+import { shuttingDown } from "../../../core/error-responses.ts";
 import type { Handler, Routes } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
-import { createServer, type Server } from "../../../core/http/server.ts";
 import { ledgerUnavailable } from "../../../core/ledger/ledger.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 import { withDefault, type ValidationIssue } from "../../../core/schema/checker.ts";
@@ -17,19 +15,13 @@ import { asObject } from "../../../core/schema/untrusted-json.ts";
 import {
   addressIn,
   DEFAULT_ADDRESS as ADMIN_ADDRESS,
-  MAX_CONNECTIONS,
+  operatorListener,
+  portsShared,
   PUBLIC_ADDRESS,
-  sharePort,
 } from "../admin/index.ts";
-import { createCapacity } from "../../bounds/capacity/index.ts";
-import { NO_STORE, once, type Host, type HostPart } from "../../scale/installation/index.ts";
+import { NO_STORE, once, type Host } from "../../scale/installation/index.ts";
 
-interface Address {
-  readonly host: string;
-  readonly port: number;
-}
-
-const DEFAULT_ADDRESS: Address = { host: "127.0.0.1", port: 9464 };
+const DEFAULT_ADDRESS = { host: "127.0.0.1", port: 9464 };
 
 /** Absent: metrics are on the admin listener only. */
 const setting = defineSetting(
@@ -49,7 +41,8 @@ export function install(gateway: Installer): void {
   gateway.on(configMoments.issues, portIssues);
   gateway.on(once, (host) => {
     const address = setting.of(host.config);
-    return address === undefined ? {} : startListener(host, address);
+    if (address === undefined) return {};
+    return operatorListener(host, address, { title: "metrics", routes: () => routesOf(host) });
   });
 }
 
@@ -58,41 +51,10 @@ function portIssues(json: unknown): ValidationIssue[] {
   const { server, admin } = asObject(json);
   const { metrics } = asObject(admin);
   if (metrics === undefined || metrics === null) return [];
-  const metricsAddress = addressIn(metrics, DEFAULT_ADDRESS);
-  const others = [
-    { name: "server.port", address: addressIn(server, PUBLIC_ADDRESS) },
-    { name: "admin.port", address: addressIn(admin, ADMIN_ADDRESS) },
-  ];
-  return others
-    .filter(({ address }) => sharePort(metricsAddress, address))
-    .map(({ name }) => ({
-      path: ["admin", "metrics", "port"],
-      code: "invalid_value",
-      message: `is ${name} too, on the same host`,
-    }));
-}
-
-function startListener(host: Host, address: Address): HostPart {
-  const { config, clock, diagnose, installed } = host;
-  const { receive_ms: receiveMs, send_ms: sendMs } = config.server;
-  const boundPipeline = installed.filled(slots.boundPipeline);
-  let server: Server | undefined;
-  let url: string | undefined;
-  return {
-    async listen() {
-      const capacity = createCapacity(MAX_CONNECTIONS, Infinity);
-      const options = { ...address, receiveMs, sendMs, boundPipeline, capacity };
-      server = createServer(routesOf(host), options, {
-        clock,
-        access: () => undefined,
-        renderError,
-        failed: internalErrorReporter(diagnose),
-      });
-      url = await server.listen();
-    },
-    announcement: () => (url === undefined ? undefined : `metrics on ${url}`),
-    close: () => server?.close(0, shuttingDown()),
-  };
+  return portsShared(["admin", "metrics"], addressIn(metrics, DEFAULT_ADDRESS), {
+    "server.port": addressIn(server, PUBLIC_ADDRESS),
+    "admin.port": addressIn(admin, ADMIN_ADDRESS),
+  });
 }
 
 /** Of the admin listener's paths only /metrics, if the extension `metrics` is loaded. */

@@ -1,5 +1,4 @@
 // Prometheus's text format: what was counted, and how the gateway is at the moment.
-import type { DroppedLines } from "../../../core/extension/places.ts";
 import { BREAKER_STATES } from "../../../core/routing/breaker.ts";
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 import type { Status } from "../../scale/installation/index.ts";
@@ -10,16 +9,13 @@ import { rowsIn, type Counted, type Tally } from "./tally.ts";
 type Sample = readonly [labels: readonly string[], value: number];
 
 /** `delays`: in seconds, by quantile. */
-export function expose(
-  tally: Tally,
-  status: Status,
-  delays: Status["event_loop_delay"],
-  droppedLines: DroppedLines,
-): string {
+export function expose(tally: Tally, status: Status, delays: Status["event_loop_delay"]): string {
   const moment: Samples = {
     ...samplesOf(status),
-    chat_gateway_event_loop_delay_seconds: byName(delays),
-    chat_gateway_log_lines_dropped_total: byName(droppedLines).filter(([, lines]) => lines > 0),
+    chat_gateway_event_loop_delay_seconds: Object.entries(delays).map(([name, delay]) => [
+      [name],
+      delay,
+    ]),
   };
   const families = Object.entries(FAMILIES) as [FamilyName, Family][];
   return families
@@ -76,9 +72,6 @@ const stateOf = ({ state, retry_ms }: Status["models"][number]["breaker"]) =>
 
 const figure = (value: unknown, ...labels: string[]): Sample[] =>
   typeof value === "number" ? [[labels, value]] : [];
-
-const byName = (figures: Readonly<Record<string, number>>): Sample[] =>
-  Object.entries(figures).map(([name, value]) => [[name], value]);
 
 /** 1 where there is no fault. */
 const flag = (fault: unknown): Sample[] =>

@@ -1,5 +1,7 @@
 // The one tally of a process: what it has counted of its requests since its start. GET /metrics
 // prints the families of families.ts. The history takes what was added between two looks.
+import type { DroppedLines } from "../../../core/extension/places.ts";
+import { createLastReports, type InstallationStatus } from "../../scale/installation/index.ts";
 import { FAMILIES, type Family, type FamilyName } from "./families.ts";
 
 /**
@@ -24,12 +26,13 @@ export interface Counted {
 /** By family, and by the values of its labels with "\0" between them. It can be cloned. */
 export type Tally = Map<string, Map<string, Counted>>;
 
+/** The name of this extension, and of the reports that its part in each process makes. */
+const NAME = "metrics";
+
 /** The report of a process: data that can be sent to another process. */
 export interface ProcessTally {
   /** Tells processes apart, also from those of an earlier start. */
   readonly process: string;
-  /** Counts the reports of the process: two looks at a time may end in another order. */
-  readonly number: number;
   /** Counted since the start of the process. It goes on counting. */
   readonly tally: Tally;
 }
@@ -112,6 +115,33 @@ export function merge(all: readonly Tally[]): Tally {
   return sums;
 }
 
+/**
+ * Returns what takes a look at all processes, and returns what they have counted since the look
+ * before. So sums of growth never fall: a process that has died, or is late, keeps its share.
+ * `partOf` chooses the families that matter.
+ */
+export function createGrowth(
+  partOf = (tally: Tally): Tally => tally,
+): (look: Pick<InstallationStatus, "reports">) => Tally {
+  const before = createLastReports<Tally>();
+  return ({ reports }) =>
+    merge(
+      reports.map(({ extensions, droppedLines }) => {
+        const { process, tally } = extensions[NAME] as ProcessTally;
+        const now = merge([partOf(tally), droppedIn(droppedLines)]);
+        return growth(now, before(process, now));
+      }),
+    );
+}
+
+/** The lines of each log that a process has dropped since its start. */
+export function droppedIn(dropped: DroppedLines): Tally {
+  const rows = new Map<string, Counted>();
+  for (const [log, lines] of Object.entries(dropped))
+    if (lines > 0) rows.set(log, { count: lines, sum: lines, buckets: [], idle: 0 });
+  return new Map([["chat_gateway_log_lines_dropped_total", rows]]);
+}
+
 /** What was added to a tally since an earlier copy. `before` undefined: since its start. */
 export function growth(now: Tally, before: Tally | undefined): Tally {
   const grown: Tally = new Map();
@@ -126,3 +156,7 @@ export function growth(now: Tally, before: Tally | undefined): Tally {
   }
   return grown;
 }
+
+/** The families that GET /metrics shows. */
+export const forPrometheus = (tally: Tally): Tally =>
+  new Map([...tally].filter(([name]) => name in FAMILIES));

@@ -19,7 +19,7 @@ export interface ShownStatus extends Status {
 }
 
 /** Figures by their names. */
-type Row = Readonly<Record<string, number>>;
+export type Row = Readonly<Record<string, number>>;
 
 /** What GET /history says, as far as it is shown. */
 export interface ShownHistory {

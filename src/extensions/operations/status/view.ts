@@ -2,7 +2,7 @@
 import { table } from "../../../command-line/table.ts";
 import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import { healthOf, lastFault, stateText } from "./health.ts";
-import type { Look, ShownHistory, ShownStatus } from "./look.ts";
+import type { Look, Row, ShownHistory, ShownStatus } from "./look.ts";
 
 /** Refusals that a line names. */
 const MOST_NAMED = 5;
@@ -44,8 +44,6 @@ function reloadLines(status: ShownStatus): readonly string[] {
     lines.push(`keys.json cannot be read, and the keys before it stay in force: ${keys}`);
   return lines;
 }
-
-type Row = Readonly<Record<string, number>>;
 
 const sum = (rows: readonly object[], ...names: readonly string[]): number =>
   (rows as readonly Row[])

@@ -36,16 +36,11 @@ export interface SendResult {
 /** Sends a batch. Never rejects. `signal` ends it. */
 export type SpanSender = (spans: readonly string[], signal: AbortSignal) => Promise<SendResult>;
 
-export interface ExporterOptions {
-  /** Called for one batch at a time. */
-  readonly send: SpanSender;
-  /** Times batches, retries and deadlines. */
-  readonly clock: Clock;
-  /** Called for spans that were dropped, at most once a minute. */
-  readonly diagnose: Diagnose;
-}
-
-export function createExporter({ send, clock, diagnose }: ExporterOptions) {
+/**
+ * `send` is called for one batch at a time; `clock` times batches, retries and deadlines;
+ * `diagnose` is called for spans that were dropped, at most once a minute.
+ */
+export function createExporter(send: SpanSender, clock: Clock, diagnose: Diagnose) {
   const queue: string[] = [];
   const drops = createDropLog(clock, diagnose);
   /** Aborted when nothing can be sent any more. */

@@ -3,6 +3,7 @@
 import type { GatewayContext, Observe, Installer } from "../../../core/extension/installer.ts";
 import { moments } from "../../../core/extension/places.ts";
 import { randomHex } from "../../../core/ids.ts";
+import { createLastReports } from "../../scale/installation/index.ts";
 import { createExporter } from "./exporter.ts";
 import { createEnvelope } from "./otlp.ts";
 import { createSend } from "./post.ts";
@@ -13,9 +14,6 @@ interface Report extends ReturnType<ReturnType<typeof createExporter>["report"]>
   /** Tells processes apart, also from those of an earlier start. */
   readonly process: string;
 }
-
-/** Processes whose counts are kept apart: all of server.workers (256), and as many dead ones. */
-const MAX_PROCESSES = 512;
 
 export const settings = [telemetry];
 
@@ -31,26 +29,17 @@ export function install(gateway: Installer): void {
   );
 }
 
-/** Adds the reports up. One of a process that has died stays: metrics are made of the sums. */
+/** Adds the reports up. What a process has sent that has died stays: metrics are of the sums. */
 function createSums() {
-  const shares = new Map<string, Report>();
-  const dead = { spans_sent: 0, spans_dropped: 0 };
-  const addTo = (sums: typeof dead, { sent, dropped }: Report): void => {
-    sums.spans_sent += sent;
-    sums.spans_dropped += dropped;
-  };
-  return (reports: readonly unknown[]): typeof dead => {
+  const reportBefore = createLastReports<Report>();
+  const sums = { spans_sent: 0, spans_dropped: 0 };
+  return (reports: readonly unknown[]): object => {
     for (const report of (reports as readonly (Report | undefined)[]).flatMap((one) => one ?? [])) {
-      shares.delete(report.process);
-      shares.set(report.process, report);
+      const { sent, dropped } = reportBefore(report.process, report) ?? { sent: 0, dropped: 0 };
+      sums.spans_sent += report.sent - sent;
+      sums.spans_dropped += report.dropped - dropped;
     }
-    for (const [process, report] of [...shares].slice(0, -MAX_PROCESSES)) {
-      shares.delete(process);
-      addTo(dead, report);
-    }
-    const sums = { ...dead };
-    for (const report of shares.values()) addTo(sums, report);
-    return sums;
+    return { ...sums };
   };
 }
 
@@ -64,7 +53,7 @@ function observeSpans(context: GatewayContext): Observe | undefined {
     "service.instance.id": process,
   });
   const send = createSend(settings.otlp, envelope, clock);
-  const exporter = createExporter({ send, clock, diagnose });
+  const exporter = createExporter(send, clock, diagnose);
   on("report", (): Report => ({ process, ...exporter.report() }));
   on("close", exporter.close);
   return createRequestSpans({

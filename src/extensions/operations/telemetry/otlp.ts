@@ -55,12 +55,10 @@ function anyValue(value: NonNullable<Value>): object {
   return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: value };
 }
 
-function keyValues(values: Values): object[] {
-  const list: object[] = [];
-  for (const [key, value] of Object.entries(values))
-    if (value !== undefined && value !== null) list.push({ key, value: anyValue(value) });
-  return list;
-}
+const keyValues = (values: Values): object[] =>
+  Object.entries(values).flatMap(([key, value]) =>
+    value === undefined || value === null ? [] : [{ key, value: anyValue(value) }],
+  );
 
 /** A span as JSON. */
 export function spanText(span: Span): string {

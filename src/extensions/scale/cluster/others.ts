@@ -9,26 +9,15 @@ interface Told {
   readonly note: unknown;
 }
 
-/** Passes on what workers tell that are started from now on. Returns what ends that. */
+/** Passes on what workers tell. Returns what ends that. */
 export function relayToOthers(): () => void {
-  const running = new Set<Worker>();
-
-  function follow(worker: Worker): void {
-    const { process: childProcess } = worker;
-    running.add(worker);
-    childProcess.once("close", () => running.delete(worker));
-  }
   function pass(from: Worker, message: Told): void {
     if (message.told === undefined) return;
-    for (const worker of running) if (worker !== from && worker.isConnected()) worker.send(message);
+    for (const worker of Object.values(cluster.workers!))
+      if (worker !== from && worker?.isConnected()) worker.send(message);
   }
-
-  cluster.on("fork", follow);
   cluster.on("message", pass);
-  return () => {
-    cluster.off("fork", follow);
-    cluster.off("message", pass);
-  };
+  return () => cluster.off("message", pass);
 }
 
 /** How a process tells the others about one subject. */

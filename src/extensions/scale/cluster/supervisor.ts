@@ -13,7 +13,7 @@ import type { RunningGateway } from "../../../core/app.ts";
 import type { SuperviseOptions } from "../../../command-line/processes.ts";
 import { createLogs } from "../../../core/logs.ts";
 import { admitForWorkers } from "./limiter.ts";
-import type { ConfigMessage } from "./messages.ts";
+import type { ConfigMessage } from "./worker.ts";
 import { relayToOthers } from "./others.ts";
 import { createWorkerPool } from "./worker-pool.ts";
 

@@ -5,7 +5,7 @@ import { on } from "node:events";
 import type { Clock } from "../../../core/clock.ts";
 import type { Report } from "../../../core/extension/places.ts";
 import type { Logs } from "../../../core/logs.ts";
-import type { ConfigMessage, PrimaryMessage, WorkerMessage } from "./messages.ts";
+import type { ConfigMessage, PrimaryMessage, WorkerMessage } from "./worker.ts";
 import { readLines } from "./output.ts";
 import { closeUntaken } from "./untaken.ts";
 

@@ -9,7 +9,7 @@ import {
   rmdirSync,
   statSync,
 } from "node:fs";
-import { dirname, join, resolve, sep } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { ValidationError, type ValidationIssue } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 
@@ -91,10 +91,10 @@ export function makeDataDir(dataDir: string): void {
   try {
     // One folder after the other: if a folder cannot be made although its parent is there, Node
     // 20's own loop never ends.
-    for (let there = nearest(folder); there !== folder; ) {
-      there = firstBelow(there, folder);
-      mkdirSync(there, { mode: 0o700 });
-    }
+    const there = nearest(folder);
+    const missing: string[] = [];
+    for (let at = folder; at !== there; at = dirname(at)) missing.unshift(at);
+    for (const path of missing) mkdirSync(path, { mode: 0o700 });
   } catch (error) {
     const code = codeOf(error);
     if (code === "EEXIST")
@@ -102,10 +102,4 @@ export function makeDataDir(dataDir: string): void {
     else if (!passesByItself(error))
       throw new ValidationError([dataDirIssue(`${folder} cannot be made: ${code}`)]);
   }
-}
-
-/** The path of one name more than `there` on the way to `folder`. */
-function firstBelow(there: string, folder: string): string {
-  const [name = ""] = folder.slice(there.length).split(sep).filter(Boolean);
-  return resolve(there, name);
 }

@@ -20,11 +20,6 @@ const MAX_SOCKET_PATH = 103;
  */
 const DEAD = ["ECONNREFUSED", "ENOENT", "ENOTSOCK"];
 
-const sleep = (clock: Clock, ms: number): Promise<void> =>
-  new Promise((resolve) => {
-    clock.after(ms, resolve);
-  });
-
 /** Another process held a lock for longer than the caller was ready to wait. */
 export class BusyError extends Error {}
 
@@ -67,7 +62,9 @@ export async function withLock<T>(options: LockOptions, work: () => Promise<T>):
     }
     if (clock.monotonic() >= deadline)
       throw new BusyError(`another process is at work on the ${name}`);
-    await sleep(clock, 20 + 80 * Math.random());
+    await new Promise<void>((resolve) => {
+      clock.after(20 + 80 * Math.random(), resolve);
+    });
   }
 }
 

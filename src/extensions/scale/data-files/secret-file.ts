@@ -1,7 +1,8 @@
 // Random values that a data_dir keeps for good, each in a file of its own that only the owner may
-// read.
-import { randomBytes } from "node:crypto";
-import { existsSync, rmSync, writeFileSync } from "node:fs";
+// read: its name, and secrets. And a sign by which a copy of a data_dir is recognised.
+import { createHash, randomBytes } from "node:crypto";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { readRegularFile } from "../../../config/regular-file.ts";
 import { moveUnlessTaken } from "./replace-file.ts";
@@ -42,4 +43,30 @@ export function secretOf(dataDir: string, failed: (reason: string) => void): Buf
     failed((error as Error).message);
   }
   return randomBytes(32);
+}
+
+/** Linux: the same in all containers of a running machine. */
+const BOOT_ID = "/proc/sys/kernel/random/boot_id";
+
+/**
+ * The 32 hex digits in `gateway-id`, which name a data_dir for good. The spend_ids of its requests
+ * begin with the first eight. Throws if data_dir is missing, or the file can be neither read nor
+ * made.
+ */
+export const gatewayInstanceId = (dataDir: string): string =>
+  readOrCreateHex(join(dataDir, "gateway-id"), 16);
+
+/**
+ * A text that tells this data_dir from a copy of it, here or on another machine. It changes when
+ * the machine starts anew, and when the folder moves to another file system. Throws as
+ * gatewayInstanceId does.
+ */
+export function placeOf(dataDir: string): string {
+  gatewayInstanceId(dataDir);
+  const { ino, birthtimeMs } = statSync(join(dataDir, "gateway-id"));
+  const system = existsSync(BOOT_ID) ? readFileSync(BOOT_ID, "utf8") : hostname();
+  return createHash("sha256")
+    .update(`${system} ${ino} ${Math.floor(birthtimeMs)}`)
+    .digest("hex")
+    .slice(0, 32);
 }

@@ -5,7 +5,6 @@ import type { BigIntStats } from "node:fs";
 import { stat } from "node:fs/promises";
 import {
   MAX_CONFIG_BYTES,
-  readRegularFile,
   readRegularFileLater,
   whyUnreadable,
   type FileContent,
@@ -24,16 +23,14 @@ const ABSENT_LOOKS = 5;
 /** A change that was found: the content, or why the file cannot be read. */
 export type Found = FileContent | { readonly error: Error };
 
-/**
- * `maxBytes` absent: the bound of a configuration. `seen`: the digest of the content that is in
- * force, or why the file could not be read, null if there is no file; absent: that of the content
- * at this moment.
- */
 export interface WatchOptions {
-  /** A larger file is not read, which is an error of it. */
+  /** A larger file is not read, which is an error of it. Absent: the bound of a configuration. */
   readonly maxBytes?: number;
-  /** Content other than this is reported at the first look. */
-  readonly seen?: string | null;
+  /**
+   * The digest of the content that is in force, or why the file could not be read; null: there is
+   * no file. Any other content is reported at the first look.
+   */
+  readonly seen: string | null;
 }
 
 /**
@@ -44,9 +41,9 @@ export interface WatchOptions {
 export function watchFile(
   file: string,
   changed: (found: Found) => void | Promise<void>,
-  { maxBytes = MAX_CONFIG_BYTES, seen: initial = digestOf(file, maxBytes) }: WatchOptions = {},
+  { maxBytes = MAX_CONFIG_BYTES, seen: initial }: WatchOptions,
 ): { close(): void } {
-  let seen: string | null = initial;
+  let seen = initial;
   let stamp: string | undefined;
   let stampSince = 0;
   let absentLooks = 0;
@@ -112,12 +109,3 @@ export function watchFile(
  */
 const stampOf = ({ dev, ino, mode, size, mtimeNs, ctimeNs }: BigIntStats): string =>
   [dev, ino, mode, size, mtimeNs, ctimeNs].join();
-
-function digestOf(file: string, maxBytes: number): string | null {
-  try {
-    return readRegularFile(file, maxBytes).digest;
-  } catch (error) {
-    const why = whyUnreadable(error);
-    return why === "ENOENT" ? null : why;
-  }
-}

@@ -60,13 +60,35 @@ export interface InstallationStatus {
   readonly reports: readonly Report[];
 }
 
+/** Processes whose last report is kept: all of server.workers (256), and as many dead ones. */
+const MAX_PROCESSES = 512;
+
+/**
+ * Keeps the last report of each process, by a name that tells it from those of an earlier start.
+ * The returned function takes the next report and returns the one before.
+ */
+export function createLastReports<T>(): (process: string, report: T) => T | undefined {
+  const last = new Map<string, T>();
+  return (process, report) => {
+    const before = last.get(process);
+    // The processes that reported last stand at the end.
+    last.delete(process);
+    last.set(process, report);
+    if (last.size > MAX_PROCESSES) last.delete(last.keys().next().value!);
+    return before;
+  };
+}
+
 /** What an extension reported, of each process in which it did. */
 export const reportsOf = <T>({ reports }: InstallationStatus, name: string): readonly T[] =>
   reports.flatMap(({ extensions }) => (extensions[name] as T | undefined) ?? []);
 
 /** The installation, as extensions that exist once in it see it. */
 export interface Host extends Omit<HostSources, "reports"> {
-  /** Takes a snapshot of all processes. Rejects with an ApiError while none serves. */
+  /**
+   * Takes a snapshot of all processes. Rejects with an ApiError while none serves. Snapshots are
+   * complete in the order in which they were begun.
+   */
   look(): Promise<InstallationStatus>;
   /** Calls `listener` with each snapshot, also with those that other extensions took. */
   onLook(listener: (look: InstallationStatus) => void): void;

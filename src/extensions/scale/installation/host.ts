@@ -25,10 +25,14 @@ export function createHost(sources: HostSources): HostRunner {
   /** By the names of their extensions. */
   const parts = new Map<string, HostPart>();
   let publicAddress = "";
+  /** Settles with the last look, and holds nothing of it. */
+  let lastLook: Promise<void> = Promise.resolve();
   const host: Host = {
     ...sources,
     async look() {
-      const reports = await sources.reports();
+      const inTurn = Promise.all([sources.reports(), lastLook]);
+      lastLook = inTurn.then(ignore, ignore);
+      const [reports] = await inTurn;
       if (reports.length === 0)
         throw new ApiError("server_overloaded", "No process serves at the moment.");
       // Most looks are for the reports alone, and a status may list many thousand budgets.
@@ -124,6 +128,8 @@ function worstBreakers(reports: readonly ProcessReport[]): ReadonlyMap<string, M
   }
   return worst;
 }
+
+const ignore = (): void => undefined;
 
 const reportOf = ({ extensions }: Report) => extensions[NAME] as ProcessReport;
 

@@ -7,6 +7,7 @@ import { createHost } from "./host.ts";
 import { processReport, RESOLUTION_MS } from "./process-report.ts";
 
 export {
+  createLastReports,
   once,
   reportsOf,
   type Host,

@@ -99,9 +99,7 @@ export function openStoredScript(
   /** Whether the connection is another one, on which nothing was answered yet. */
   let isRenewed = false;
   let renewedAt = -Infinity;
-  const tellOfKey = createKeyTeller((event) =>
-    diagnose({ event: `${subject}_key_unusable`, level: "error", ...event }),
-  );
+  const tellOfKey = createKeyTeller(`${subject}_key_unusable`, diagnose);
   let client = open();
 
   function open(): Client {
@@ -153,9 +151,10 @@ export function openStoredScript(
 
   return {
     async run(words) {
-      if (fault !== null && performance.now() < retryAt) return undefined;
+      const now = performance.now();
+      if (fault !== null && now < retryAt) return undefined;
       // The other requests wait for what this one finds out.
-      if (fault !== null) retryAt = performance.now() + RETRY_MS;
+      retryAt = now + RETRY_MS;
       try {
         const answer = await inTime(send(client, words));
         recovered();
@@ -180,12 +179,12 @@ export function openStoredScript(
 }
 
 /** Tells of each key once, and of the first ones only. */
-function createKeyTeller(tell: (event: { readonly detail: string }) => void) {
+function createKeyTeller(event: string, diagnose: Diagnose) {
   const told = new Set<string>();
   return (key: string, message: string): void => {
     if (told.has(key) || told.size >= MAX_UNUSABLE) return;
     told.add(key);
-    tell({ detail: `${key}: ${message}` });
+    diagnose({ event, level: "error", detail: `${key}: ${message}` });
   };
 }
 

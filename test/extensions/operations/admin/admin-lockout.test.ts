@@ -3,8 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createGuard } from "../../../../src/extensions/operations/admin/access.ts";
-import { networkOf } from "../../../../src/extensions/operations/admin/network.ts";
+import { createGuard, networkOf } from "../../../../src/extensions/operations/admin/access.ts";
 import type { Exchange } from "../../../../src/core/http/exchange.ts";
 import { ApiError } from "../../../../src/core/openai/errors.ts";
 

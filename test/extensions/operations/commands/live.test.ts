@@ -95,7 +95,7 @@ describe("check --live", () => {
     assert.deepEqual([skipped.provider, skipped.result, skipped.model], ["spare", "skipped", null]);
   });
 
-  it("calls each model, and the first one with each key; names those that fail", async (t) => {
+  it("calls the first model with each key, the others with the first that works; names those that fail", async (t) => {
     const lab = await startProvider(t, (asked) => {
       const isKnown =
         asked.headers.authorization === "Bearer sk-good" && asked.body["model"] !== "n";
@@ -103,7 +103,7 @@ describe("check --live", () => {
       status(isKnown ? 200 : 403, message ?? completion({ content: "OK" }))(asked);
     });
     const row = { dialect: "openai", base_url: lab.url };
-    const api_keys = [{ key: "sk-good" }, { key: "sk-evil" }];
+    const api_keys = [{ key: "sk-evil" }, { key: "sk-good" }];
     const models = Object.fromEntries(["m", "n", "o"].map((name) => [name, { provider: "lab" }]));
     const { file } = written({ lab: { ...row, api_keys } }, { models });
     const { code, stdout } = await runHere(["check", "--live", "--config", file]);
@@ -113,8 +113,8 @@ describe("check --live", () => {
         .slice(1, 5)
         .map((line) => line.replace(/(after|:) \d+ ms.*/, "")),
       [
-        "  ok       lab (m, key ...good)",
         "  failed   lab (m, key ...evil): model_unavailable, status 403 ",
+        "  ok       lab (m, key ...good)",
         "  failed   lab (n, key ...good): model_unavailable, status 403 ",
         "  ok       lab (o, key ...good)",
       ],

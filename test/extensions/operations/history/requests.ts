@@ -56,14 +56,12 @@ export function startProcess(clock: Pick<FakeClock, "now">, name = "one") {
   const tally: Tally = new Map();
   const counting = startCounting(tally);
   const recorder = startRecorder(clock as FakeClock);
-  let number = 0;
   return {
     observers: (): readonly RequestObserver[] => [counting, recorder.observe()],
     // As a copy, which is what comes from another process.
     report() {
-      number += 1;
       dropIdle(tally);
-      const metrics = { process: name, number, tally };
+      const metrics = { process: name, tally };
       return structuredClone({ metrics, history: recorder.report() });
     },
   };

@@ -285,6 +285,25 @@ describe("single fields of LiteLLM's configuration", () => {
     assert.deepEqual(config.aliases.b.models, ["b/openai", "a/openai"]);
   });
 
+  it("fallbacks and further names of a model that is not there are left out", async () => {
+    const router_settings = {
+      fallbacks: [{ gone: ["m"], m: "gone" }],
+      model_group_alias: { old: "gone", older: { model: 5 }, m: "m" },
+    };
+    const litellm_settings = { fallbacks: { m: ["m"] } };
+    const settings = { router_settings, litellm_settings };
+    const made = await convert(one({ model: "openai/x" }, {}, settings));
+    assert.deepEqual([Object.keys(made.config.models), made.config.aliases], [["m"], {}]);
+    assert.deepEqual(pathsOf(made).sort(), [
+      "litellm_settings.fallbacks",
+      "router_settings.fallbacks[0].gone",
+      "router_settings.fallbacks[0].m",
+      "router_settings.model_group_alias.m",
+      "router_settings.model_group_alias.old",
+      "router_settings.model_group_alias.older",
+    ]);
+  });
+
   it("deployments of one provider and one name get numbers", async () => {
     const model_list = ["x", "y"].map((name) => chat("m", { model: `openai/${name}` }));
     const { config } = await convert({ model_list });

@@ -15,6 +15,7 @@ import {
   SEND_MS,
   REPORT_MS,
   type SendResult,
+  type SpanSender,
 } from "../../../../src/extensions/operations/telemetry/exporter.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 
@@ -33,18 +34,15 @@ function bench(...answers: readonly SendResult[]) {
   const batches: (readonly string[])[] = [];
   const open: ((result: SendResult) => void)[] = [];
   const told: Readonly<Record<string, unknown>>[] = [];
-  const exporter = createExporter({
-    clock,
-    diagnose: (event) => told.push(event),
-    send: (spans, signal) =>
-      new Promise((resolve) => {
-        batches.push(spans);
-        open.push(resolve);
-        signal.addEventListener("abort", () => resolve(later()));
-        const planned = answers[Math.min(batches.length, answers.length) - 1];
-        if (planned || signal.aborted) resolve(planned ?? later());
-      }),
-  });
+  const send: SpanSender = (spans, signal) =>
+    new Promise((resolve) => {
+      batches.push(spans);
+      open.push(resolve);
+      signal.addEventListener("abort", () => resolve(later()));
+      const planned = answers[Math.min(batches.length, answers.length) - 1];
+      if (planned || signal.aborted) resolve(planned ?? later());
+    });
+  const exporter = createExporter(send, clock, (event) => told.push(event));
   return {
     clock,
     told,

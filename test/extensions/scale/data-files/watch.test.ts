@@ -16,6 +16,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
+import { sha256 } from "../../../../src/core/hash.ts";
 import { createKeyring } from "../../../../src/core/accounts/keyring.ts";
 import { readKeys, watchKeys } from "../../../../src/extensions/operations/keys/created-keys.ts";
 import { checkConfig } from "../../../support/config.ts";
@@ -47,12 +48,20 @@ function place(over: object = {}) {
 const bytesRead = (pid: number | undefined): number =>
   Number(/^rchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1]);
 
+/** The digest of a file's content; null: there is no file. */
+const stateOf = (file: string): string | null =>
+  existsSync(file) ? sha256(readFileSync(file)) : null;
+
 /** What a watcher tells of a file. */
 function watched(t: TestContext, file: string) {
   const told: string[] = [];
-  const watcher = watchFile(file, (found: Found) => {
-    told.push("error" in found ? String(found.error.message) : found.bytes.toString());
-  });
+  const watcher = watchFile(
+    file,
+    (found: Found) => {
+      told.push("error" in found ? String(found.error.message) : found.bytes.toString());
+    },
+    { seen: stateOf(file) },
+  );
   t.after(() => watcher.close());
   return told;
 }
@@ -75,10 +84,14 @@ describe("a watched file", () => {
     const { file } = place();
     writeFileSync(file, "000");
     const told: string[] = [];
-    const watcher = watchFile(file, (found) => {
-      told.push("bytes" in found ? found.bytes.toString() : "");
-      if (told.length < 5) writeFileSync(file, `00${told.length + 1}`);
-    });
+    const watcher = watchFile(
+      file,
+      (found) => {
+        told.push("bytes" in found ? found.bytes.toString() : "");
+        if (told.length < 5) writeFileSync(file, `00${told.length + 1}`);
+      },
+      { seen: stateOf(file) },
+    );
     t.after(() => watcher.close());
     writeFileSync(file, "001");
     await waitFor(() => told.length === 5, "five changes");

@@ -1,10 +1,14 @@
-// The host of what exists once: what it does if a part of it cannot start.
+// The host of what exists once: what it does if a part of it cannot start, and the order of looks.
 import { install } from "../../../../src/core/extension/install.ts";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import type { Extension } from "../../../../src/core/extension/installer.ts";
-import { once, type HostPart } from "../../../../src/extensions/scale/installation/index.ts";
+import {
+  once,
+  type Host,
+  type HostPart,
+} from "../../../../src/extensions/scale/installation/index.ts";
 import { createHost } from "../../../../src/extensions/scale/installation/host.ts";
 
 describe("a host", () => {
@@ -28,5 +32,39 @@ describe("a host", () => {
     assert.throws(() => createHost(sources), /no such file/);
     await setImmediate();
     assert.deepEqual(closed, ["second", "first"]);
+  });
+
+  it("completes looks in the order in which they were begun, whatever the processes do", async () => {
+    const answers: (() => void)[] = [];
+    const reportOf = (inFlight: number) => ({
+      ...{ draining: false, inFlight, droppedLines: { access: 0, diagnostics: 0 } },
+      extensions: { installation: { delays: {}, models: [], loadedAt: "" } },
+    });
+    const sources = {
+      reports: () =>
+        new Promise((resolve) => {
+          const report = reportOf(answers.length);
+          answers.push(() => resolve([report]));
+        }),
+    } as unknown as Parameters<typeof createHost>[0];
+    let host: Host | undefined;
+    const seen: (number | undefined)[] = [];
+    const part: Extension = {
+      name: "part",
+      install: (gateway) =>
+        gateway.on(once, (found) => {
+          host = found;
+          found.onLook(({ reports }) => seen.push(reports[0]?.inFlight));
+          return {};
+        }),
+    };
+    createHost({ ...sources, installed: install([part]) });
+    const looks = [host!.look(), host!.look(), host!.look()];
+    for (const answer of answers.toReversed()) {
+      answer();
+      await setImmediate();
+    }
+    await Promise.all(looks);
+    assert.deepEqual(seen, [0, 1, 2]);
   });
 });
