@@ -8,7 +8,7 @@ import { createCoverage, type ClosedDay, type Coverage, type Listing } from "../
 import { segmentsIn } from "../ledger/index.ts";
 import type { UsageStore } from "../records/index.ts";
 import {
-  copiesIn,
+  copyFault,
   createRecordAdder,
   differencesFrom,
   hasFileStore,
@@ -53,6 +53,8 @@ export interface BooksProof {
   readonly segments: ReadonlyMap<string, ProvedSegment>;
   /** Those that are not. */
   readonly gone: readonly GoneSegment[];
+  /** Of each segment that is there under two names, in its own sentence. */
+  readonly copies: readonly string[];
   /** In their order. Undefined: the records are elsewhere. */
   readonly days: readonly DayProof[] | undefined;
 }
@@ -86,11 +88,15 @@ export async function proveBooks(
     segments,
   };
   const there = existsSync(spendDir) ? segmentsIn(spendDir) : [];
-  for (const [name, what] of copiesIn(spendDir, there, coverage))
-    findings.add(`spend/${name}`, what);
   for (const name of there) segments.set(name, await proveSegment(name, log));
+  const ends = Object.fromEntries([...segments].map(([name, { end }]) => [name, end]));
+  const copies = Object.entries(ends).flatMap(([name, { first }]) => {
+    const fault = copyFault(name, first, coverage, ends);
+    if (fault !== undefined) findings.add(`spend/${name}`, fault);
+    return fault === undefined ? [] : `${join(spendDir, name)} ${fault}`;
+  });
   const gone = findGone(log, mayBeGone);
-  if (!source) return { segments, gone, days: undefined };
+  if (!source) return { segments, gone, copies, days: undefined };
   const settled = [...segments.values()].flatMap((segment) => [...segment.days.keys()]);
   const all = [...closedDays.map(({ day }) => day), ...source.days, ...settled];
   const names = [...new Set(all)].sort();
@@ -108,7 +114,7 @@ export async function proveBooks(
     if (unequal.length > 0)
       findings.add(`the usage records after ${after || "the beginning"}`, what);
   }
-  return { segments, gone, days };
+  return { segments, gone, copies, days };
 }
 
 /** What closed days and heads have of a segment. */

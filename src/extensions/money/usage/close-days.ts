@@ -16,7 +16,6 @@ import {
   type SumBy,
 } from "../records/index.ts";
 import type { BooksFiles } from "./books-files.ts";
-import { firstIdIn } from "./segment-copies.ts";
 import {
   createCoverage,
   createMerkleRoot,
@@ -104,14 +103,9 @@ async function segmentsSince(
     // Of one that was cut there are fewer.
     if (bytes <= (coverage.of(segment).at(-1)?.bytes ?? 0)) continue;
     const hash = createHash("sha256");
-    let found: string | undefined;
-    for await (const batch of readLines(join(spendDir, segment), { to: bytes })) {
-      found ??= firstIdIn(batch.lines[0]!);
+    for await (const batch of readLines(join(spendDir, segment), { to: bytes }))
       hash.update(batch.bytes);
-    }
-    // The cursor of an earlier build does not say it.
-    const known = first ?? found ?? "";
-    segments.push({ segment, first: known, bytes, lines, sha256: hash.digest("hex") });
+    segments.push({ segment, first, bytes, lines, sha256: hash.digest("hex") });
   }
   return segments;
 }

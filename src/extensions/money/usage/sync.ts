@@ -15,7 +15,7 @@ import { BooksFault, brokenFile, createCoverage, MENDING, type Coverage } from "
 import type { BooksFiles } from "./books-files.ts";
 import { closeDays } from "./close-days.ts";
 import { isClockSteady, isExpired } from "./retention.ts";
-import { refuseCopies } from "./segment-copies.ts";
+import { copyFault } from "./segment-copies.ts";
 import { createSegmentReader, type SegmentReader } from "./segment-reader.ts";
 
 /** What one pass did. */
@@ -80,8 +80,8 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
 
 /**
  * The segments that are not past their retention. Throws a BooksFault if a copied segment is gone
- * or shorter than its copied part, if a new one is a copy of another, or if the cursor is behind a
- * closed day: copying those lines again would book them on other days.
+ * or shorter than its copied part, or if the cursor is behind a closed day: copying those lines again
+ * would book them on other days.
  */
 function segmentsToCopy(
   { books, coverage, cursor }: Pass,
@@ -96,9 +96,6 @@ function segmentsToCopy(
     if (bytes === 0 && size > 0)
       throw new BooksFault(`${path} has the name of a segment that was gone: ${MENDING}`);
   }
-  const isNew = (name: string): boolean => !cursor[name] && coverage.of(name).length === 0;
-  // To look takes a read of each segment.
-  if (names.some(isNew)) refuseCopies(spendDir, names, coverage, isNew);
   return names.filter((name) => {
     const last = coverage.of(name).at(-1);
     const { bytes = 0, isCut = false } = cursor[name] ?? {};
@@ -169,14 +166,13 @@ async function readerOf(
   // Another process may have copied up to there. Read it anyway: it may hold unsettled requests.
   for await (const _batch of reader.read(bytes));
   const { first: found } = reader.cursor();
-  // The cursor of an earlier build does not say it.
   if (first && first !== found)
     throw new BooksFault(`${path} begins with ${found}, not ${first}: ${MENDING}`);
   openSegments.set(name, reader);
   return reader;
 }
 
-/** Copies the rest of a segment. */
+/** Copies the rest of a segment. Throws a BooksFault if it is a new one that is a copy. */
 async function copyNew(pass: Pass, reader: SegmentReader, name: string): Promise<void> {
   const { books, coverage, faults } = pass;
   const path = join(books.spendDir, name);
@@ -191,6 +187,12 @@ async function copyNew(pass: Pass, reader: SegmentReader, name: string): Promise
     for (const { line, what } of batch.problems) {
       const detail = `${path}: line ${line} ${what}`;
       faults.push({ event: "spend_line_unusable", detail, blocks: false });
+    }
+    const isNew = !pass.cursor[name] && coverage.of(name).length === 0;
+    const fault = isNew && copyFault(name, batch.cursor.first, coverage, pass.cursor);
+    if (fault) {
+      books.openSegments.delete(name);
+      throw new BooksFault(`${path} ${fault}: ${MENDING}`);
     }
     pass.cursor = { ...pass.cursor, [name]: batch.cursor };
     await books.store.add(records, pass.cursor);
