@@ -170,15 +170,6 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.deepEqual(await at.books.store.days(), [DAY]);
   });
 
-  it("a table of an earlier version is refused, and stays as it is", async (t) => {
-    const url = await db.database("earlier");
-    await db.query(url, "CREATE TABLE usage_records (usage_id text PRIMARY KEY, account text)");
-    const earlier = /usage_records is of an earlier version.*usage\.store/;
-    await assert.rejects(scene(t, url).pass(), earlier);
-    const columns = "SELECT 1 FROM information_schema.columns WHERE table_name = 'usage_records'";
-    assert.equal((await db.query(url, columns)).length, 2);
-  });
-
   it("a table that is gone is not made anew; without its cursors everything is copied again", async (t) => {
     const { at, url } = await filled(t, "dropped", 2);
     await db.query(url, "DROP TABLE usage_records");
