@@ -154,29 +154,34 @@ export async function noteLost(files: DayFiles, day: string, isLost: boolean): P
  * makes no sense.
  */
 export async function setSegments(files: DayFiles, segments: LogCursor): Promise<void> {
-  const file = cursorFile(files);
   const { dir, closedDays } = files;
-  const before = readSoundCursor(file) ?? { days: sizesOfOpenDays(dir, closedDays.lastDay()) };
-  await writeCursor(file, { ...before, segments });
+  const before = cursorOrAll(dir, closedDays.lastDay());
+  await writeCursor(cursorFile(files), { ...before, segments });
 }
 
-/** Undefined: there is none, or it makes no sense. */
-function readSoundCursor(file: string): Cursor | undefined {
+/**
+ * The cursor in a folder. If it is lost or makes no sense, `wrong` is told why, and all whole lines
+ * of the days after the last closed one count.
+ */
+export function cursorOrAll(
+  dir: string,
+  lastClosed: string,
+  wrong: (fault: string) => void = () => undefined,
+): Cursor {
+  const path = join(dir, "cursor.json");
+  const there = dayFilesIn(dir);
   try {
-    return existsSync(file) ? readCursor(file) : undefined;
+    if (there.length > 0 && !existsSync(path)) throw new BooksFault("is not there");
+    return readCursor(path);
   } catch (error) {
-    if (error instanceof BooksFault) return undefined;
-    throw error;
+    if (!(error instanceof BooksFault)) throw error;
+    wrong(error.message);
+    const sizes = there
+      .filter((day) => day > lastClosed)
+      .map((day) => [day, readFileSync(join(dir, `${day}.jsonl`)).lastIndexOf("\n") + 1] as const);
+    return { segments: {}, days: Object.fromEntries(sizes) };
   }
 }
-
-/** The bytes of whole lines of each day after the last closed one: they count without a cursor. */
-export const sizesOfOpenDays = (dir: string, lastClosed: string): Cursor["days"] =>
-  Object.fromEntries(
-    dayFilesIn(dir)
-      .filter((day) => day > lastClosed)
-      .map((day) => [day, readFileSync(join(dir, `${day}.jsonl`)).lastIndexOf("\n") + 1]),
-  );
 
 /**
  * Puts the finished file at `draft`, which has `bytes`, in the place of a day's. Rejects if the day

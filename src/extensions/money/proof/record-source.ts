@@ -1,15 +1,9 @@
 // Where the lines of a day are read from: files of data_dir as they are, byte by byte, or whatever
 // store there is.
-import { existsSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { brokenFile, type ClosedDay } from "../days/index.ts";
-import {
-  dayFilesIn,
-  orderedLines,
-  readCursor,
-  sizesOfOpenDays,
-  type Cursor,
-} from "../file-store/index.ts";
+import { cursorOrAll, dayFilesIn, orderedLines } from "../file-store/index.ts";
 import {
   CopiedElsewhere,
   type LogCursor,
@@ -70,7 +64,7 @@ export function sourceOfFiles(
 ): RecordSource {
   const dir = join(dataDir, "usage");
   const last = closedDays.at(-1)?.day ?? "";
-  const cursor = cursorIn(dir, last, findings);
+  const cursor = cursorOrAll(dir, last, (fault) => findings.add("usage/cursor.json", fault));
   const openDays = Object.keys(cursor.days).filter((day) => day > last);
   const nameOf = (day: string): string => `usage/${day}.jsonl`;
   // The file of a new day is written before the cursor.
@@ -95,17 +89,4 @@ export function sourceOfFiles(
       yield* orderedLines(path, closed ? size : Math.min(size, bytes));
     },
   };
-}
-
-/** How far the log was copied. If nobody can say, all lines of the days that are open count. */
-function cursorIn(dir: string, lastClosed: string, findings: Findings): Cursor {
-  const path = join(dir, "cursor.json");
-  const isLost = !existsSync(path) && dayFilesIn(dir).length > 0;
-  try {
-    if (isLost) throw new Error("is not there");
-    return readCursor(path);
-  } catch (error) {
-    findings.add("usage/cursor.json", (error as Error).message);
-    return { segments: {}, days: sizesOfOpenDays(dir, lastClosed) };
-  }
 }
