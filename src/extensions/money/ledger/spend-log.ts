@@ -166,15 +166,13 @@ const openRecord = (opening: Opening, idPrefix: string, clock: Clock): OpenRecor
 
 /** Writes the open line of a request, and later its settle line. */
 function openEntry(segment: Segment, record: OpenRecord, clock: Clock): LedgerEntry {
+  const opening = segment.open(JSON.stringify(record));
   let settled: Promise<void> | undefined;
-  let isRefused = false;
   return {
-    opened: segment.open(JSON.stringify(record), () => {
-      isRefused = true;
-    }),
+    opened: opening.written,
     settle(settlement) {
       settled ??= segment.settle(JSON.stringify(settleRecord(record, clock.now(), settlement)));
-      return isRefused ? Promise.resolve() : settled;
+      return opening.isRefused ? Promise.resolve() : settled;
     },
   };
 }
