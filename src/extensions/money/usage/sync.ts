@@ -80,8 +80,8 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
 
 /**
  * The segments that are not past their retention. Throws a BooksFault if a copied segment is gone
- * or shorter than its copied part, or if the cursor is behind a closed day: copying those lines again
- * would book them on other days.
+ * or shorter than its copied part, or if the cursor is behind a closed day: copying those lines
+ * again would book them on other days.
  */
 function segmentsToCopy(
   { books, coverage, cursor }: Pass,
