@@ -81,7 +81,7 @@ async function differencesAnew({ closed, records }: DayProof): Promise<readonly 
   if (!closed) return [];
   const adder = createRecordAdder();
   for await (const batch of records())
-    adder.add(batch.map((record) => ({ text: JSON.stringify(record), record })));
+    adder.add({ lines: batch.map((record) => ({ text: JSON.stringify(record), record })) });
   return differencesFrom(closed, adder.result());
 }
 

@@ -65,8 +65,12 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
     days: async () => run<string>(sql.DAYS, ownIds()),
     async *linesOf(day) {
       const own = where({ day, ownOnly: true });
-      for await (const records of readRecords(database.connect, WHOLE_RECORD, own))
-        yield records.map((record) => ({ text: JSON.stringify(record), record }));
+      let line = 1;
+      for await (const records of readRecords(database.connect, WHOLE_RECORD, own)) {
+        const lines = records.map((record) => ({ text: JSON.stringify(record), record }));
+        yield { lines, first: line };
+        line += lines.length;
+      }
     },
     // PostgreSQL maintains its indexes, and linesOf() sorts records by their place in the log.
     async finish(day) {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { BooksContext } from "../books/index.ts";
 import { createCoverage, type ClosedDay, type Coverage, type Listing } from "../days/index.ts";
 import { segmentsIn } from "../ledger/index.ts";
-import type { UsageStore } from "../records/index.ts";
+import type { UsageLine, UsageStore } from "../records/index.ts";
 import {
   copyFault,
   createRecordAdder,
@@ -18,12 +18,7 @@ import { readDayLines } from "./day-lines.ts";
 import type { Findings } from "./findings.ts";
 import { proveDay, type DayProof } from "./prove-day.ts";
 import { proveSegment, type Log, type ProvedSegment, type SegmentProof } from "./prove-segment.ts";
-import {
-  sourceOfFiles,
-  sourceOfStore,
-  type RecordLine,
-  type RecordSource,
-} from "./record-source.ts";
+import { sourceOfFiles, sourceOfStore, type RecordSource } from "./record-source.ts";
 
 /** The books to prove. */
 export interface BooksToProve {
@@ -139,12 +134,13 @@ async function differencesFromHead(
   source: RecordSource,
 ): Promise<readonly string[]> {
   const coverage = createCoverage([...before, head]);
-  const isCovered = ({ record }: RecordLine): boolean =>
+  const isCovered = ({ record }: UsageLine): boolean =>
     record?.log !== undefined &&
     (coverage.of(record.log.segment).at(-1)?.lines ?? 0) >= record.log.line;
   const adder = createRecordAdder();
   for (const day of days)
-    for await (const { lines } of source.linesOf(day)) adder.add(lines.filter(isCovered));
+    for await (const { lines } of source.linesOf(day))
+      adder.add({ lines: lines.filter(isCovered) });
   return differencesFrom(head, adder.result());
 }
 

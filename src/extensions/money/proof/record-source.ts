@@ -7,24 +7,10 @@ import { cursorOrAll, dayFilesIn, orderedLines } from "../file-store/index.ts";
 import {
   CopiedElsewhere,
   type LogCursor,
-  type UsageLine,
+  type UsageBatch,
   type UsageStore,
 } from "../records/index.ts";
 import type { Findings } from "./findings.ts";
-
-/** A line of the records of a day, and where it stands. */
-export interface RecordLine extends UsageLine {
-  /** The first line has 1. */
-  readonly line: number;
-}
-
-/** Some lines of a day. */
-export interface RecordBatch {
-  /** In the order of the log, as far as they say it. */
-  readonly lines: readonly RecordLine[];
-  /** The lines as their file has them. Absent: they are not in a file. */
-  readonly bytes?: Buffer;
-}
 
 export interface RecordSource {
   /** How far the log was copied when the source was made. */
@@ -34,7 +20,7 @@ export interface RecordSource {
   /** What is read for a day, for the operator. */
   nameOf(day: string): string;
   /** Reads the lines of a day. */
-  linesOf(day: string): AsyncIterable<RecordBatch>;
+  linesOf(day: string): AsyncIterable<UsageBatch>;
 }
 
 /** The records in any store. */
@@ -46,14 +32,7 @@ export const sourceOfStore = async (store: UsageStore): Promise<RecordSource> =>
   }),
   days: await store.days(),
   nameOf: (day) => `usage records of ${day}`,
-  async *linesOf(day) {
-    let line = 0;
-    for await (const lines of store.linesOf(day)) {
-      const first = line + 1;
-      line += lines.length;
-      yield { lines: lines.map((each, index) => ({ ...each, line: first + index })) };
-    }
-  },
+  linesOf: store.linesOf,
 });
 
 /** The records in the files of a data_dir. Of open days, what the cursor counts now. */

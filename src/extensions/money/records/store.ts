@@ -83,6 +83,16 @@ export interface UsageLine {
   readonly record: UsageRecord | undefined;
 }
 
+/** Some lines of a day that follow each other. */
+export interface UsageBatch {
+  /** In the order of the log, as far as they say it. */
+  readonly lines: readonly UsageLine[];
+  /** The number of the first of them. The first line of the day has 1. */
+  readonly first: number;
+  /** The lines as their file has them. Absent: they are not in a file. */
+  readonly bytes?: Buffer;
+}
+
 /** Keeps usage records. All promises reject if they cannot be read or written. */
 export interface UsageStore {
   /** How far the log was copied. Empty: nothing was. Rejects with a CopiedElsewhere. */
@@ -100,7 +110,7 @@ export interface UsageStore {
    * The lines of this data_dir's records of a day in the order of the log: by segment, then by
    * line. In batches.
    */
-  linesOf(day: string): AsyncIterable<readonly UsageLine[]>;
+  linesOf(day: string): AsyncIterable<UsageBatch>;
   /**
    * A day is over. Puts its records in the order of the log, and makes whatever answers questions
    * about them quickly. Doing it again changes nothing.

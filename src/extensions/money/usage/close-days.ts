@@ -10,7 +10,7 @@ import {
   dayOf,
   DIMENSIONS,
   isoTime,
-  type UsageLine,
+  type UsageBatch,
   type Dimension,
   type LogCursor,
   type SumBy,
@@ -78,7 +78,7 @@ export async function lineOf(
   const segments = await segmentsSince(books, cursor);
   const adder = createRecordAdder();
   for (const each of recordDays)
-    for await (const lines of books.store.linesOf(each)) adder.add(lines);
+    for await (const batch of books.store.linesOf(each)) adder.add(batch);
   const closed: ClosedDay = {
     day,
     number: (last?.closed.number ?? 0) + 1,
@@ -112,8 +112,8 @@ async function segmentsSince(
 
 /** Adds up records, line by line. */
 export interface RecordAdder {
-  /** `bytes`: the lines as their file has them. Absent: their texts. */
-  add(lines: readonly UsageLine[], bytes?: Buffer): void;
+  /** `bytes` as in UsageBatch. */
+  add(batch: Omit<UsageBatch, "first">): void;
   /** What was added so far. */
   result(): DayRecords;
   /** Their sums by all dimensions. */
@@ -127,7 +127,7 @@ export function createRecordAdder(): RecordAdder {
   let records = 0;
   let size = 0;
   return {
-    add(lines, bytes = Buffer.from(lines.map(({ text }) => `${text}\n`).join(""))) {
+    add({ lines, bytes = Buffer.from(lines.map(({ text }) => `${text}\n`).join("")) }) {
       records += lines.length;
       size += bytes.length;
       hash.update(bytes);

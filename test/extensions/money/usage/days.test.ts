@@ -103,7 +103,7 @@ describe("the projection of the spend log", () => {
     assert.deepEqual(numbersOf(recordsIn(at.dayFile("2026-01-31"))), [0, 1, 2, 3, 4, 5]);
     const lines: string[] = [];
     for await (const batch of at.books.store.linesOf("2026-01-31"))
-      lines.push(...batch.map(({ text }) => `${text}\n`));
+      lines.push(...batch.lines.map(({ text }) => `${text}\n`));
     await at.passUntil(NEXT_NOON);
     const file = at.dayFile("2026-01-31");
     assert.deepEqual(numbersOf(recordsIn(file)), [1, 3, 5, 0, 2, 4]);
