@@ -55,11 +55,7 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
   const { spendDir, store, days, clock } = books;
   const began = clock.now();
   // Also while the store is down: the clock has not jumped meanwhile.
-  let clockFault: unknown;
-  const isSteady = await isClockSteady(books).catch((error: unknown) => {
-    clockFault = error;
-    return false;
-  });
+  const [steady] = await Promise.allSettled([isClockSteady(books)]);
   const coverage = createCoverage(days.all().map(({ closed }) => closed));
   const faults = [...(await store.inspect())];
   const blocking = faults.find(({ blocks }) => blocks);
@@ -69,12 +65,12 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
   const isUnknown = (name: string) => !pass.cursor[name] && coverage.of(name).length > 0;
   const recordDays = there.some(isUnknown) ? await store.days() : [];
   for (const name of segmentsToCopy(pass, there, recordDays)) await copySegment(pass, name);
+  if (steady.status === "rejected") throw steady.reason;
   // Neither can be undone: closing a day too early, or deleting a segment too early.
-  if (isSteady) {
+  if (steady.value) {
     await closeDays(books, pass.cursor, began);
     await deleteOldSegments(pass, there);
   }
-  if (clockFault) throw clockFault;
   return { copied: pass.copied, faults };
 }
 
