@@ -3,7 +3,7 @@
 // over, and deletes old segments. One process at a time runs a pass.
 import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { BusyError, syncToDisk } from "../../scale/data-files/index.ts";
+import { syncToDisk } from "../../scale/data-files/index.ts";
 import { hasWriter, segmentsIn, settleInterrupted, socketOf } from "../ledger/index.ts";
 import {
   usageRecord,
@@ -136,14 +136,8 @@ async function settleRest(pass: Pass, reader: SegmentReader, name: string): Prom
   const unsettled = reader.unsettled();
   const end = reader.cursor().bytes;
   if (unsettled.length === 0 && statSync(path).size === end) return;
-  try {
-    await settleInterrupted(path, end, unsettled, pass.books);
-  } catch (error) {
-    // The process is alive after all and has written. The next pass tries again.
-    if (error instanceof BusyError) return;
-    throw error;
-  }
-  await copyNew(pass, reader, name);
+  // If the process is alive after all, the next pass tries again.
+  if (await settleInterrupted(path, end, unsettled, pass.books)) await copyNew(pass, reader, name);
 }
 
 /**
