@@ -107,7 +107,7 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
           if (what !== undefined) problems.push({ line: lines, what });
           if (lines % LINES_A_TURN === 0) await endOfTurn();
         }
-        bytes = batch.end;
+        bytes += batch.bytes.length;
         yield { settled, problems, bytes: batch.bytes, cursor: cursor() };
       }
     },
