@@ -63,7 +63,7 @@ export const isClosed = ({ closedDays }: DayFiles, day: string): boolean =>
 /** -1: there is no such file. */
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? -1;
 
-/** How many bytes of each day with records count. */
+/** How many bytes of each day with records count. -1: of a lost day no file is left. */
 function bytesByDay(files: DayFiles): ReadonlyMap<string, number> {
   const bytes = new Map<string, number>();
   const { days, lost = [] } = readCursor(cursorFile(files));
@@ -80,11 +80,8 @@ export const daysOf = (files: DayFiles): readonly string[] =>
 
 /** How many bytes of the file of a day count; 0 without records. Throws if it has fewer. */
 export function bytesOf(files: DayFiles, day: string): number {
-  const closed = files.closedDays.of(day)?.closed;
+  const bytes = Math.max(0, bytesByDay(files).get(day) ?? 0);
   const size = sizeOf(pathOf(files, day));
-  const { days, lost = [] } = readCursor(cursorFile(files));
-  if (lost.includes(day)) return Math.max(0, size);
-  const bytes = closed?.file_bytes ?? days[day] ?? 0;
   if (bytes > 0 && size < bytes) throw new BooksFault(brokenFile(pathOf(files, day), size, bytes));
   return bytes;
 }
