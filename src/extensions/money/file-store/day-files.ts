@@ -86,34 +86,24 @@ export function bytesOf(files: DayFiles, day: string): number {
   return bytes;
 }
 
-/** What must be mended before anything is written, a sentence each. Empty: nothing. */
-export function damageIn(files: DayFiles): readonly string[] {
-  try {
-    return findDamage(files);
-  } catch (error) {
-    // What the system says of a file may pass.
-    if (error instanceof BooksFault) return [error.message];
-    throw error;
-  }
-}
-
-function findDamage(files: DayFiles): readonly string[] {
+/** Throws a BooksFault if something must be mended before anything is written. */
+export function assertWhole(files: DayFiles): void {
   const there = dayFilesIn(files.dir);
-  if (!existsSync(cursorFile(files))) {
-    const hasRecords = there.some((day) => sizeOf(pathOf(files, day)) > 0);
-    return hasRecords
-      ? [`${cursorFile(files)} is not there, but usage records are: ${MENDING}`]
-      : [];
-  }
+  const hasCursor = existsSync(cursorFile(files));
+  if (!hasCursor && there.some((day) => sizeOf(pathOf(files, day)) > 0))
+    throw new BooksFault(`${cursorFile(files)} is not there, but usage records are: ${MENDING}`);
+  if (!hasCursor) return;
   const known = bytesByDay(files);
   const lost = there.find((day) => !known.has(day) && existsSync(sumsFile(files, day)));
   if (lost !== undefined)
-    return [`${files.closedDays.path} has no line of ${lost}, which was closed: ${MENDING}`];
-  return [...known].flatMap(([day, bytes]) => {
+    throw new BooksFault(
+      `${files.closedDays.path} has no line of ${lost}, which was closed: ${MENDING}`,
+    );
+  for (const [day, bytes] of known) {
     const size = sizeOf(pathOf(files, day));
     const isWhole = isClosed(files, day) ? size === bytes : size >= bytes;
-    return isWhole ? [] : [brokenFile(pathOf(files, day), size, bytes)];
-  });
+    if (!isWhole) throw new BooksFault(brokenFile(pathOf(files, day), size, bytes));
+  }
 }
 
 /** Appends texts to days, then moves the cursor. */
@@ -124,7 +114,7 @@ export async function appendTexts(
 ): Promise<void> {
   const file = cursorFile(files);
   const cursor = readCursor(file);
-  // findDamage() takes day files without a cursor for damage, so write the cursor first.
+  // assertWhole() takes day files without a cursor for damage, so write the cursor first.
   if (!existsSync(file)) await writeCursor(file, cursor);
   const open = Object.entries(cursor.days).filter(([day]) => !isClosed(files, day));
   const days = Object.fromEntries(open);

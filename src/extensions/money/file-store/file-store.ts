@@ -39,12 +39,11 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
   const readOpenDay = createOpenDays(files);
 
   return {
-    cursor: async () => dayFiles.readCursor(dayFiles.cursorFile(files)).segments,
-    async inspect() {
-      const damage = dayFiles.damageIn(files);
-      if (damage.length === 0) return lostIndexes(files);
-      return damage.map((detail) => ({ event: "usage_records_damaged", detail, blocks: true }));
+    async cursor() {
+      dayFiles.assertWhole(files);
+      return dayFiles.readCursor(dayFiles.cursorFile(files)).segments;
     },
+    inspect: async () => lostIndexes(files),
     add: (records, cursor) => dayFiles.appendTexts(files, textsByDay(records), cursor),
     days: async () => dayFiles.daysOf(files),
     linesOf: (day) => linesOf(files, day),
@@ -137,7 +136,7 @@ function lostIndexes(files: DayFiles): readonly StoreFault[] {
   return [...new Set(closed.map(monthOf))]
     .filter((month) => !isWholeIndex(files, month))
     .map((month) => lostIndex(indexFile(files, month)))
-    .map((detail) => ({ event: "usage_index_lost", detail, blocks: false }));
+    .map((detail) => ({ event: "usage_index_lost", detail }));
 }
 
 /**

@@ -140,7 +140,6 @@ const clonedFault = (dataDir: string): StoreFault => ({
     `another copy of this data_dir (it calls itself ${dataDir}) writes into the same database ` +
     "with the same gateway-id: stop the copy, and read " +
     '"chat-gateway help backup" before it runs again',
-  blocks: false,
 });
 
 /**

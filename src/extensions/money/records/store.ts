@@ -65,14 +65,12 @@ export interface RequestQuery {
   readonly limit: number;
 }
 
-/** Something about the books that the operator has to know. */
+/** Something about the books that the operator has to know, and that a pass works around. */
 export interface StoreFault {
   /** The name of the diagnostic, in snake_case. */
   readonly event: string;
   /** What is wrong and what mends it, in a sentence. */
   readonly detail: string;
-  /** Whether nothing may be written, and no request be served, before it is mended. */
-  readonly blocks: boolean;
 }
 
 /** One line of a day. */
@@ -95,9 +93,12 @@ export interface UsageBatch {
 
 /** Keeps usage records. All promises reject if they cannot be read or written. */
 export interface UsageStore {
-  /** How far the log was copied. Empty: nothing was. Rejects with a CopiedElsewhere. */
+  /**
+   * How far the log was copied. Empty: nothing was. Rejects with a BooksFault if records are not as
+   * they were left, and with a CopiedElsewhere: nothing may be written before that is mended.
+   */
   cursor(): Promise<LogCursor>;
-  /** Looks for damage. Resolves with all faults. */
+  /** Looks for faults that keep nobody from writing. */
   inspect(): Promise<readonly StoreFault[]>;
   /**
    * Adds records and sets the cursor: both or neither. Records of a day that is open; no two have

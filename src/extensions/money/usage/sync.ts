@@ -58,8 +58,6 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
   const [steady] = await Promise.allSettled([isClockSteady(books)]);
   const coverage = createCoverage(days.all().map(({ closed }) => closed));
   const faults = [...(await store.inspect())];
-  const blocking = faults.find(({ blocks }) => blocks);
-  if (blocking) throw new BooksFault(blocking.detail);
   const pass: Pass = { books, coverage, cursor: await store.cursor(), copied: 0, faults };
   const there = segmentsIn(spendDir);
   const isUnknown = (name: string) => !pass.cursor[name] && coverage.of(name).length > 0;
@@ -176,7 +174,7 @@ async function copyNew(pass: Pass, reader: SegmentReader, name: string): Promise
     );
     for (const { line, what } of batch.problems) {
       const detail = `${path}: line ${line} ${what}`;
-      faults.push({ event: "spend_line_unusable", detail, blocks: false });
+      faults.push({ event: "spend_line_unusable", detail });
     }
     const isNew = !pass.cursor[name] && coverage.of(name).length === 0;
     const fault = isNew && copyFault(name, batch.cursor.first, coverage, pass.cursor);
