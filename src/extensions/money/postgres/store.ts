@@ -169,13 +169,10 @@ async function* readRecords(
 /** Puts records in the place of all those of a day whose usage_ids match `ownIds`: all or none. */
 async function replaceDay(
   database: Database,
-  {
-    source,
-    day,
-    ownIds,
-  }: { readonly source: string; readonly day: string; readonly ownIds: string },
+  own: { readonly source: string; readonly day: string; readonly ownIds: string },
   records: AsyncIterable<readonly UsageRecord[]>,
 ): Promise<void> {
+  const { source, day, ownIds } = own;
   const client = await database.connect();
   const run = (text: string, ...values: unknown[]): Promise<unknown> =>
     client.query({ text, query_timeout: LONG_MS }, values);
