@@ -4,7 +4,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { BooksContext } from "../books/index.ts";
-import { createCoverage, type ClosedDay, type Coverage, type Listing } from "../days/index.ts";
+import { createCoverage, type ClosedDay } from "../days/index.ts";
 import { segmentsIn } from "../ledger/index.ts";
 import type { UsageLine, UsageStore } from "../records/index.ts";
 import {
@@ -67,6 +67,7 @@ export async function proveBooks(
   const spendDir = join(dataDir, "spend");
   const closedDays = dayLines.map(({ closed }) => closed);
   const coverage = createCoverage(closedDays);
+  const kept = createCoverage(heads, (head) => `${nameOf(head)},`);
   // The log grows before the records, so it is read after them: then a running gateway causes no
   // finding.
   const source =
@@ -77,7 +78,8 @@ export async function proveBooks(
   const log: Log = {
     spendDir,
     coverage,
-    listings: (name) => listingsOf(name, coverage, heads),
+    listings: (name) =>
+      [...coverage.of(name), ...kept.of(name)].sort((one, other) => one.bytes - other.bytes),
     cursor: source?.cursor ?? {},
     findings,
     segments,
@@ -110,20 +112,6 @@ export async function proveBooks(
       findings.add(`the usage records after ${after || "the beginning"}`, what);
   }
   return { segments, gone, copies, days };
-}
-
-/** What closed days and heads have of a segment. */
-function listingsOf(
-  name: string,
-  coverage: Coverage,
-  heads: readonly ClosedDay[],
-): readonly Listing[] {
-  const kept = heads.flatMap((head) =>
-    createCoverage([head])
-      .of(name)
-      .map((listing) => ({ ...listing, by: `${nameOf(head)},` })),
-  );
-  return [...coverage.of(name), ...kept].sort((one, other) => one.bytes - other.bytes);
 }
 
 /** Compares the records that a head has: of lines that it or a line before it names. */
