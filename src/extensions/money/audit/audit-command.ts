@@ -28,8 +28,8 @@ const run = withBooks(async (context) => {
   const findings = createFindings();
   try {
     if (!hasSpendLog(context)) throw new Error(`there is no spend log in ${books.dataDir}`);
-    await copySettled(books);
     for (const { detail } of await books.store.inspect()) findings.add("the usage records", detail);
+    await copySettled(books);
   } catch (error) {
     if (!(error instanceof BooksFault)) throw error;
     findings.add("the books", error.message);
