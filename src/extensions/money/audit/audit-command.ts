@@ -28,6 +28,7 @@ const run = withBooks(async (context) => {
   const findings = createFindings();
   try {
     if (!hasSpendLog(context)) throw new Error(`there is no spend log in ${books.dataDir}`);
+    for (const { detail } of await books.store.inspect()) findings.add("the usage records", detail);
     await copySettled(books);
   } catch (error) {
     if (!(error instanceof BooksFault)) throw error;
@@ -41,7 +42,6 @@ const run = withBooks(async (context) => {
 /** What an audit found, as `audit --json` prints it. */
 async function auditBooks(context: BooksContext, findings: Findings) {
   const { store } = context.books;
-  for (const { detail } of await store.inspect()) findings.add("the usage records", detail);
   const { segments, days = [] } = await proveBooks(booksToProve(context), findings);
   await checkKeptSums(store, days, findings);
   const requests = [...segments.values()].flatMap(({ unsettled }) => unsettled);

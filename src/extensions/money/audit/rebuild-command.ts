@@ -12,9 +12,8 @@ import {
   type DayProof,
 } from "../proof/index.ts";
 import type { SegmentCursor } from "../records/index.ts";
-import { createCoverage, type Coverage } from "../days/index.ts";
-import { segmentsIn } from "../ledger/index.ts";
-import { createRecordAdder, differencesFrom, refuseCopies } from "../usage/index.ts";
+import { BooksFault, createCoverage, MENDING, type Coverage } from "../days/index.ts";
+import { createRecordAdder, differencesFrom } from "../usage/index.ts";
 
 const run = withBooks(async (context) => {
   const { books, config, args, terminal } = context;
@@ -37,10 +36,12 @@ async function rebuildBooks(context: BooksContext) {
   const { spendDir, days, store } = books;
   // Throws if a line cannot be read: its day would be taken for an open one.
   const coverage = createCoverage(days.all().map(({ closed }) => closed));
-  refuseCopies(spendDir, segmentsIn(spendDir), coverage);
   const findings = createFindings();
-  for (const { detail } of await store.inspect()) findings.add("the usage records", detail);
+  // What keeps it from looking, the proof finds.
+  const faults = await store.inspect().catch(() => []);
+  for (const { detail } of faults) findings.add("the usage records", detail);
   const proof = await proveBooks(booksToProve(context), findings);
+  if (proof.copies[0] !== undefined) throw new BooksFault(`${proof.copies[0]}: ${MENDING}`);
   for (const fault of findings.list()) terminal.warn(`was wrong: ${fault}`);
   // After a power failure the usage records must not hold requests that the spend log lost.
   for (const name of proof.segments.keys()) await syncToDisk(join(spendDir, name));
@@ -82,7 +83,7 @@ async function differencesAnew({ closed, records }: DayProof): Promise<readonly 
   if (!closed) return [];
   const adder = createRecordAdder();
   for await (const batch of records())
-    adder.add(batch.map((record) => ({ text: JSON.stringify(record), record })));
+    adder.add({ lines: batch.map((record) => ({ text: JSON.stringify(record), record })) });
   return differencesFrom(closed, adder.result());
 }
 

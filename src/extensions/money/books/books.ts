@@ -34,13 +34,11 @@ export function install(gateway: Installer): void {
 /** The books of all processes, as GET /status has them. */
 function statusOf(reports: readonly unknown[], config: Config): object {
   const all = reports as readonly BooksStatus[];
-  const first = <K extends "spendFault" | "syncFault">(fault: K): string | null =>
-    all.map((status) => status[fault]).find((message) => message !== null) ?? null;
   return {
-    spend: { fault: first("spendFault") },
+    spend: { fault: all.find(({ spendFault }) => spendFault !== null)?.spendFault ?? null },
     usage: {
       store: hasFileStore(config) ? "file" : "postgres",
-      fault: first("syncFault"),
+      fault: all.find(({ syncFault }) => syncFault !== null)?.syncFault ?? null,
       lag_seconds: Math.min(...all.map(({ lagMs }) => lagMs)) / 1000,
     },
   };

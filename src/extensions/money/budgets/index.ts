@@ -15,8 +15,7 @@ import { showCommand } from "./show-command.ts";
 import { statusOf } from "./status.ts";
 import { createRemoteAccountant, serveWorkers } from "./workers.ts";
 
-export type * from "./contracts.ts";
-export { REFUSED_BY_STORE, sharedBudgetsSlot } from "./contracts.ts";
+export * from "./contracts.ts";
 export { periodName, type Budget, type Figures, type Purses } from "./purses.ts";
 
 export const settings = [...limitSettings, assumedOutputTokens];

@@ -58,16 +58,15 @@ export interface Purses {
   figures(budget: Budget): Figures;
 }
 
-/** What was spent in one period. */
-interface PeriodSum {
-  /** Names the period. Empty, which is before all: nothing was spent. */
-  name: string;
-  sum: bigint;
-}
-
 /** One account or one key. */
 interface Purse {
-  readonly spent: Readonly<Record<Period, PeriodSum>>;
+  /**
+   * The latest day on which something was spent or asked: a clock that is set back does not renew a
+   * budget.
+   */
+  day: string;
+  /** What was spent in the periods that this day is in. */
+  readonly spent: Record<Period, bigint>;
   held: bigint;
 }
 
@@ -91,51 +90,38 @@ function periodEnd(period: Period, now: number): string | null {
 export function createPurses(now: () => number): Purses {
   const purses = new Map<string, Purse>();
 
-  function purseOf(name: string): Purse {
-    const empty = (): PeriodSum => ({ name: "", sum: 0n });
-    const purse = purses.get(name) ?? {
-      spent: { day: empty(), month: empty(), total: empty() },
-      held: 0n,
-    };
+  /** A purse whose periods are those of a day, or later ones. */
+  function purseOn(day: string, name: string): Purse {
+    const empty = { day, spent: { day: 0n, month: 0n, total: 0n }, held: 0n };
+    const purse = purses.get(name) ?? empty;
     purses.set(name, purse);
+    if (day <= purse.day) return purse;
+    for (const period of PERIODS)
+      if (periodOf(period, day) !== periodOf(period, purse.day)) purse.spent[period] = 0n;
+    purse.day = day;
     return purse;
   }
 
-  const pursesOf = ({ account, key_id }: Owner): readonly Purse[] => [
-    purseOf(accountLimitName(account)),
-    purseOf(keyLimitName(key_id)),
+  const pursesOf = ({ account, key_id }: Owner, day = dayOf(now())): readonly Purse[] => [
+    purseOn(day, accountLimitName(account)),
+    purseOn(day, keyLimitName(key_id)),
   ];
-
-  /**
-   * The sum of the period of a day, or of a later one if there is one already: a clock that is set
-   * back does not renew a budget.
-   */
-  function sumOf({ spent }: Purse, period: Period, day: string): PeriodSum {
-    const current = spent[period];
-    const name = periodOf(period, day);
-    if (name > current.name) {
-      current.name = name;
-      current.sum = 0n;
-    }
-    return current;
-  }
 
   return {
     spend({ cost, day, ...owner }) {
-      for (const purse of pursesOf(owner))
+      for (const purse of pursesOf(owner, day))
         for (const period of PERIODS) {
-          const current = sumOf(purse, period, day ?? dayOf(now()));
-          const isOver = day !== undefined && periodOf(period, day) < current.name;
-          if (!isOver) current.sum += cost;
+          const isOver = periodOf(period, day ?? purse.day) < periodOf(period, purse.day);
+          if (!isOver) purse.spent[period] += cost;
         }
     },
     hold(owner, amount) {
       for (const purse of pursesOf(owner)) purse.held += amount;
     },
     figures(budget) {
-      const purse = purseOf(budget.name);
-      const { sum: spent } = sumOf(purse, budget.period, dayOf(now()));
-      return { ...budget, spent, held: purse.held, ends: periodEnd(budget.period, now()) };
+      const { spent, held } = purseOn(dayOf(now()), budget.name);
+      const { period } = budget;
+      return { ...budget, spent: spent[period], held, ends: periodEnd(period, now()) };
     },
   };
 }

@@ -4,10 +4,9 @@ import { DAY_MS } from "../../../config/fields.ts";
 import type { GatewayContext } from "../../../core/extension/installer.ts";
 import { waitAtMost } from "../ledger/index.ts";
 import { copySettled, openBooks, type BooksFiles } from "../usage/index.ts";
-import { dayOf, parseMoney, type Dimension } from "../records/index.ts";
+import { dayOf, parseMoney } from "../records/index.ts";
 import type { Spent } from "./purses.ts";
 
-const BY = ["day", "account", "key_id", "currency"] as const satisfies readonly Dimension[];
 /** How long after a failure the books are not read again, in milliseconds. */
 const RETRY_MS = 1_000;
 /** How long a request waits for the books: a database may hang. */
@@ -48,7 +47,7 @@ export async function readSpent(
   before?: string,
 ): Promise<readonly Spent[]> {
   const lastDay = before?.slice(0, 10) ?? "9999";
-  const sums = await store.sums({ ownOnly }, BY);
+  const sums = await store.sums({ ownOnly }, ["day", "account", "key_id", "currency"]);
   const spent: Spent[] = sums.filter((sum) => sum.currency === currency && sum.day < lastDay);
   if (before === undefined) return spent;
   // The stored sum of that day would include requests that ended later.

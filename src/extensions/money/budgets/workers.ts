@@ -4,12 +4,7 @@
 import { answerWorkers, callFirstProcess } from "../../scale/cluster/index.ts";
 import type { Host, HostPart } from "../../scale/installation/index.ts";
 import { createAccountant } from "./accountant.ts";
-import {
-  REFUSED_BY_STORE,
-  type Accountant,
-  type Decision,
-  type ReserveRequest,
-} from "./contracts.ts";
+import type { Accountant, Decision, ReserveRequest } from "./contracts.ts";
 import { readOutcomes, readBooks, type Outcome } from "./read-books.ts";
 
 /** Names these calls among those of other extensions. */
@@ -20,15 +15,12 @@ const RETRY_MS = 1_000;
 /** A request, or that the budgets of the configuration in force have to be known. */
 type Question = ReserveRequest | "open";
 
-/** Undefined: what was asked to be known is known, or cannot be. */
-type Answer = Decision | undefined;
-
 /** What requests came to: the arguments of Accountant.settle. */
 type Note = (readonly [token: string | undefined, outcome: Outcome | undefined])[];
 
 /** The accountant of a worker. */
 export function createRemoteAccountant(): Accountant {
-  const first = callFirstProcess<Question, Note, Answer>(SUBJECT);
+  const first = callFirstProcess<Question, Note, Decision>(SUBJECT);
   /** What the first process is told at the end of this turn. */
   let note: Note = [];
 
@@ -41,7 +33,7 @@ export function createRemoteAccountant(): Accountant {
     async open() {
       await first.ask("open");
     },
-    reserve: async (request) => (await first.ask(request)) ?? REFUSED_BY_STORE,
+    reserve: first.ask,
     settle(token, outcome) {
       if (note.length === 0) setImmediate(send);
       note.push([token, outcome]);
@@ -68,10 +60,10 @@ export function serveWorkers(host: Host): HostPart {
     return created;
   }
 
-  async function answer(question: Question, worker: number): Promise<Answer> {
+  async function answer(question: Question, worker: number): Promise<Decision> {
     if (question === "open") {
       await accountant().open(host.current());
-      return undefined;
+      return {}; // the budgets are known now, or cannot be
     }
     const { token } = question;
     workers.set(token, worker);
@@ -89,8 +81,7 @@ export function serveWorkers(host: Host): HostPart {
   }
 
   function ended(worker: number): void {
-    const tokens = new Set<string>();
-    for (const [token, owner] of workers) if (owner === worker) tokens.add(token);
+    const tokens = new Set([...workers.keys()].filter((token) => workers.get(token) === worker));
     for (const token of tokens) workers.delete(token);
     settleByBooks(tokens);
   }
@@ -105,7 +96,7 @@ export function serveWorkers(host: Host): HostPart {
     for (const token of tokens) accountant().settle(token, outcomes.get(token));
   }
 
-  const stop = answerWorkers<Question, Note, Answer>(SUBJECT, { answer, hear, ended });
+  const stop = answerWorkers<Question, Note, Decision>(SUBJECT, { answer, hear, ended });
   return {
     report: () => created?.standing(),
     close() {

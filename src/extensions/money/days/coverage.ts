@@ -23,13 +23,17 @@ export interface Coverage {
   bookedDay(segment: string, line: number, time: string): string;
 }
 
-export function createCoverage(days: readonly ClosedDay[]): Coverage {
+/** `nameOf`: as Listing.by. Absent: by the number of the line. */
+export function createCoverage(
+  days: readonly ClosedDay[],
+  nameOf = ({ number }: ClosedDay): string => `line ${number} of days.jsonl`,
+): Coverage {
   const listings = new Map<string, Listing[]>();
-  for (const { day, number, segments } of days)
-    for (const entry of segments) {
+  for (const closed of days)
+    for (const entry of closed.segments) {
       const known = listings.get(entry.segment) ?? [];
       listings.set(entry.segment, known);
-      known.push({ ...entry, day, by: `line ${number} of days.jsonl` });
+      known.push({ ...entry, day: closed.day, by: nameOf(closed) });
     }
   const last = days.at(-1)?.day;
   const firstOpen = last === undefined ? "" : dayAfter(last);

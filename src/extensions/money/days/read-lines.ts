@@ -10,8 +10,6 @@ export interface LineBatch {
   readonly lines: readonly string[];
   /** The lines as they stand in the file, line ends included. */
   readonly bytes: Buffer;
-  /** Where the batch ends in the file, in bytes. */
-  readonly end: number;
 }
 
 /** Which part of a file to read. */
@@ -29,15 +27,13 @@ export async function* readLines(
 ): AsyncGenerator<LineBatch> {
   if (from >= to) return;
   let rest = Buffer.alloc(0);
-  let end = from;
   const stream = createReadStream(path, { start: from, end: to - 1, highWaterMark: BATCH_BYTES });
   for await (const chunk of stream) {
     const bytes = Buffer.concat([rest, chunk as Buffer]);
     const whole = bytes.lastIndexOf("\n") + 1;
     rest = bytes.subarray(whole);
-    end += whole;
     if (whole === 0) continue;
     const lines = bytes.toString("utf8", 0, whole - 1).split("\n");
-    yield { lines, bytes: bytes.subarray(0, whole), end };
+    yield { lines, bytes: bytes.subarray(0, whole) };
   }
 }

@@ -63,7 +63,7 @@ export const isClosed = ({ closedDays }: DayFiles, day: string): boolean =>
 /** -1: there is no such file. */
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? -1;
 
-/** How many bytes of each day with records count. */
+/** How many bytes of each day with records count. -1: of a lost day no file is left. */
 function bytesByDay(files: DayFiles): ReadonlyMap<string, number> {
   const bytes = new Map<string, number>();
   const { days, lost = [] } = readCursor(cursorFile(files));
@@ -80,43 +80,30 @@ export const daysOf = (files: DayFiles): readonly string[] =>
 
 /** How many bytes of the file of a day count; 0 without records. Throws if it has fewer. */
 export function bytesOf(files: DayFiles, day: string): number {
-  const closed = files.closedDays.of(day)?.closed;
+  const bytes = Math.max(0, bytesByDay(files).get(day) ?? 0);
   const size = sizeOf(pathOf(files, day));
-  const { days, lost = [] } = readCursor(cursorFile(files));
-  if (lost.includes(day)) return Math.max(0, size);
-  const bytes = closed?.file_bytes ?? days[day] ?? 0;
   if (bytes > 0 && size < bytes) throw new BooksFault(brokenFile(pathOf(files, day), size, bytes));
   return bytes;
 }
 
-/** What must be mended before anything is written, a sentence each. Empty: nothing. */
-export function damageIn(files: DayFiles): readonly string[] {
-  try {
-    return findDamage(files);
-  } catch (error) {
-    // What the system says of a file may pass.
-    if (error instanceof BooksFault) return [error.message];
-    throw error;
-  }
-}
-
-function findDamage(files: DayFiles): readonly string[] {
+/** Throws a BooksFault if something must be mended before anything is written. */
+export function assertWhole(files: DayFiles): void {
   const there = dayFilesIn(files.dir);
-  if (!existsSync(cursorFile(files))) {
-    const hasRecords = there.some((day) => sizeOf(pathOf(files, day)) > 0);
-    return hasRecords
-      ? [`${cursorFile(files)} is not there, but usage records are: ${MENDING}`]
-      : [];
-  }
+  const hasCursor = existsSync(cursorFile(files));
+  if (!hasCursor && there.some((day) => sizeOf(pathOf(files, day)) > 0))
+    throw new BooksFault(`${cursorFile(files)} is not there, but usage records are: ${MENDING}`);
+  if (!hasCursor) return;
   const known = bytesByDay(files);
   const lost = there.find((day) => !known.has(day) && existsSync(sumsFile(files, day)));
   if (lost !== undefined)
-    return [`${files.closedDays.path} has no line of ${lost}, which was closed: ${MENDING}`];
-  return [...known].flatMap(([day, bytes]) => {
+    throw new BooksFault(
+      `${files.closedDays.path} has no line of ${lost}, which was closed: ${MENDING}`,
+    );
+  for (const [day, bytes] of known) {
     const size = sizeOf(pathOf(files, day));
     const isWhole = isClosed(files, day) ? size === bytes : size >= bytes;
-    return isWhole ? [] : [brokenFile(pathOf(files, day), size, bytes)];
-  });
+    if (!isWhole) throw new BooksFault(brokenFile(pathOf(files, day), size, bytes));
+  }
 }
 
 /** Appends texts to days, then moves the cursor. */
@@ -127,7 +114,7 @@ export async function appendTexts(
 ): Promise<void> {
   const file = cursorFile(files);
   const cursor = readCursor(file);
-  // findDamage() takes day files without a cursor for damage, so write the cursor first.
+  // assertWhole() takes day files without a cursor for damage, so write the cursor first.
   if (!existsSync(file)) await writeCursor(file, cursor);
   const open = Object.entries(cursor.days).filter(([day]) => !isClosed(files, day));
   const days = Object.fromEntries(open);
@@ -154,29 +141,34 @@ export async function noteLost(files: DayFiles, day: string, isLost: boolean): P
  * makes no sense.
  */
 export async function setSegments(files: DayFiles, segments: LogCursor): Promise<void> {
-  const file = cursorFile(files);
   const { dir, closedDays } = files;
-  const before = readSoundCursor(file) ?? { days: sizesOfOpenDays(dir, closedDays.lastDay()) };
-  await writeCursor(file, { ...before, segments });
+  const before = cursorOrAll(dir, closedDays.lastDay());
+  await writeCursor(cursorFile(files), { ...before, segments });
 }
 
-/** Undefined: there is none, or it makes no sense. */
-function readSoundCursor(file: string): Cursor | undefined {
+/**
+ * The cursor in a folder. If it is lost or makes no sense, `wrong` is told why, and all whole lines
+ * of the days after the last closed one count.
+ */
+export function cursorOrAll(
+  dir: string,
+  lastClosed: string,
+  wrong: (fault: string) => void = () => undefined,
+): Cursor {
+  const path = join(dir, "cursor.json");
+  const there = dayFilesIn(dir);
   try {
-    return existsSync(file) ? readCursor(file) : undefined;
+    if (there.length > 0 && !existsSync(path)) throw new BooksFault("is not there");
+    return readCursor(path);
   } catch (error) {
-    if (error instanceof BooksFault) return undefined;
-    throw error;
+    if (!(error instanceof BooksFault)) throw error;
+    wrong(error.message);
+    const sizes = there
+      .filter((day) => day > lastClosed)
+      .map((day) => [day, readFileSync(join(dir, `${day}.jsonl`)).lastIndexOf("\n") + 1] as const);
+    return { segments: {}, days: Object.fromEntries(sizes) };
   }
 }
-
-/** The bytes of whole lines of each day after the last closed one: they count without a cursor. */
-export const sizesOfOpenDays = (dir: string, lastClosed: string): Cursor["days"] =>
-  Object.fromEntries(
-    dayFilesIn(dir)
-      .filter((day) => day > lastClosed)
-      .map((day) => [day, readFileSync(join(dir, `${day}.jsonl`)).lastIndexOf("\n") + 1]),
-  );
 
 /**
  * Puts the finished file at `draft`, which has `bytes`, in the place of a day's. Rejects if the day

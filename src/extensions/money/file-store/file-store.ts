@@ -11,7 +11,7 @@ import {
   withoutDetails,
   type Dimension,
   type SumBy,
-  type UsageLine,
+  type UsageBatch,
   type StoreFault,
   type UsageFilter,
   type UsageRecord,
@@ -31,7 +31,7 @@ import {
 import { matcherOf, orderedLines, parseLine, recordOf, textMatcherOf } from "./lines.ts";
 import { mergeIntoMonth } from "./request-ids.ts";
 
-type Lines = AsyncIterable<readonly UsageLine[]>;
+type Batches = AsyncIterable<Pick<UsageBatch, "lines">>;
 
 /** The store in the folder `dir`. */
 export function createFileStore(dir: string, closedDays: Days): UsageStore {
@@ -39,12 +39,11 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
   const readOpenDay = createOpenDays(files);
 
   return {
-    cursor: async () => dayFiles.readCursor(dayFiles.cursorFile(files)).segments,
-    async inspect() {
-      const damage = dayFiles.damageIn(files);
-      if (damage.length === 0) return lostIndexes(files);
-      return damage.map((detail) => ({ event: "usage_records_damaged", detail, blocks: true }));
+    async cursor() {
+      dayFiles.assertWhole(files);
+      return dayFiles.readCursor(dayFiles.cursorFile(files)).segments;
     },
+    inspect: async () => lostIndexes(files),
     add: (records, cursor) => dayFiles.appendTexts(files, textsByDay(records), cursor),
     days: async () => dayFiles.daysOf(files),
     linesOf: (day) => linesOf(files, day),
@@ -118,13 +117,12 @@ function textsByDay(records: readonly UsageRecord[]): ReadonlyMap<string, string
 }
 
 /** The lines of a day in the order of the log. */
-async function* linesOf(files: DayFiles, day: string): Lines {
-  for await (const { lines } of orderedLines(pathOf(files, day), bytesOf(files, day))) yield lines;
-}
+const linesOf = (files: DayFiles, day: string): AsyncIterable<UsageBatch> =>
+  orderedLines(pathOf(files, day), bytesOf(files, day));
 
-async function* linesFor(records: AsyncIterable<readonly UsageRecord[]>): Lines {
+async function* linesFor(records: AsyncIterable<readonly UsageRecord[]>): Batches {
   for await (const batch of records)
-    yield batch.map((record) => ({ text: JSON.stringify(record), record }));
+    yield { lines: batch.map((record) => ({ text: JSON.stringify(record), record })) };
 }
 
 const monthOf = (day: string): string => day.slice(0, 7);
@@ -138,20 +136,20 @@ function lostIndexes(files: DayFiles): readonly StoreFault[] {
   return [...new Set(closed.map(monthOf))]
     .filter((month) => !isWholeIndex(files, month))
     .map((month) => lostIndex(indexFile(files, month)))
-    .map((detail) => ({ event: "usage_index_lost", detail, blocks: false }));
+    .map((detail) => ({ event: "usage_index_lost", detail }));
 }
 
 /**
  * Puts lines, in the order of the log, in the place of a day's, and makes their sums and their
  * index.
  */
-async function putInPlace(files: DayFiles, day: string, lines: Lines): Promise<void> {
+async function putInPlace(files: DayFiles, day: string, batches: Batches): Promise<void> {
   const path = pathOf(files, day);
   const index = createDayIndex(path, day);
   async function* content(): AsyncGenerator<string> {
-    for await (const batch of lines) {
-      addLines(index, batch);
-      yield batch.map(({ text }) => `${text}\n`).join("");
+    for await (const { lines } of batches) {
+      addLines(index, lines);
+      yield lines.map(({ text }) => `${text}\n`).join("");
     }
   }
   mkdirSync(files.dir, { recursive: true, mode: 0o700 });

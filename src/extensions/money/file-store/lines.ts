@@ -1,19 +1,12 @@
 // The lines of the days' files in the order of the log, and which of their records are looked for.
 import {
   parseUsageLine,
+  type UsageBatch,
   type UsageLine,
   type UsageFilter,
   type UsageRecord,
 } from "../records/index.ts";
 import { BooksFault, readLines } from "../days/index.ts";
-
-/** Some lines of a file. */
-export interface FileLines {
-  /** Each with its number. The first line of the file has 1. */
-  readonly lines: readonly (UsageLine & { readonly line: number })[];
-  /** The same as they stand there. */
-  readonly bytes: Buffer;
-}
 
 /** Some bytes of the file of a day, whose records come from one segment. */
 interface Run {
@@ -31,15 +24,14 @@ export const parseLine = (text: string): UsageLine => ({ text, record: parseUsag
  * The lines in the first bytes of the file of a day, in the order of the log: within a segment the
  * file has it already.
  */
-export async function* orderedLines(path: string, to: number): AsyncIterable<FileLines> {
+export async function* orderedLines(path: string, to: number): AsyncIterable<UsageBatch> {
   const runs = await runsIn(path, to);
   runs.sort((one, other) => compareTexts(one.segment, other.segment));
   for (const run of runs) {
     let { line } = run;
     for await (const { lines, bytes } of readLines(path, run)) {
-      const first = line;
+      yield { lines: lines.map(parseLine), first: line, bytes };
       line += lines.length;
-      yield { lines: lines.map((text, at) => ({ ...parseLine(text), line: first + at })), bytes };
     }
   }
 }

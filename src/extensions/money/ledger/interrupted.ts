@@ -1,12 +1,11 @@
 // Settles the requests that a dead process has left in its segment. The provider's figures died
 // with the process, so an interrupted request costs nothing.
 import { appendFileSync, truncateSync } from "node:fs";
-import { basename } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Clock } from "../../../core/clock.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
 import { NO_USAGE } from "../../../core/ledger/meter.ts";
-import { acquireSocketLock, BusyError } from "../../scale/data-files/index.ts";
+import { acquireSocketLock } from "../../scale/data-files/index.ts";
 import { readLines } from "../days/index.ts";
 import { settleRecord, type OpenRecord } from "../records/index.ts";
 import { socketOf } from "./segment-names.ts";
@@ -41,7 +40,7 @@ export interface InterruptedOptions {
 
 /**
  * Cuts a segment at byte `end`, where its last whole line ends, and settles the requests `opens` as
- * interrupted. Resolves when the lines are on the disk. Rejects with a BusyError, with nothing
+ * interrupted. Resolves with true when the lines are on the disk, and with false, with nothing
  * changed, if a process writes the segment, or has written whole lines after `end`.
  *
  * The caller holds the lock of the books, and has removed the socket of the dead process. A process
@@ -52,19 +51,19 @@ export async function settleInterrupted(
   end: number,
   opens: readonly OpenRecord[],
   { currency, clock }: InterruptedOptions,
-): Promise<void> {
+): Promise<boolean> {
   const release = await acquireSocketLock(socketOf(path));
-  if (!release) throw new BusyError(`another process writes ${basename(path)}`);
+  if (!release) return false;
   try {
     await wait(TAKEOVER_MS); // On the machine's own clock: the other process runs on that too.
-    for await (const _batch of readLines(path, { from: end }))
-      throw new BusyError(`${basename(path)} has grown meanwhile`);
+    for await (const _batch of readLines(path, { from: end })) return false;
     const settlement = { ...INTERRUPTED, currency };
     const lines = opens.map(
       (open) => `${JSON.stringify(settleRecord(open, clock.now(), settlement))}\n`,
     );
     truncateSync(path, end);
     appendFileSync(path, lines.join(""), { flush: true });
+    return true;
   } finally {
     release();
   }

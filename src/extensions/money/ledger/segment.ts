@@ -29,6 +29,17 @@ export interface SegmentOptions {
   failed(error: unknown): Error;
 }
 
+/** The open lines of one turn of the event loop. */
+export interface OpenedLines {
+  /**
+   * Resolves when the file has them. Rejects with the 503 if the write failed. The lines wait then:
+   * their requests are settled too.
+   */
+  readonly written: Promise<void>;
+  /** Whether `written` was rejected. */
+  isRefused: boolean;
+}
+
 /** A segment that this process writes. Its methods throw what the system says. */
 export interface Segment {
   /** The file name. */
@@ -38,11 +49,10 @@ export interface Segment {
   /** Throws if this process must not write to it any more. */
   look(): void;
   /**
-   * Adds an open line. Resolves when the file has it, with all others of this turn of the event
-   * loop: under load that takes less time than a write for each. Rejects with the 503 if the write
-   * failed, after it has called `refused`. The line waits then: its request is settled too.
+   * Adds an open line, which is written with all others of this turn of the event loop: under load
+   * that takes less time than a write for each.
    */
-  open(line: string, refused: () => void): Promise<void>;
+  open(line: string): OpenedLines;
   /** Adds a settle line. Resolves when the file has it, perhaps after failed attempts. */
   settle(line: string): Promise<void>;
   /** How many requests have an open line, written or waiting, and no settle line in the file. */
@@ -81,20 +91,17 @@ export async function beginSegment(
 }
 
 /** The open lines that are to be written in this turn. */
-interface Begun {
-  readonly opened: Promise<void>;
+interface Begun extends OpenedLines {
   resolve(): void;
   reject(refusal: Error): void;
-  /** Called before it rejects. */
-  readonly refused: (() => void)[];
 }
 
 function beginOpening(): Begun {
   let settle!: Pick<Begun, "resolve" | "reject">;
-  const opened = new Promise<void>((resolve, reject) => {
+  const written = new Promise<void>((resolve, reject) => {
     settle = { resolve, reject };
   });
-  return { opened, ...settle, refused: [] };
+  return { written, ...settle, isRefused: false };
 }
 
 /** Throws if something has the name. */
@@ -139,19 +146,18 @@ function openSegment(path: string, release: () => void, options: SegmentOptions)
       opening?.resolve();
     } catch (error) {
       const refusal = options.failed(error);
-      for (const refused of opening?.refused ?? []) refused();
+      if (opening) opening.isRefused = true;
       opening?.reject(refusal);
     }
   }
 
   return {
     ...file,
-    open(line, refused) {
+    open(line) {
       unsettled += 1;
       add(line);
       begun ??= beginOpening();
-      begun.refused.push(refused);
-      return begun.opened;
+      return begun;
     },
     settle: (line) =>
       new Promise((resolve) => {

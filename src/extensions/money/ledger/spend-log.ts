@@ -96,25 +96,20 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
     await Promise.all(settled.map((segment) => segment.close()));
   }
 
-  /** What one segment cannot do, the others do all the same. Returns what they could not. */
-  const errorsOf = (work: (segment: Segment) => void): unknown[] =>
-    segments.flatMap((segment) => {
-      try {
-        work(segment);
-        return [];
-      } catch (error) {
-        return [error];
-      }
-    });
+  /** What one segment cannot do, the others do all the same. Resolves with what they could not. */
+  async function errorsOf(work: (segment: Segment) => Promise<void>): Promise<unknown[]> {
+    const results = await Promise.allSettled(segments.map(work));
+    return results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
+  }
 
   async function tick(): Promise<void> {
     try {
-      const errors = errorsOf((segment) => segment.look());
-      // Before it says that the log can be written again.
-      const noted = (error: unknown) => errors.push(error);
-      await Promise.all(segments.map((segment) => segment.sync().catch(noted)));
+      const errors = await errorsOf(async (segment) => {
+        await segment.sync();
+        segment.look();
+      });
       if (errors.length === 0) await rotate();
-      errors.push(...errorsOf((segment) => segment.flush()));
+      errors.push(...(await errorsOf(async (segment) => segment.flush())));
       for (const error of errors) fault.failed(error);
       if (errors.length > 0) return;
       fault.recovered();
@@ -166,15 +161,13 @@ const openRecord = (opening: Opening, idPrefix: string, clock: Clock): OpenRecor
 
 /** Writes the open line of a request, and later its settle line. */
 function openEntry(segment: Segment, record: OpenRecord, clock: Clock): LedgerEntry {
+  const opening = segment.open(JSON.stringify(record));
   let settled: Promise<void> | undefined;
-  let isRefused = false;
   return {
-    opened: segment.open(JSON.stringify(record), () => {
-      isRefused = true;
-    }),
+    opened: opening.written,
     settle(settlement) {
       settled ??= segment.settle(JSON.stringify(settleRecord(record, clock.now(), settlement)));
-      return isRefused ? Promise.resolve() : settled;
+      return opening.isRefused ? Promise.resolve() : settled;
     },
   };
 }

@@ -65,8 +65,12 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
     days: async () => run<string>(sql.DAYS, ownIds()),
     async *linesOf(day) {
       const own = where({ day, ownOnly: true });
-      for await (const records of readRecords(database.connect, WHOLE_RECORD, own))
-        yield records.map((record) => ({ text: JSON.stringify(record), record }));
+      let line = 1;
+      for await (const records of readRecords(database.connect, WHOLE_RECORD, own)) {
+        const lines = records.map((record) => ({ text: JSON.stringify(record), record }));
+        yield { lines, first: line };
+        line += lines.length;
+      }
     },
     // PostgreSQL maintains its indexes, and linesOf() sorts records by their place in the log.
     async finish(day) {
@@ -136,7 +140,6 @@ const clonedFault = (dataDir: string): StoreFault => ({
     `another copy of this data_dir (it calls itself ${dataDir}) writes into the same database ` +
     "with the same gateway-id: stop the copy, and read " +
     '"chat-gateway help backup" before it runs again',
-  blocks: false,
 });
 
 /**
@@ -166,13 +169,10 @@ async function* readRecords(
 /** Puts records in the place of all those of a day whose usage_ids match `ownIds`: all or none. */
 async function replaceDay(
   database: Database,
-  {
-    source,
-    day,
-    ownIds,
-  }: { readonly source: string; readonly day: string; readonly ownIds: string },
+  own: { readonly source: string; readonly day: string; readonly ownIds: string },
   records: AsyncIterable<readonly UsageRecord[]>,
 ): Promise<void> {
+  const { source, day, ownIds } = own;
   const client = await database.connect();
   const run = (text: string, ...values: unknown[]): Promise<unknown> =>
     client.query({ text, query_timeout: LONG_MS }, values);

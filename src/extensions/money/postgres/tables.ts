@@ -46,10 +46,6 @@ export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
       CREATE INDEX usage_records_request ON usage_records (gateway_request_id);
       CREATE INDEX usage_records_account ON usage_records (account, day);
       CREATE INDEX usage_records_day ON usage_records (day, log_segment, log_line);
-    ELSIF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'usage_records'::regclass
-      AND attname = 'day' AND NOT attisdropped) THEN
-      RAISE EXCEPTION 'the table usage_records is of an earlier version of chat-gateway: '
-        'name another database in usage.store';
     END IF;
     IF to_regclass('usage_cursors') IS NULL THEN
       CREATE TABLE usage_cursors (

@@ -7,6 +7,8 @@ import {
   usageRecord,
   type Dimension,
   type SumBy,
+  type UsageBatch,
+  type UsageLine,
   type UsageRecord,
 } from "../records/index.ts";
 import type { ClosedDay } from "../days/index.ts";
@@ -17,14 +19,17 @@ import {
   type Settled,
 } from "../usage/index.ts";
 import type { Log } from "./prove-segment.ts";
-import type { RecordBatch, RecordLine, RecordSource } from "./record-source.ts";
+import type { RecordSource } from "./record-source.ts";
 import { addTotal, createTotals, totalOf, type Totals, type Verdict } from "./totals.ts";
 
 /** A settled request, and the record that it should have. */
 type Booked = Settled & { readonly record: UsageRecord };
 
 /** A line of the records. It is not held as a record: that takes more memory. */
-type HeldLine = Pick<RecordLine, "line" | "text">;
+interface HeldLine extends Pick<UsageLine, "text"> {
+  /** Its number. */
+  readonly line: number;
+}
 
 /** A request and the line of its record, or one of them alone. */
 interface Pair {
@@ -34,7 +39,7 @@ interface Pair {
   readonly line?: HeldLine | undefined;
 }
 
-type Batches = AsyncIterable<RecordBatch>;
+type Batches = AsyncIterable<UsageBatch>;
 
 /** Yields pairs in the order of the log; behind those of a segment, its lines without a request. */
 async function* joinDay(day: string, log: Log, batches: Batches): AsyncGenerator<Pair[]> {
@@ -52,8 +57,9 @@ async function* joinDay(day: string, log: Log, batches: Batches): AsyncGenerator
 async function* bySegment(batches: Batches): AsyncGenerator<[string, Map<string, HeldLine>]> {
   let segment = "";
   let held = new Map<string, HeldLine>();
-  for await (const { lines } of batches)
-    for (const { line, text, record } of lines) {
+  for await (const { lines, first } of batches)
+    for (const [at, { text, record }] of lines.entries()) {
+      const line = first + at;
       const next = record?.log?.segment ?? segment;
       if (next > segment) {
         yield [segment, held];
@@ -142,9 +148,9 @@ export async function proveDay(
   let next = 1;
   let lastMoved: string | undefined;
 
-  async function* addedUp(): AsyncGenerator<RecordBatch> {
+  async function* addedUp(): AsyncGenerator<UsageBatch> {
     for await (const batch of source.linesOf(day)) {
-      adder.add(batch.lines, batch.bytes);
+      adder.add(batch);
       yield batch;
     }
   }

@@ -4,11 +4,11 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { BooksContext } from "../books/index.ts";
-import { createCoverage, type ClosedDay, type Coverage, type Listing } from "../days/index.ts";
+import { createCoverage, type ClosedDay } from "../days/index.ts";
 import { segmentsIn } from "../ledger/index.ts";
-import type { UsageStore } from "../records/index.ts";
+import type { UsageLine, UsageStore } from "../records/index.ts";
 import {
-  copiesIn,
+  copyFault,
   createRecordAdder,
   differencesFrom,
   hasFileStore,
@@ -18,12 +18,7 @@ import { readDayLines } from "./day-lines.ts";
 import type { Findings } from "./findings.ts";
 import { proveDay, type DayProof } from "./prove-day.ts";
 import { proveSegment, type Log, type ProvedSegment, type SegmentProof } from "./prove-segment.ts";
-import {
-  sourceOfFiles,
-  sourceOfStore,
-  type RecordLine,
-  type RecordSource,
-} from "./record-source.ts";
+import { sourceOfFiles, sourceOfStore, type RecordSource } from "./record-source.ts";
 
 /** The books to prove. */
 export interface BooksToProve {
@@ -53,6 +48,8 @@ export interface BooksProof {
   readonly segments: ReadonlyMap<string, ProvedSegment>;
   /** Those that are not. */
   readonly gone: readonly GoneSegment[];
+  /** Of each segment that is there under two names, in its own sentence. */
+  readonly copies: readonly string[];
   /** In their order. Undefined: the records are elsewhere. */
   readonly days: readonly DayProof[] | undefined;
 }
@@ -70,6 +67,7 @@ export async function proveBooks(
   const spendDir = join(dataDir, "spend");
   const closedDays = dayLines.map(({ closed }) => closed);
   const coverage = createCoverage(closedDays);
+  const kept = createCoverage(heads, (head) => `${nameOf(head)},`);
   // The log grows before the records, so it is read after them: then a running gateway causes no
   // finding.
   const source =
@@ -80,17 +78,22 @@ export async function proveBooks(
   const log: Log = {
     spendDir,
     coverage,
-    listings: (name) => listingsOf(name, coverage, heads),
+    listings: (name) =>
+      [...coverage.of(name), ...kept.of(name)].sort((one, other) => one.bytes - other.bytes),
     cursor: source?.cursor ?? {},
     findings,
     segments,
   };
   const there = existsSync(spendDir) ? segmentsIn(spendDir) : [];
-  for (const [name, what] of copiesIn(spendDir, there, coverage))
-    findings.add(`spend/${name}`, what);
   for (const name of there) segments.set(name, await proveSegment(name, log));
+  const ends = Object.fromEntries([...segments].map(([name, { end }]) => [name, end]));
+  const copies = Object.entries(ends).flatMap(([name, { first }]) => {
+    const fault = copyFault(name, first, coverage, ends);
+    if (fault !== undefined) findings.add(`spend/${name}`, fault);
+    return fault === undefined ? [] : `${join(spendDir, name)} ${fault}`;
+  });
   const gone = findGone(log, mayBeGone);
-  if (!source) return { segments, gone, days: undefined };
+  if (!source) return { segments, gone, copies, days: undefined };
   const settled = [...segments.values()].flatMap((segment) => [...segment.days.keys()]);
   const all = [...closedDays.map(({ day }) => day), ...source.days, ...settled];
   const names = [...new Set(all)].sort();
@@ -108,21 +111,7 @@ export async function proveBooks(
     if (unequal.length > 0)
       findings.add(`the usage records after ${after || "the beginning"}`, what);
   }
-  return { segments, gone, days };
-}
-
-/** What closed days and heads have of a segment. */
-function listingsOf(
-  name: string,
-  coverage: Coverage,
-  heads: readonly ClosedDay[],
-): readonly Listing[] {
-  const kept = heads.flatMap((head) =>
-    createCoverage([head])
-      .of(name)
-      .map((listing) => ({ ...listing, by: `${nameOf(head)},` })),
-  );
-  return [...coverage.of(name), ...kept].sort((one, other) => one.bytes - other.bytes);
+  return { segments, gone, copies, days };
 }
 
 /** Compares the records that a head has: of lines that it or a line before it names. */
@@ -133,12 +122,13 @@ async function differencesFromHead(
   source: RecordSource,
 ): Promise<readonly string[]> {
   const coverage = createCoverage([...before, head]);
-  const isCovered = ({ record }: RecordLine): boolean =>
+  const isCovered = ({ record }: UsageLine): boolean =>
     record?.log !== undefined &&
     (coverage.of(record.log.segment).at(-1)?.lines ?? 0) >= record.log.line;
   const adder = createRecordAdder();
   for (const day of days)
-    for await (const { lines } of source.linesOf(day)) adder.add(lines.filter(isCovered));
+    for await (const { lines } of source.linesOf(day))
+      adder.add({ lines: lines.filter(isCovered) });
   return differencesFrom(head, adder.result());
 }
 

@@ -1,36 +1,16 @@
 // Where the lines of a day are read from: files of data_dir as they are, byte by byte, or whatever
 // store there is.
-import { existsSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { brokenFile, type ClosedDay } from "../days/index.ts";
-import {
-  dayFilesIn,
-  orderedLines,
-  readCursor,
-  sizesOfOpenDays,
-  type Cursor,
-} from "../file-store/index.ts";
+import { cursorOrAll, dayFilesIn, orderedLines } from "../file-store/index.ts";
 import {
   CopiedElsewhere,
   type LogCursor,
-  type UsageLine,
+  type UsageBatch,
   type UsageStore,
 } from "../records/index.ts";
 import type { Findings } from "./findings.ts";
-
-/** A line of the records of a day, and where it stands. */
-export interface RecordLine extends UsageLine {
-  /** The first line has 1. */
-  readonly line: number;
-}
-
-/** Some lines of a day. */
-export interface RecordBatch {
-  /** In the order of the log, as far as they say it. */
-  readonly lines: readonly RecordLine[];
-  /** The lines as their file has them. Absent: they are not in a file. */
-  readonly bytes?: Buffer;
-}
 
 export interface RecordSource {
   /** How far the log was copied when the source was made. */
@@ -40,7 +20,7 @@ export interface RecordSource {
   /** What is read for a day, for the operator. */
   nameOf(day: string): string;
   /** Reads the lines of a day. */
-  linesOf(day: string): AsyncIterable<RecordBatch>;
+  linesOf(day: string): AsyncIterable<UsageBatch>;
 }
 
 /** The records in any store. */
@@ -52,14 +32,7 @@ export const sourceOfStore = async (store: UsageStore): Promise<RecordSource> =>
   }),
   days: await store.days(),
   nameOf: (day) => `usage records of ${day}`,
-  async *linesOf(day) {
-    let line = 0;
-    for await (const lines of store.linesOf(day)) {
-      const first = line + 1;
-      line += lines.length;
-      yield { lines: lines.map((each, index) => ({ ...each, line: first + index })) };
-    }
-  },
+  linesOf: store.linesOf,
 });
 
 /** The records in the files of a data_dir. Of open days, what the cursor counts now. */
@@ -70,7 +43,7 @@ export function sourceOfFiles(
 ): RecordSource {
   const dir = join(dataDir, "usage");
   const last = closedDays.at(-1)?.day ?? "";
-  const cursor = cursorIn(dir, last, findings);
+  const cursor = cursorOrAll(dir, last, (fault) => findings.add("usage/cursor.json", fault));
   const openDays = Object.keys(cursor.days).filter((day) => day > last);
   const nameOf = (day: string): string => `usage/${day}.jsonl`;
   // The file of a new day is written before the cursor.
@@ -95,17 +68,4 @@ export function sourceOfFiles(
       yield* orderedLines(path, closed ? size : Math.min(size, bytes));
     },
   };
-}
-
-/** How far the log was copied. If nobody can say, all lines of the days that are open count. */
-function cursorIn(dir: string, lastClosed: string, findings: Findings): Cursor {
-  const path = join(dir, "cursor.json");
-  const isLost = !existsSync(path) && dayFilesIn(dir).length > 0;
-  try {
-    if (isLost) throw new Error("is not there");
-    return readCursor(path);
-  } catch (error) {
-    findings.add("usage/cursor.json", (error as Error).message);
-    return { segments: {}, days: sizesOfOpenDays(dir, lastClosed) };
-  }
 }

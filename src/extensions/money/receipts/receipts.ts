@@ -3,7 +3,6 @@
 // meaning of its fields.
 import { formatMoney, picoOf, type Price } from "../../../core/ledger/price.ts";
 import { ownTurn } from "../../../core/turns.ts";
-import { BusyError } from "../../scale/data-files/index.ts";
 import { waitAtMost } from "../ledger/index.ts";
 import type { AttemptDetails, RequestQuery, UsageRecord } from "../records/index.ts";
 import type { BooksFiles, SharedBooks } from "../usage/index.ts";
@@ -19,7 +18,7 @@ const MOST_COPY_MS = 5_000;
  */
 export async function findReceipts({ files, copyNow }: SharedBooks, query: RequestQuery) {
   const isCopied = await waitAtMost(files.clock, MOST_COPY_MS, copyNow());
-  if (!isCopied) throw new BusyError("copying what was settled takes too long");
+  if (!isCopied) throw new Error("copying what was settled takes too long");
   // Many searches wait for one copy. All of them in one turn would keep other requests waiting.
   await ownTurn();
   return receiptsOf(files, await files.store.find(query));

@@ -35,18 +35,8 @@ export const isDay = (value: unknown): value is string =>
 export const isCalendarDay = (text: string): boolean =>
   /^[1-9]/.test(text) && isDay(text) && new Date(text).toJSON()?.slice(0, 10) === text;
 
-/** The day that was asked for last, counted from 1970, and its text: each request asks. */
-const lastDay = { number: Number.NaN, text: "" };
-
 /** The day of a moment, in milliseconds since 1970. Throws a RangeError if that is no time. */
-export function dayOf(ms: number): string {
-  const number = Math.floor(ms / DAY_MS);
-  if (number !== lastDay.number) {
-    lastDay.text = new Date(ms).toISOString().slice(0, 10);
-    lastDay.number = number;
-  }
-  return lastDay.text;
-}
+export const dayOf = (ms: number): string => isoTime(ms).slice(0, 10);
 
 /** The day after another. */
 export const dayAfter = (day: string): string => dayOf(Date.parse(day) + DAY_MS);

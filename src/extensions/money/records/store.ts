@@ -65,14 +65,12 @@ export interface RequestQuery {
   readonly limit: number;
 }
 
-/** Something about the books that the operator has to know. */
+/** Something about the books that the operator has to know, and that a pass works around. */
 export interface StoreFault {
   /** The name of the diagnostic, in snake_case. */
   readonly event: string;
   /** What is wrong and what mends it, in a sentence. */
   readonly detail: string;
-  /** Whether nothing may be written, and no request be served, before it is mended. */
-  readonly blocks: boolean;
 }
 
 /** One line of a day. */
@@ -83,11 +81,24 @@ export interface UsageLine {
   readonly record: UsageRecord | undefined;
 }
 
+/** Some lines of a day that follow each other. */
+export interface UsageBatch {
+  /** In the order of the log, as far as they say it. */
+  readonly lines: readonly UsageLine[];
+  /** The number of the first of them. The first line of the day has 1. */
+  readonly first: number;
+  /** The lines as their file has them. Absent: they are not in a file. */
+  readonly bytes?: Buffer;
+}
+
 /** Keeps usage records. All promises reject if they cannot be read or written. */
 export interface UsageStore {
-  /** How far the log was copied. Empty: nothing was. Rejects with a CopiedElsewhere. */
+  /**
+   * How far the log was copied. Empty: nothing was. Rejects with a BooksFault if records are not as
+   * they were left, and with a CopiedElsewhere: nothing may be written before that is mended.
+   */
   cursor(): Promise<LogCursor>;
-  /** Looks for damage. Resolves with all faults. */
+  /** Looks for faults that keep nobody from writing. */
   inspect(): Promise<readonly StoreFault[]>;
   /**
    * Adds records and sets the cursor: both or neither. Records of a day that is open; no two have
@@ -100,7 +111,7 @@ export interface UsageStore {
    * The lines of this data_dir's records of a day in the order of the log: by segment, then by
    * line. In batches.
    */
-  linesOf(day: string): AsyncIterable<readonly UsageLine[]>;
+  linesOf(day: string): AsyncIterable<UsageBatch>;
   /**
    * A day is over. Puts its records in the order of the log, and makes whatever answers questions
    * about them quickly. Doing it again changes nothing.

@@ -65,7 +65,7 @@ async function provedDay(
   const merkle = createMerkleRoot();
   const records: (readonly [number, string])[] = [];
   let index = 0;
-  for await (const lines of batches)
+  for await (const { lines } of batches)
     for (const { text, record } of lines) {
       const isProved = record !== undefined && isWanted(record);
       merkle.add(leafOf(text), isProved);

@@ -1,6 +1,7 @@
 // Limits of tokens per minute: in any 60 seconds at most the limit is admitted. A request takes its
 // estimate when it is admitted; when it has ended, its real figure takes the place of the estimate,
 // at the moment of its admission.
+import type { ServerResponse } from "node:http";
 import { WINDOW_MS } from "../../../core/accounts/limiter.ts";
 
 /** What bounds the tokens of an account or of a key. */
@@ -52,6 +53,19 @@ interface TokenWindow {
 /** That of the limit of tokens that has least left. Undefined: there is none. */
 export const leastLeft = (states: readonly TokenState[]): TokenState | undefined =>
   states.toSorted((a, b) => a.remaining - b.remaining)[0];
+
+/** As whole seconds, at least one. */
+export const secondsIn = (ms: number): number => Math.max(1, Math.ceil(ms / 1000));
+
+/**
+ * Tells a client what is left of its limit, in the headers of a response that has not begun.
+ * wire.md "Rate limit headers".
+ */
+export function setTokenHeaders(res: ServerResponse, { limit, remaining, resetMs }: TokenState) {
+  res.setHeader("x-ratelimit-limit-tokens", limit);
+  res.setHeader("x-ratelimit-remaining-tokens", remaining);
+  res.setHeader("x-ratelimit-reset-tokens", `${secondsIn(resetMs)}s`);
+}
 
 /** `clock` is monotonic, in milliseconds. */
 export function createTokenWindows(clock: () => number): TokenWindows {

@@ -10,13 +10,12 @@ import {
   dayOf,
   DIMENSIONS,
   isoTime,
-  type UsageLine,
+  type UsageBatch,
   type Dimension,
   type LogCursor,
   type SumBy,
 } from "../records/index.ts";
 import type { BooksFiles } from "./books-files.ts";
-import { firstIdIn } from "./segment-copies.ts";
 import {
   createCoverage,
   createMerkleRoot,
@@ -79,7 +78,7 @@ export async function lineOf(
   const segments = await segmentsSince(books, cursor);
   const adder = createRecordAdder();
   for (const each of recordDays)
-    for await (const lines of books.store.linesOf(each)) adder.add(lines);
+    for await (const batch of books.store.linesOf(each)) adder.add(batch);
   const closed: ClosedDay = {
     day,
     number: (last?.closed.number ?? 0) + 1,
@@ -104,22 +103,17 @@ async function segmentsSince(
     // Of one that was cut there are fewer.
     if (bytes <= (coverage.of(segment).at(-1)?.bytes ?? 0)) continue;
     const hash = createHash("sha256");
-    let found: string | undefined;
-    for await (const batch of readLines(join(spendDir, segment), { to: bytes })) {
-      found ??= firstIdIn(batch.lines[0]!);
+    for await (const batch of readLines(join(spendDir, segment), { to: bytes }))
       hash.update(batch.bytes);
-    }
-    // The cursor of an earlier build does not say it.
-    const known = first ?? found ?? "";
-    segments.push({ segment, first: known, bytes, lines, sha256: hash.digest("hex") });
+    segments.push({ segment, first, bytes, lines, sha256: hash.digest("hex") });
   }
   return segments;
 }
 
 /** Adds up records, line by line. */
 export interface RecordAdder {
-  /** `bytes`: the lines as their file has them. Absent: their texts. */
-  add(lines: readonly UsageLine[], bytes?: Buffer): void;
+  /** `bytes` as in UsageBatch. */
+  add(batch: Omit<UsageBatch, "first">): void;
   /** What was added so far. */
   result(): DayRecords;
   /** Their sums by all dimensions. */
@@ -133,7 +127,7 @@ export function createRecordAdder(): RecordAdder {
   let records = 0;
   let size = 0;
   return {
-    add(lines, bytes = Buffer.from(lines.map(({ text }) => `${text}\n`).join(""))) {
+    add({ lines, bytes = Buffer.from(lines.map(({ text }) => `${text}\n`).join("")) }) {
       records += lines.length;
       size += bytes.length;
       hash.update(bytes);

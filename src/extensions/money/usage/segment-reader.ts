@@ -11,7 +11,6 @@ import {
   type SettleRecord,
 } from "../records/index.ts";
 import { readLines } from "../days/index.ts";
-import { firstIdIn } from "./segment-copies.ts";
 
 /** A request that is settled. */
 export interface Settled {
@@ -58,6 +57,9 @@ export interface SegmentReader {
   read(to: number): AsyncIterable<SettledBatch>;
 }
 
+/** The spend_id in the first line of a segment. Empty: that is no line of the log. */
+const firstIdIn = (line: string): string => /"spend_id":"(\w+)"/.exec(line)?.[1] ?? "";
+
 /** Lines that are parsed before requests get a turn: some two milliseconds. */
 const LINES_A_TURN = 250;
 
@@ -73,6 +75,7 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
 
   /** Takes a line. Returns what is wrong with it. */
   function take(text: string, line: number, settled: Settled[]): string | undefined {
+    if (line === 1) first = firstIdIn(text);
     const record = parseSpendLine(text);
     if (!record) return "is no line of the spend log";
     const id = record.spend_id;
@@ -91,16 +94,11 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
     return undefined;
   }
 
-  function begin(line: string): void {
-    if (bytes === 0) first = firstIdIn(line);
-  }
-
   return {
     cursor,
     unsettled: () => [...open.values()].map(({ record, line }) => ({ ...record, line })),
     async *read(to) {
       for await (const batch of readLines(path, { from: bytes, to })) {
-        begin(batch.lines[0]!);
         const settled: Settled[] = [];
         const problems = [];
         for (const text of batch.lines) {
@@ -109,7 +107,7 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
           if (what !== undefined) problems.push({ line: lines, what });
           if (lines % LINES_A_TURN === 0) await endOfTurn();
         }
-        bytes = batch.end;
+        bytes += batch.bytes.length;
         yield { settled, problems, bytes: batch.bytes, cursor: cursor() };
       }
     },

@@ -69,7 +69,7 @@ function open(config: Config, options: BooksOptions): OpenBooks {
     }
   }
 
-  function report(faults: readonly Omit<StoreFault, "blocks">[]): void {
+  function report(faults: readonly StoreFault[]): void {
     for (const { event, detail } of faults)
       if (!known.includes(detail)) diagnose({ event, level: "error", detail });
     if (known.length > 0 && faults.length === 0)

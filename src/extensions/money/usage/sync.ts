@@ -3,7 +3,7 @@
 // over, and deletes old segments. One process at a time runs a pass.
 import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { BusyError, syncToDisk } from "../../scale/data-files/index.ts";
+import { syncToDisk } from "../../scale/data-files/index.ts";
 import { hasWriter, segmentsIn, settleInterrupted, socketOf } from "../ledger/index.ts";
 import {
   usageRecord,
@@ -15,7 +15,7 @@ import { BooksFault, brokenFile, createCoverage, MENDING, type Coverage } from "
 import type { BooksFiles } from "./books-files.ts";
 import { closeDays } from "./close-days.ts";
 import { isClockSteady, isExpired } from "./retention.ts";
-import { refuseCopies } from "./segment-copies.ts";
+import { copyFault } from "./segment-copies.ts";
 import { createSegmentReader, type SegmentReader } from "./segment-reader.ts";
 
 /** What one pass did. */
@@ -55,33 +55,27 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
   const { spendDir, store, days, clock } = books;
   const began = clock.now();
   // Also while the store is down: the clock has not jumped meanwhile.
-  let clockFault: unknown;
-  const isSteady = await isClockSteady(books).catch((error: unknown) => {
-    clockFault = error;
-    return false;
-  });
+  const [steady] = await Promise.allSettled([isClockSteady(books)]);
   const coverage = createCoverage(days.all().map(({ closed }) => closed));
   const faults = [...(await store.inspect())];
-  const blocking = faults.find(({ blocks }) => blocks);
-  if (blocking) throw new BooksFault(blocking.detail);
   const pass: Pass = { books, coverage, cursor: await store.cursor(), copied: 0, faults };
   const there = segmentsIn(spendDir);
   const isUnknown = (name: string) => !pass.cursor[name] && coverage.of(name).length > 0;
   const recordDays = there.some(isUnknown) ? await store.days() : [];
   for (const name of segmentsToCopy(pass, there, recordDays)) await copySegment(pass, name);
+  if (steady.status === "rejected") throw steady.reason;
   // Neither can be undone: closing a day too early, or deleting a segment too early.
-  if (isSteady) {
+  if (steady.value) {
     await closeDays(books, pass.cursor, began);
     await deleteOldSegments(pass, there);
   }
-  if (clockFault) throw clockFault;
   return { copied: pass.copied, faults };
 }
 
 /**
  * The segments that are not past their retention. Throws a BooksFault if a copied segment is gone
- * or shorter than its copied part, if a new one is a copy of another, or if the cursor is behind a
- * closed day: copying those lines again would book them on other days.
+ * or shorter than its copied part, or if the cursor is behind a closed day: copying those lines
+ * again would book them on other days.
  */
 function segmentsToCopy(
   { books, coverage, cursor }: Pass,
@@ -96,9 +90,6 @@ function segmentsToCopy(
     if (bytes === 0 && size > 0)
       throw new BooksFault(`${path} has the name of a segment that was gone: ${MENDING}`);
   }
-  const isNew = (name: string): boolean => !cursor[name] && coverage.of(name).length === 0;
-  // To look takes a read of each segment.
-  if (names.some(isNew)) refuseCopies(spendDir, names, coverage, isNew);
   return names.filter((name) => {
     const last = coverage.of(name).at(-1);
     const { bytes = 0, isCut = false } = cursor[name] ?? {};
@@ -143,14 +134,8 @@ async function settleRest(pass: Pass, reader: SegmentReader, name: string): Prom
   const unsettled = reader.unsettled();
   const end = reader.cursor().bytes;
   if (unsettled.length === 0 && statSync(path).size === end) return;
-  try {
-    await settleInterrupted(path, end, unsettled, pass.books);
-  } catch (error) {
-    // The process is alive after all and has written. The next pass tries again.
-    if (error instanceof BusyError) return;
-    throw error;
-  }
-  await copyNew(pass, reader, name);
+  // If the process is alive after all, the next pass tries again.
+  if (await settleInterrupted(path, end, unsettled, pass.books)) await copyNew(pass, reader, name);
 }
 
 /**
@@ -169,14 +154,13 @@ async function readerOf(
   // Another process may have copied up to there. Read it anyway: it may hold unsettled requests.
   for await (const _batch of reader.read(bytes));
   const { first: found } = reader.cursor();
-  // The cursor of an earlier build does not say it.
   if (first && first !== found)
     throw new BooksFault(`${path} begins with ${found}, not ${first}: ${MENDING}`);
   openSegments.set(name, reader);
   return reader;
 }
 
-/** Copies the rest of a segment. */
+/** Copies the rest of a segment. Throws a BooksFault if it is a new one that is a copy. */
 async function copyNew(pass: Pass, reader: SegmentReader, name: string): Promise<void> {
   const { books, coverage, faults } = pass;
   const path = join(books.spendDir, name);
@@ -190,7 +174,13 @@ async function copyNew(pass: Pass, reader: SegmentReader, name: string): Promise
     );
     for (const { line, what } of batch.problems) {
       const detail = `${path}: line ${line} ${what}`;
-      faults.push({ event: "spend_line_unusable", detail, blocks: false });
+      faults.push({ event: "spend_line_unusable", detail });
+    }
+    const isNew = !pass.cursor[name] && coverage.of(name).length === 0;
+    const fault = isNew && copyFault(name, batch.cursor.first, coverage, pass.cursor);
+    if (fault) {
+      books.openSegments.delete(name);
+      throw new BooksFault(`${path} ${fault}: ${MENDING}`);
     }
     pass.cursor = { ...pass.cursor, [name]: batch.cursor };
     await books.store.add(records, pass.cursor);

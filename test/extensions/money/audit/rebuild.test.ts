@@ -1,7 +1,15 @@
 // `books rebuild` makes the usage records what the spend log and days.jsonl say.
 
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { openLine, settleLine } from "../../../support/books.ts";
@@ -154,6 +162,21 @@ describe("books rebuild", { concurrency: 2 }, () => {
       assert.deepEqual(segments[E], { first: "", bytes: 0, lines: 0, unsettled: 0 });
       assert.equal((await command(dir, ["usage", "sync", "--once"])).code, 0);
     });
+
+  it("changes nothing where a segment is there under two names, and says which is a copy", async () => {
+    const dir = copyOf(scene.dir);
+    cpSync(join(dir, "spend", A), join(dir, "spend", "2026-01-31.0009.jsonl"));
+    rmSync(join(dir, OPEN));
+    const cursor = textOfFile(dir, "usage/cursor.json");
+    const { code, stderr } = await command(dir, ["books", "rebuild"]);
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      /2026-01-31.000[19].jsonl begins with sp_0+1 like 2026-01-31.000[19].jsonl/,
+    );
+    assert.equal(textOfFile(dir, "usage/cursor.json"), cursor);
+    assert.equal(existsSync(join(dir, OPEN)), false);
+  });
 
   it("does not replace a closed day by anything but what its line says, and names it", async () => {
     const lost = (dir: string) => {

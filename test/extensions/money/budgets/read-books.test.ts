@@ -131,6 +131,17 @@ describe("what was spent before", () => {
     assert.equal(spent(), 0n);
   });
 
+  it("counts in the periods that its day is in, whichever day was counted before", () => {
+    const purses = createPurses(() => Date.parse(START));
+    for (const day of ["2026-02-02", "2026-02-01", "2026-01-31"])
+      purses.spend({ account: "acme", key_id: "key_1", cost: 1n, day });
+    const figures = (["day", "month", "total"] as const).map(budgetOf).map(purses.figures);
+    assert.deepEqual(
+      figures.map(({ spent }) => spent),
+      [1n, 2n, 3n],
+    );
+  });
+
   it("is read whole before requests are counted, later up to the start, and again if it fails", async () => {
     const { clock, context, dir, config, told, opened } = bench(lines);
     const later = createAccountant(context);

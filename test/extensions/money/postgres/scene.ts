@@ -46,7 +46,8 @@ export const lot = (at: Scene, n: number): Line[] =>
 
 export async function linesOf({ books }: Scene, day: string): Promise<string[]> {
   const texts: string[] = [];
-  for await (const batch of books.store.linesOf(day)) texts.push(...batch.map(({ text }) => text));
+  for await (const { lines } of books.store.linesOf(day))
+    texts.push(...lines.map(({ text }) => text));
   return texts;
 }
 

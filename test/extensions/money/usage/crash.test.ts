@@ -120,6 +120,7 @@ describe("files that were changed, shortened or deleted", () => {
     ["the file of an open day is shorter", OPEN_DAY, without(5)],
     ["the file of a closed day is gone", CLOSED_DAY],
     ["the file of a closed day is shorter", CLOSED_DAY, without(5)],
+    ["the file of a closed day is longer", CLOSED_DAY, (text) => `${text}{}\n`],
     ["days.jsonl is gone", "days.jsonl"],
     ["days.jsonl is shorter", "days.jsonl", without(5)],
     ["days.jsonl cannot be read", "days.jsonl", () => "{}\n"],

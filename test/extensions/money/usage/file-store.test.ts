@@ -154,7 +154,7 @@ describe("the file store", () => {
     const { store } = other.books;
     async function recordsOf(day: string): Promise<UsageRecord[]> {
       const found: UsageRecord[] = [];
-      for await (const lines of store.linesOf(day))
+      for await (const { lines } of store.linesOf(day))
         found.push(...lines.map((line) => line.record!));
       return found;
     }
