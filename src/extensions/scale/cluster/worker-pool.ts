@@ -68,6 +68,8 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const { access, diagnostics, diagnose } = options.logs;
   const running = new Set<Worker>();
   const listening = new Set<Worker>();
+  /** Those that have their first configuration. A worker would take any before it for that one. */
+  const greeted = new Set<Worker>();
   let inForce = atStart;
   let stopping = false;
   cluster.setupPrimary({ serialization: "advanced", silent: true });
@@ -101,6 +103,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
       });
       child.on("close", (code, signal) => {
         running.delete(worker);
+        greeted.delete(worker);
         const hadListened = listening.delete(worker);
         if (!hasSpoken && isForGroup(signal) && !isStopping()) {
           resolve(start());
@@ -118,6 +121,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     // configuration.
     send(worker, { configuration: atStart });
     if (inForce !== atStart) send(worker, { configuration: inForce });
+    greeted.add(worker);
     if (stopping) send(worker, { stop: true });
   }
 
@@ -133,7 +137,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     start,
     configure(configuration) {
       inForce = configuration;
-      for (const worker of running) send(worker, { configuration });
+      for (const worker of greeted) send(worker, { configuration });
     },
     async reports() {
       const all = await Promise.all([...listening].map(reportOf));
