@@ -80,6 +80,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     const worker = cluster.fork();
     const { process: child } = worker;
     let hasSpoken = false; // by then it listens for signals itself
+    let why = "";
     running.add(worker);
     worker.setMaxListeners(0); // each question for a report has some
     closeUntaken(child);
@@ -96,7 +97,10 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
       worker.on("message", ({ born, failed, listening: address }: WorkerMessage) => {
         hasSpoken = true;
         if (born) greet(worker);
-        if (failed !== undefined) reject(new Error(failed));
+        if (failed !== undefined) {
+          why = `: ${failed}`;
+          reject(new Error(failed));
+        }
         if (address === undefined) return;
         listening.add(worker);
         resolve(address);
@@ -109,7 +113,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
           resolve(start());
           return;
         }
-        const detail = `it ended with ${signal ?? code}`;
+        const detail = `it ended with ${signal ?? code}${why}`;
         reject(new Error(`a worker did not begin to listen: ${detail}`));
         if (!isStopping()) replace(worker.id, detail, hadListened ? 0 : RETRY_MS);
       });
