@@ -184,8 +184,11 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     await db.query(url, "DROP TABLE usage_records");
     const later = scene(t, url, { dir: at.dir });
     await assert.rejects(later.pass(), /usage_records is gone.*books rebuild/);
+    at.write(A, ...own(at, 3));
+    await assert.rejects(at.pass(), /"usage_records" does not exist/);
+    await assert.rejects(at.pass(), /usage_records is gone.*books rebuild/);
     await db.query(url, "DROP TABLE usage_cursors");
-    assert.equal((await later.pass()).copied, 2);
+    assert.equal((await later.pass()).copied, 3);
   });
 
   it("a day does not close over records that are gone, and does when they are back", async (t) => {
