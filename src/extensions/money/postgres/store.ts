@@ -86,6 +86,7 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
       const found = await run<UsageRecord>(sql.FIND, requestId, account ?? null, limit);
       return [...found].reverse();
     },
+    isOwn: ({ usage_id }) => usage_id.startsWith(sql.usageIdStart(source())),
     async sums<D extends Dimension>(filter: UsageFilter, by: readonly D[]) {
       const { text, values } = where(filter);
       const sums = await run<SumBy<D> & { cost: string }>(sql.sumsBy(by, text), ...values);

@@ -128,6 +128,8 @@ export interface UsageStore {
    * which they ended.
    */
   find(query: RequestQuery): Promise<readonly UsageRecord[]>;
+  /** Whether a record is of this data_dir. Its closed days vouch for no other record. */
+  isOwn(record: UsageRecord): boolean;
   /** Adds up the matching records, one sum per combination of the dimensions, in no order. */
   sums<D extends Dimension>(filter: UsageFilter, by: readonly D[]): Promise<readonly SumBy<D>[]>;
   /** Frees connections and files. */

@@ -10,6 +10,7 @@ import {
   CopiedElsewhere,
   type UsageRecord,
 } from "../../../../src/extensions/money/records/index.ts";
+import { receiptsOf } from "../../../../src/extensions/money/receipts/index.ts";
 import { syncUsage } from "../../../../src/extensions/money/usage/index.ts";
 import { folder } from "../../../support/folder.ts";
 import { noPostgres, startPostgres, type Postgres } from "../../../support/postgres.ts";
@@ -70,6 +71,22 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
       idsOf(await at.books.store.find({ requestId: "same", account, limit }));
     assert.deepEqual(await find(3), [7, 8, 9]);
     assert.deepEqual(await find(3, "0"), [4, 6, 8]);
+  });
+
+  it("have the seal of their own gateway's day, and of no other's", async (t) => {
+    const url = await db.database("vouched");
+    const [at, other] = [scene(t, url), scene(t, url)];
+    for (const each of [at, other]) {
+      each.write(A, ...own(each, 1));
+      await each.pass();
+      await each.passUntil("2026-02-01T00:01:00.000Z");
+    }
+    const records = await at.books.store.find({ requestId: "request 1", limit: 10 });
+    const seals = receiptsOf(at.books, records).map(({ spend_id, seal }) => [spend_id, seal]);
+    assert.deepEqual(Object.fromEntries(seals), {
+      [String(own(at, 1)[0]!["spend_id"])]: { day: DAY, number: 1 },
+      [String(own(other, 1)[0]!["spend_id"])]: null,
+    });
   });
 
   it("move with the cursor: either both or neither is there", async (t) => {
