@@ -18,8 +18,8 @@ export interface SegmentCursor {
   /** Requests that are opened in these bytes, and not settled. */
   readonly unsettled: number;
   /**
-   * There are records of lines beyond its end: an older copy of the log was restored. Nothing more
-   * is copied or settled, for some of its requests have such a record.
+   * There are records, or lines of closed days, of lines beyond its end: an older copy of the log
+   * was restored. Nothing more is copied or settled, for some of its requests have such a record.
    */
   readonly isCut?: true;
 }
