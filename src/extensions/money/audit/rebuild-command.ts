@@ -88,9 +88,9 @@ async function differencesAnew({ closed, records }: DayProof): Promise<readonly 
 }
 
 /**
- * How far the segments were read; `ahead`: beyond their ends. Segments that are gone, or empty,
- * while records of them are there keep their names, unless a closed day has them: a new segment
- * must not take them.
+ * How far the segments were read; `ahead`: beyond their ends. Segments of which records, or closed
+ * days, have more lines are cut. Segments that are gone, or empty, while records of them are there
+ * keep their names, unless a closed day has them: a new segment must not take them.
  */
 function cursorOf({ segments, days = [] }: BooksProof, coverage: Coverage, ahead?: "ahead") {
   const read = [...segments].filter(([, { end }]) => end.bytes > 0);
@@ -101,7 +101,8 @@ function cursorOf({ segments, days = [] }: BooksProof, coverage: Coverage, ahead
     .map((name) => [name, GONE] as const);
   const reached = read.map(([name, { end, proof }]) => {
     const bytes = ahead ? end.bytes + proof.torn_bytes + 1 : end.bytes;
-    const cut = lost.has(name) ? { isCut: true as const, unsettled: 0 } : {};
+    const isCut = lost.has(name) || end.bytes < (coverage.of(name).at(-1)?.bytes ?? 0);
+    const cut = isCut ? { isCut: true as const, unsettled: 0 } : {};
     return [name, { ...end, bytes, ...cut }] as const;
   });
   return Object.fromEntries([...gone, ...reached]);

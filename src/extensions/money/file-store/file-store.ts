@@ -46,6 +46,7 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
     inspect: async () => lostIndexes(files),
     add: (records, cursor) => dayFiles.appendTexts(files, textsByDay(records), cursor),
     days: async () => dayFiles.daysOf(files),
+    isOwn: () => true,
     linesOf: (day) => linesOf(files, day),
     async finish(day) {
       if (bytesOf(files, day) > 0) await putInPlace(files, day, linesOf(files, day));

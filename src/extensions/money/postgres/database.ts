@@ -41,8 +41,8 @@ const LIMITS = {
   allowExitOnIdle: true,
 };
 
-/** The code of PostgreSQL for a table that is not there. */
-const UNDEFINED_TABLE = "42P01";
+/** The codes of PostgreSQL for a table, and for the type of its rows, that is not there. */
+const UNDEFINED = ["42P01", "42704"];
 
 /** What the server or the way to it says. */
 function failed(error: Error): never {
@@ -88,8 +88,8 @@ export function openDatabase(address: string): Database {
     async run<T>(text: string, ...values: readonly unknown[]) {
       const asked = migrate().then(() => pool.query(text, values));
       const { rows } = await asked.catch((error: Error & { readonly code?: string }) => {
-        // The tables are gone: the next query makes them.
-        if (error.code === UNDEFINED_TABLE) isMigrated = false;
+        // The tables are gone: the next query makes them, or says what to do.
+        if (UNDEFINED.includes(error.code ?? "")) isMigrated = false;
         return failed(error);
       });
       return rows.map(({ value }) => value as T);

@@ -90,8 +90,12 @@ export const rowsOf = (records: readonly UsageRecord[]): string =>
     })),
   );
 
-/** The usage_ids of a source's records, as a pattern for LIKE. */
-export const usageIdPattern = (source: string): string => `sp\\_${source.slice(0, 8)}%`;
+/** What the usage_ids of a source's records begin with. */
+export const usageIdStart = (source: string): string => `sp_${source.slice(0, 8)}`;
+
+/** The same as a pattern for LIKE. */
+export const usageIdPattern = (source: string): string =>
+  `${usageIdStart(source).replace("_", "\\_")}%`;
 
 /**
  * The latest records of a request id. The index is used first, because a planner that looks for the

@@ -59,7 +59,7 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
     async add(records, cursor) {
       await move(sql.ADD, cursor, sql.rowsOf(records)).catch((error: StoreError) => {
         const { code } = Object(error.cause) as { readonly code?: unknown };
-        throw code === UNIQUE_VIOLATION ? new StoreError(ID_LOST, { cause: error }) : error;
+        throw code === UNIQUE_VIOLATION ? new StoreError(CURSOR_LOST, { cause: error }) : error;
       });
     },
     days: async () => run<string>(sql.DAYS, ownIds()),
@@ -90,6 +90,7 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
       const found = await run<UsageRecord>(sql.FIND, requestId, account ?? null, limit);
       return [...found].reverse();
     },
+    isOwn: ({ usage_id }) => usage_id.startsWith(sql.usageIdStart(source())),
     async sums<D extends Dimension>(filter: UsageFilter, by: readonly D[]) {
       const { text, values } = where(filter);
       const sums = await run<SumBy<D> & { cost: string }>(sql.sumsBy(by, text), ...values);
@@ -119,10 +120,11 @@ const lostRecords = (day: string, { stated, found }: DayCount): string =>
 /** The code of PostgreSQL for a row that is there already. */
 const UNIQUE_VIOLATION = "23505";
 
-/** The error for the operator if records of this spend log are there under another gateway-id. */
-const ID_LOST =
-  "records of this spend log are in the database already, under another gateway-id: restore the " +
-  "file gateway-id of data_dir. The table usage_cursors has it in the column source";
+/** The error for the operator if records are there that the cursor of this gateway-id lacks. */
+const CURSOR_LOST =
+  "records of this spend log are in the database already: if the table usage_cursors has them " +
+  "under another source than the file gateway-id of data_dir, restore that file; if the row of " +
+  "this source is gone or old, run 'books rebuild'";
 
 /** The error for the operator if a statement came after a later one: the next pass goes on. */
 const MOVED = "usage.store: the table usage_cursors has moved on: the next pass looks at it again";

@@ -25,12 +25,16 @@ export async function findReceipts({ files, copyNow }: SharedBooks, query: Reque
 }
 
 /** The receipts of records that UsageStore.find() has found. */
-export const receiptsOf = (books: BooksFiles, records: readonly UsageRecord[]) =>
-  records.map((record) => receiptOf(record, books.days.of(record.day)?.closed.number));
+export const receiptsOf = ({ days, store }: BooksFiles, records: readonly UsageRecord[]) =>
+  records.map((record) => {
+    const day = store.isOwn(record) ? days.of(record.day) : undefined;
+    return receiptOf(record, day?.closed.number);
+  });
 
 /**
  * What is null does not exist, or was not recorded. What is undefined is not in the JSON.
- * `dayNumber`: of the line of days.jsonl that proves the record. Undefined: its day is open.
+ * `dayNumber`: of the line of days.jsonl that proves the record. Undefined: its day is open,
+ * or another gateway's line proves it.
  */
 function receiptOf(record: UsageRecord, dayNumber: number | undefined) {
   const { details } = record;

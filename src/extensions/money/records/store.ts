@@ -18,8 +18,8 @@ export interface SegmentCursor {
   /** Requests that are opened in these bytes, and not settled. */
   readonly unsettled: number;
   /**
-   * There are records of lines beyond its end: an older copy of the log was restored. Nothing more
-   * is copied or settled, for some of its requests have such a record.
+   * There are records, or lines of closed days, of lines beyond its end: an older copy of the log
+   * was restored. Nothing more is copied or settled, for some of its requests have such a record.
    */
   readonly isCut?: true;
 }
@@ -139,6 +139,8 @@ export interface UsageStore {
    * which they ended.
    */
   find(query: RequestQuery): Promise<readonly UsageRecord[]>;
+  /** Whether a record is of this data_dir. Its closed days vouch for no other record. */
+  isOwn(record: UsageRecord): boolean;
   /** Adds up the matching records, one sum per combination of the dimensions, in no order. */
   sums<D extends Dimension>(filter: UsageFilter, by: readonly D[]): Promise<readonly SumBy<D>[]>;
   /** Frees connections and files. */

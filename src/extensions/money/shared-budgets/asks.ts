@@ -26,7 +26,7 @@ export function createAsk(
   options: AskOptions,
   rowOf: (budget: Budget) => OwnFigures,
 ): (task: Task) => Promise<Answer | undefined> {
-  const { script, gatewayId, purses, clock, diagnose } = options;
+  const { script, gatewayId, purses, clock } = options;
   /** Of the accounts that are asked about. */
   const queues = new Map<string, Waiting[]>();
   let starting: Promise<void> | undefined;
@@ -40,24 +40,18 @@ export function createAsk(
     } catch {
       return undefined; // the ledger refuses requests too, and tells the operator
     }
-    const raw = await script.run(wordsOf(gateway, tasks, rowOf, clock.now()));
-    if (raw === undefined) return undefined;
-    const answers = readAnswers(raw, tasks, purses);
+    const words = wordsOf(gateway, tasks, rowOf, clock.now());
+    const answers = await script.run(words, (raw) => readAnswers(raw, tasks, purses));
     // At once: the next ask must state it.
-    for (const [index, { offer }] of answers.entries())
+    for (const [index, { offer }] of (answers ?? []).entries())
       if (offer) purses.hold(tasks[index]!.spender, offer.cost);
     return answers;
-  }
-
-  /** Whatever fails, what waits behind these tasks is asked all the same. */
-  function failed({ message }: Error): undefined {
-    diagnose({ event: "budgets_store_failed", level: "error", detail: message });
   }
 
   async function empty(account: string, queue: Waiting[]): Promise<void> {
     while (queue.length > 0) {
       const batch = queue.splice(0, TASKS_AN_ASK);
-      const answers = await askTogether(batch.map(({ task }) => task)).catch(failed);
+      const answers = await askTogether(batch.map(({ task }) => task));
       for (const [index, { resolve }] of batch.entries()) resolve(answers?.[index]);
     }
     queues.delete(account);

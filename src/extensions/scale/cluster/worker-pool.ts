@@ -68,6 +68,8 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const { access, diagnostics, diagnose } = options.logs;
   const running = new Set<Worker>();
   const listening = new Set<Worker>();
+  /** Those that have their first configuration. A worker would take any before it for that one. */
+  const greeted = new Set<Worker>();
   let inForce = atStart;
   let stopping = false;
   cluster.setupPrimary({ serialization: "advanced", silent: true });
@@ -78,6 +80,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     const worker = cluster.fork();
     const { process: child } = worker;
     let hasSpoken = false; // by then it listens for signals itself
+    let why = "";
     running.add(worker);
     worker.setMaxListeners(0); // each question for a report has some
     closeUntaken(child);
@@ -94,19 +97,23 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
       worker.on("message", ({ born, failed, listening: address }: WorkerMessage) => {
         hasSpoken = true;
         if (born) greet(worker);
-        if (failed !== undefined) reject(new Error(failed));
+        if (failed !== undefined) {
+          why = `: ${failed}`;
+          reject(new Error(failed));
+        }
         if (address === undefined) return;
         listening.add(worker);
         resolve(address);
       });
       child.on("close", (code, signal) => {
         running.delete(worker);
+        greeted.delete(worker);
         const hadListened = listening.delete(worker);
         if (!hasSpoken && isForGroup(signal) && !isStopping()) {
           resolve(start());
           return;
         }
-        const detail = `it ended with ${signal ?? code}`;
+        const detail = `it ended with ${signal ?? code}${why}`;
         reject(new Error(`a worker did not begin to listen: ${detail}`));
         if (!isStopping()) replace(worker.id, detail, hadListened ? 0 : RETRY_MS);
       });
@@ -118,6 +125,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     // configuration.
     send(worker, { configuration: atStart });
     if (inForce !== atStart) send(worker, { configuration: inForce });
+    greeted.add(worker);
     if (stopping) send(worker, { stop: true });
   }
 
@@ -133,7 +141,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     start,
     configure(configuration) {
       inForce = configuration;
-      for (const worker of running) send(worker, { configuration });
+      for (const worker of greeted) send(worker, { configuration });
     },
     async reports() {
       const all = await Promise.all([...listening].map(reportOf));

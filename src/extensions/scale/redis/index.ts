@@ -19,9 +19,22 @@ export function install(gateway: Installer): void {
     const path = "extensions/scale/redis/script.lua";
     const script = openStoredScript(config, "limits", path, diagnose);
     if (!script) return undefined;
-    on("open", script.start);
-    on("report", script.fault);
-    on("close", script.close);
+    let isOpen = false;
+    on("open", async () => {
+      await script.start();
+      isOpen = true;
+    });
+    on("report", () => {
+      // Only this tells the next report whether a store answers that no request asks: budgets have
+      // a connection of their own.
+      if (isOpen)
+        script.run(["0", "0", "0"], (answer) => (answer as readonly unknown[][])[2]!.length);
+      return script.fault();
+    });
+    on("close", () => {
+      isOpen = false;
+      script.close();
+    });
     return createSharedLimiter(script, limiter, onError.of(config));
   });
   gateway.on(configMoments.assertReady, (config) => {

@@ -17,6 +17,9 @@ interface FiniteLimit extends Limit {
   readonly rpm: number;
 }
 
+/** What the script answers to who asks for an admission. */
+type Answer = [admitted: number, now: number, figures: [count: number, resetMs: number][]];
+
 const finite = ({ limits }: AdmissionRequest): readonly FiniteLimit[] =>
   limits.filter((limit): limit is FiniteLimit => limit.rpm !== null);
 
@@ -36,30 +39,31 @@ export function createSharedLimiter(
   >();
 
   /**
-   * Asks the store for an admission under these limits, or, with `refundedAt`, counts one of that
-   * time no longer.
+   * Asks the store for an admission under these limits or, with `refundedAt` above 0, to count one
+   * of that time no longer. `read`: as of StoredScript.run.
    */
-  function ask(account: string, limits: readonly FiniteLimit[], refundedAt?: number) {
+  function ask<T>(
+    { account }: AdmissionRequest,
+    limits: readonly FiniteLimit[],
+    refundedAt: number,
+    read: (answer: unknown) => T,
+  ): Promise<T | undefined> {
     // All windows of one account are on one node of a cluster: that of the tag in braces.
     const keys = limits.map(({ name }) => `chat-gateway:{account ${account}}:${name}`);
-    const values = [WINDOW_MS, refundedAt ?? 0, ...limits.map(({ rpm }) => rpm)];
-    return run([keys.length, ...keys, ...values].map(String));
+    const values = [WINDOW_MS, refundedAt, ...limits.map(({ rpm }) => rpm)];
+    return run([keys.length, ...keys, ...values].map(String), read);
   }
 
   /** Admits a request under all limits or none. Undefined: the store cannot be asked. */
-  async function admitShared(
-    account: string,
-    limits: readonly FiniteLimit[],
-  ): Promise<AdmissionDecision | undefined> {
-    const answer = await ask(account, limits);
-    if (answer === undefined) return undefined;
-    const [admitted, now, figures] = answer as [number, number, [count: number, resetMs: number][]];
-    const windows = limits.map(({ rpm }, at) => {
-      const [count, resetMs] = figures[at]!;
-      return { rpm, count, resetMs };
+  const admitShared = (request: AdmissionRequest, limits: readonly FiniteLimit[]) =>
+    ask(request, limits, 0, (answer): AdmissionDecision => {
+      const [admitted, now, figures] = answer as Answer;
+      const windows = limits.map(({ rpm }, at) => {
+        const [count, resetMs] = figures[at]!;
+        return { rpm, count, resetMs };
+      });
+      return { ...decide(admitted === 1, windows), countedAt: now };
     });
-    return { ...decide(admitted === 1, windows), countedAt: now };
-  }
 
   /** The decision without Redis, about a request that has its slot already. */
   async function admitAlone(request: AdmissionRequest): Promise<AdmissionDecision> {
@@ -81,7 +85,7 @@ export function createSharedLimiter(
       const slot = await local.admit({ ...request, limits: [] });
       const limits = finite(request);
       if (!slot.admitted || limits.length === 0) return slot;
-      const shared = await admitShared(request.account, limits);
+      const shared = await admitShared(request, limits);
       if (shared?.admitted) remembered.set(shared, remember(request, limits));
       const decision = shared ?? (await admitAlone(request));
       if (!decision.admitted) local.release(request);
@@ -90,7 +94,7 @@ export function createSharedLimiter(
     release: local.release,
     async refund(request, decision) {
       const own = remembered.get(decision);
-      if (own) await ask(request.account, finite(request), decision.countedAt);
+      if (own) await ask(request, finite(request), decision.countedAt ?? 0, () => undefined);
       local.refund(request, (await own) ?? decision);
     },
     used: local.used,

@@ -59,10 +59,11 @@ export const onError = defineSetting("limits.on_error", "local", () => literal("
 /** A script that the store carries out at once, with nothing in between. */
 export interface StoredScript {
   /**
-   * Carries it out: the number of its keys, the keys, and further words. Undefined while the store
-   * cannot be asked; it may have been carried out all the same.
+   * Carries it out: the number of its keys, the keys, and further words. Resolves with what `read`
+   * returns for the answer, or with undefined while the store cannot be asked, or gives an answer
+   * for which `read` throws; it may have been carried out all the same.
    */
-  run(words: readonly string[]): Promise<unknown>;
+  run<T>(words: readonly string[], read: (answer: unknown) => T): Promise<T | undefined>;
   /** The reason why the store cannot be reached; null: it can. */
   fault(): string | null;
   /** Resolves when the store answers, or has not for two seconds. */
@@ -150,13 +151,12 @@ export function openStoredScript(
   }
 
   return {
-    async run(words) {
-      const now = performance.now();
-      if (fault !== null && now < retryAt) return undefined;
+    async run(words, read) {
+      if (fault !== null && performance.now() < retryAt) return undefined;
       // The other requests wait for what this one finds out.
-      retryAt = now + RETRY_MS;
+      if (fault !== null) retryAt = performance.now() + RETRY_MS;
       try {
-        const answer = await inTime(send(client, words));
+        const answer = read(await inTime(send(client, words)));
         recovered();
         return answer;
       } catch (error) {

@@ -190,20 +190,26 @@ describe("books rebuild", { concurrency: 2 }, () => {
     assert.match(end.stderr, /warning: the usage records of 2026-01-31: were left as they are/);
   });
 
-  it("lets the gateway go on without a closed day that is lost, which comes back with its lines", async () => {
-    const { dir, code } = await rebuilt((copy) => {
-      retire(copy, [A]);
-      rmSync(join(copy, CLOSED));
+  const LOSSES = [
+    ["is deleted", A, CLOSED, (copy: string) => retire(copy, [A])],
+    ["is cut", C, "usage/2026-02-01.jsonl", lines(`spend/${C}`, (all) => all.slice(0, -2))],
+  ] as const;
+  for (const [what, segment, day, lose] of LOSSES)
+    it(`lets the gateway go on without a closed day whose segment ${what}, and which comes back with it`, async () => {
+      const { dir, code } = await rebuilt((copy) => {
+        lose(copy);
+        rmSync(join(copy, day));
+      });
+      assert.equal(code, 1);
+      const { code: synced, stderr } = await command(dir, ["usage", "sync", "--once"]);
+      assert.equal(synced, 0, stderr);
+      const { stdout } = await command(dir, ["audit"]);
+      assert.ok(stdout.includes(day), "the audit names it");
+      writeFileSync(join(dir, "spend", segment), textOfFile(scene.dir, `spend/${segment}`));
+      assert.equal((await command(dir, ["books", "rebuild"])).code, 0);
+      assert.deepEqual(JSON.parse(textOfFile(dir, "usage/cursor.json")).lost, []);
+      assertAsBefore(dir);
     });
-    assert.equal(code, 1);
-    assert.equal((await command(dir, ["usage", "sync", "--once"])).code, 0);
-    const { stdout } = await command(dir, ["audit"]);
-    assert.match(stdout, /usage\/2026-01-31\.jsonl/, "the audit names it");
-    writeFileSync(join(dir, "spend", A), textOfFile(scene.dir, `spend/${A}`));
-    assert.equal((await command(dir, ["books", "rebuild"])).code, 0);
-    assert.deepEqual(JSON.parse(textOfFile(dir, "usage/cursor.json")).lost, []);
-    assertAsBefore(dir);
-  });
 
   it("replaces a closed day of which a segment is deleted if it is then what its line says", async () => {
     const end = await rebuilt((dir) => {

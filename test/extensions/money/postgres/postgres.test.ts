@@ -10,6 +10,7 @@ import {
   CopiedElsewhere,
   type UsageRecord,
 } from "../../../../src/extensions/money/records/index.ts";
+import { receiptsOf } from "../../../../src/extensions/money/receipts/index.ts";
 import { syncUsage } from "../../../../src/extensions/money/usage/index.ts";
 import { folder } from "../../../support/folder.ts";
 import { noPostgres, startPostgres, type Postgres } from "../../../support/postgres.ts";
@@ -72,6 +73,22 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.deepEqual(await find(3, "0"), [4, 6, 8]);
   });
 
+  it("have the seal of their own gateway's day, and of no other's", async (t) => {
+    const url = await db.database("vouched");
+    const [at, other] = [scene(t, url), scene(t, url)];
+    for (const each of [at, other]) {
+      each.write(A, ...own(each, 1));
+      await each.pass();
+      await each.passUntil("2026-02-01T00:01:00.000Z");
+    }
+    const records = await at.books.store.find({ requestId: "request 1", limit: 10 });
+    const seals = receiptsOf(at.books, records).map(({ spend_id, seal }) => [spend_id, seal]);
+    assert.deepEqual(Object.fromEntries(seals), {
+      [String(own(at, 1)[0]!["spend_id"])]: { day: DAY, number: 1 },
+      [String(own(other, 1)[0]!["spend_id"])]: null,
+    });
+  });
+
   it("move with the cursor: either both or neither is there", async (t) => {
     const { at } = await filled(t, "together");
     const before = await at.books.store.cursor();
@@ -80,7 +97,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     const fresh = { ...record, usage_id: `${record.usage_id.slice(0, -1)}9` };
     // The second record is there already.
     const added = at.books.store.add([fresh, record], {});
-    await assert.rejects(added, /already, under another gateway-id: restore the file gateway-id/);
+    await assert.rejects(added, /already: if .* gateway-id .* restore that file; if .* rebuild'$/);
     assert.deepEqual(await at.books.store.cursor(), before);
     assert.equal((await at.records()).length, 1);
     await at.books.store.setCursor({});
@@ -188,8 +205,11 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     await db.query(url, "DROP TABLE usage_records");
     const later = scene(t, url, { dir: at.dir });
     await assert.rejects(later.pass(), /usage_records is gone.*books rebuild/);
+    at.write(A, ...own(at, 3));
+    await assert.rejects(at.pass(), /"usage_records" does not exist/);
+    await assert.rejects(at.pass(), /usage_records is gone.*books rebuild/);
     await db.query(url, "DROP TABLE usage_cursors");
-    assert.equal((await later.pass()).copied, 2);
+    assert.equal((await later.pass()).copied, 3);
   });
 
   it("a day does not close over records that are gone, and does when they are back", async (t) => {

@@ -3,11 +3,13 @@
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { quickest, runToEnd } from "../../../support/program.ts";
 import { completion, silent, startProvider, status } from "../../../support/provider.ts";
+import { listening } from "../../../support/listening.ts";
 import { noRedis, startRedis, type Redis } from "../../../support/redis.ts";
 import { until } from "../../../support/wait.ts";
 import {
@@ -26,6 +28,7 @@ import {
   timesOf,
   windowKey,
   type Options,
+  type Told,
 } from "./bench.ts";
 
 let redis: Redis;
@@ -125,6 +128,18 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     assertTurns(gateway);
   });
 
+  it("standing still while no request has a limit of requests: is known not to answer all the same", async (t) => {
+    await redis.command("FLUSHALL");
+    const accounts = { acme: { rpm: null, tokens_per_minute: 1e6 } };
+    const gateway = await serveHere(t, { accounts });
+    redis.pause();
+    t.after(() => redis.resume());
+    await gateway.down(SLOW);
+    redis.resume();
+    await gateway.up();
+    assertTurns(gateway);
+  });
+
   it("not there at the start: the gateway limits by itself, and finds it when it comes", async (t) => {
     await kill(t);
     const gateway = await serveHere(t, { onError: "local", accounts: acme(20) });
@@ -173,6 +188,26 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
       assert.deepEqual(countAll(await flood(4, [gateway], account)), answers);
     assert.equal(await gateway.fault(), null);
     assert.equal(gateway.running.stderr().split('"limits_key_unusable"').length, 2, "once");
+  });
+
+  it("a server of another kind: each gateway limits by itself, as it tells, and gives back its places", async (t) => {
+    const server = createServer((socket) => {
+      socket.on("error", () => undefined);
+      socket.on("data", (data) => {
+        const commands = String(data).match(/\*\d+\r\n\$/g) ?? [];
+        socket.write("+OK\r\n".repeat(commands.length));
+      });
+    });
+    const store = (await listening(t, server)).replace("http", "redis");
+    const accounts = { acme: { rpm: 3, max_in_flight: 1, tokens_per_minute: 1e6 } };
+    const gateway = await serve(t, { store, onError: "local", accounts });
+    const told: Told[] = [];
+    for (let requests = 0; requests < 4; requests += 1)
+      told.push(await post(gateway.url, keyOf("acme")));
+    assert.deepEqual(countAll(told), { 200: 3, 429: 1 });
+    assertLimited(told.at(-1)!, 3);
+    await gateway.down(/not iterable|undefined/);
+    assert.match(gateway.running.stderr(), /"budgets_store_failed"/);
   });
 
   it("demoted to a replica: the gateway connects anew, for the address may lead elsewhere", async (t) => {

@@ -255,11 +255,17 @@ describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
         200,
         "Redis is told a script it does not know",
       );
-      assert.deepEqual(await calls(), [1, 1]);
+      /** Each report asks whether the store answers. */
+      async function assertCalls(least: number): Promise<void> {
+        const [evalsha = 0, whole] = await calls();
+        assert.ok(evalsha >= least && evalsha < least + 10, `${evalsha}`);
+        assert.equal(whole, 1);
+      }
+      await assertCalls(1);
       const before = await reads();
       assert.deepEqual(countAll(await many(400, "counted")), { 200: 50, 429: 350 });
       const packets = (await reads()) - before;
-      assert.deepEqual(await calls(), [401, 1]);
+      await assertCalls(401);
       assert.ok(packets < 200, `400 requests came in ${packets} packets`);
     },
   );
