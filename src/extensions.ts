@@ -30,9 +30,10 @@ export const extensions: readonly ExtensionEntry[] = [
   }),
   entry("admin-keys", () => import("./extensions/operations/admin-keys/index.ts")),
   // Before the books: parts are closed in the reverse order, and the last requests are settled
-  // when the books close.
+  // when the books close. Always, as a reload would start it otherwise.
   entry("telemetry", () => import("./extensions/operations/telemetry/index.ts"), {
     settings: ["telemetry"],
+    serves: true,
   }),
   entry("books", () => import("./extensions/money/books/index.ts"), {
     settings: ["spend", "usage"],
