@@ -34,6 +34,12 @@ const ABILITIES: Readonly<Record<string, string>> = {
   supports_pdf_input: "files",
 };
 
+/** By format, abilities that it cannot express. */
+const INEXPRESSIBLE: Readonly<Record<string, readonly string[]>> = {
+  anthropic: ["supports_audio_input"],
+  ollama: ["supports_audio_input", "supports_pdf_input"],
+};
+
 /** Vendors whose place and credentials LiteLLM's file need not state. */
 const CLOUDS = ["bedrock", "vertex"];
 
@@ -183,7 +189,11 @@ function settingsOf(source: Source): Record<string, unknown> {
   if (isSize(context)) settings["context_tokens"] = context;
   if (isSize(output)) settings["max_output_tokens"] = output;
   if (info["supports_reasoning"] === true) settings["reasoning"] = true;
-  const supports = supportsOf(info, vendor);
+  const inexpressible = INEXPRESSIBLE[VENDOR_PRESETS.get(vendor)?.dialect ?? ""] ?? [];
+  const abilities = Object.keys(ABILITIES).filter(
+    (name) => info[name] === false || (info[name] === true && !inexpressible.includes(name)),
+  );
+  const supports = supportsOf(info, abilities, vendor);
   if (supports) settings["supports"] = supports;
   const price = priceIn({ ...info, ...params });
   if (price) settings["price"] = price;
@@ -191,7 +201,6 @@ function settingsOf(source: Source): Record<string, unknown> {
   const version = VENDOR_PRESETS.get(vendor)?.versioned ? ["api_version"] : [];
   leftOut.addRest(`${path}.litellm_params`, params, [...MODEL_FIELDS, ...version, ...prices]);
   const sizes = SIZES.filter((name) => isSize(info[name]));
-  const abilities = Object.keys(ABILITIES).filter((name) => typeof info[name] === "boolean");
   const carried = [...sizes, ...abilities, ...prices, "supports_reasoning", "mode"];
   leftOut.addRest(`${path}.model_info`, info, carried);
   return settings;
@@ -202,14 +211,14 @@ const isSize = (value: unknown): boolean => Number.isSafeInteger(value) && (valu
 /** The vendor's abilities as the file changes them. Undefined: it changes none. */
 function supportsOf(
   info: Readonly<Record<string, unknown>>,
+  abilities: readonly string[],
   vendor: string,
 ): readonly string[] | undefined {
   const preset = VENDOR_PRESETS.get(vendor)?.traits.supports ?? [];
   const supports = new Set<string>(preset);
-  for (const [field, ability] of Object.entries(ABILITIES)) {
-    if (info[field] === true) supports.add(ability);
-    if (info[field] === false) supports.delete(ability);
-  }
+  for (const field of abilities)
+    if (info[field] === true) supports.add(ABILITIES[field]!);
+    else supports.delete(ABILITIES[field]!);
   const isSame = supports.size === preset.length && preset.every((name) => supports.has(name));
   return isSame ? undefined : [...supports];
 }

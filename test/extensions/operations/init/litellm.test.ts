@@ -266,6 +266,24 @@ describe("single fields of LiteLLM's configuration", () => {
     assert.deepEqual(pathsOf(made), []);
   });
 
+  it("of each vendor, an ability that its API does not have is left out", async () => {
+    const abilities = {
+      supports_function_calling: true,
+      supports_response_schema: true,
+      supports_vision: true,
+      supports_audio_input: true,
+      supports_pdf_input: true,
+    };
+    const place = { api_base: "https://h.example", api_version: "2024-10-21" };
+    for (const vendor of ["openai", "gemini", "cohere", "anthropic", "foundry", "ollama"]) {
+      const made = await convert(one({ model: `${vendor}/x`, ...place }, abilities));
+      const lacks = ["supports_audio_input", "supports_pdf_input"].filter((name) =>
+        pathsOf(made).includes(`model_list[0].model_info.${name}`),
+      );
+      assert.equal(lacks.length, { anthropic: 1, foundry: 1, ollama: 2 }[vendor] ?? 0, vendor);
+    }
+  });
+
   it("retries and breaker out of range are left out", async () => {
     const router_settings = { num_retries: 11, allowed_fails: "two", cooldown_time: -1 };
     const made = await convert(one({ model: "openai/x" }, {}, { router_settings }));
