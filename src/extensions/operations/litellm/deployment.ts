@@ -95,14 +95,15 @@ export function deploymentIn(
   const { vendor, upstream, whyNot } = vendorOf(written, params, address);
   if (vendor === undefined) return refuse(whyNot);
   const baseUrl = baseUrlOf(address, vendor);
-  if (address?.startsWith("os.environ/"))
-    return refuse("its api_base is in a variable: only keys may be, so write the address itself");
-  if (baseUrl === null) return refuse("its api_base is not an http:// or https:// address");
-  if (baseUrl === undefined && VENDOR_PRESETS.get(vendor)?.base_url === undefined)
-    return refuse("it has no api_base, and there is no usual one");
   const hasVersion = VENDOR_PRESETS.get(vendor)?.versioned !== undefined;
   const version = `${path}.litellm_params.api_version`;
   const apiVersion = hasVersion ? optionalText(params["api_version"], version) : undefined;
+  for (const [name, text] of Object.entries({ api_base: address, api_version: apiVersion }))
+    if (text?.startsWith("os.environ/"))
+      return refuse(`its ${name} is in a variable: only keys may be, so write the text itself`);
+  if (baseUrl === null) return refuse("its api_base is not an http:// or https:// address");
+  if (baseUrl === undefined && VENDOR_PRESETS.get(vendor)?.base_url === undefined)
+    return refuse("it has no api_base, and there is no usual one");
   const settings = settingsOf({ params, info, vendor, upstream, path, leftOut });
   leftOut.addRest(path, others, []);
   return {

@@ -221,11 +221,13 @@ describe("single fields of LiteLLM's configuration", () => {
     assert.ok(!pathsOf(made).some((path: string) => path.includes("api_version")));
   });
 
-  it("an entry that cannot be read, or an address in a variable, leaves the others", async () => {
+  it("an entry that cannot be read, or a text in a variable, leaves the others", async () => {
+    const azure = { model: "azure/x", api_base: "https://x.example" };
     const { config, result } = await convert({
       model_list: [
         chat("none", {}),
         chat("hidden", { model: "openai/x", api_base: "os.environ/BASE" }),
+        chat("azure", { ...azure, api_version: "os.environ/VERSION" }),
         chat("one", { model: "openai/gpt-4.1" }),
       ],
     });
@@ -234,7 +236,11 @@ describe("single fields of LiteLLM's configuration", () => {
       { path: "model_list[0].litellm_params.model", reason: "expected a text" },
       {
         path: "model_list[1]",
-        reason: "its api_base is in a variable: only keys may be, so write the address itself",
+        reason: "its api_base is in a variable: only keys may be, so write the text itself",
+      },
+      {
+        path: "model_list[2]",
+        reason: "its api_version is in a variable: only keys may be, so write the text itself",
       },
     ]);
   });
