@@ -127,7 +127,7 @@ interface SecretPlace {
 /** A secret itself is never copied into the new file. */
 function variableFor(secret: string, { path, fallback, leftOut }: SecretPlace): string {
   const name = secret.slice(ENVIRONMENT.length);
-  if (secret.startsWith(ENVIRONMENT) && /^\w+$/.test(name)) return name;
+  if (secret.startsWith(ENVIRONMENT) && /^[A-Za-z_]\w*$/.test(name)) return name;
   if (secret.startsWith(ENVIRONMENT))
     return fail("invalid_value", `${path}: expected ${ENVIRONMENT}NAME`);
   leftOut.add(path, `a secret in plain text is not copied: export it as ${fallback}`);
