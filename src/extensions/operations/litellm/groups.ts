@@ -31,10 +31,15 @@ export function groupsOf(
   { router, library, leftOut }: GroupSettings,
 ): Groups {
   const names = new Set(deployments.map(({ group }) => group));
-  const fallbacks = new Map([
-    ...fallbacksIn(library["fallbacks"], "litellm_settings.fallbacks", names, leftOut),
+  const fallbacks = new Map<string, readonly string[]>();
+  const rows = [
     ...fallbacksIn(router["fallbacks"], "router_settings.fallbacks", names, leftOut),
-  ]);
+    ...fallbacksIn(library["fallbacks"], "litellm_settings.fallbacks", names, leftOut),
+  ];
+  // As in LiteLLM, the first list counts.
+  for (const { name, targets, place } of rows)
+    if (fallbacks.has(name)) leftOut.add(place, "another list of fallbacks of this name counts");
+    else fallbacks.set(name, targets);
   const members = new Map<string, string[]>([...names].map((name) => [name, []]));
   const models: Record<string, unknown> = {};
   for (const deployment of deployments) {
@@ -88,27 +93,34 @@ function reachable(group: string, fallbacks: ReadonlyMap<string, readonly string
   return found;
 }
 
+/** The fallbacks of a name, and where they stand. */
+interface Fallbacks {
+  readonly name: string;
+  readonly targets: readonly string[];
+  readonly place: string;
+}
+
 /** `[{"a": ["b", "c"]}]`. */
 function fallbacksIn(
   value: unknown,
   path: string,
   names: ReadonlySet<string>,
   leftOut: LeftOutList,
-): [string, readonly string[]][] {
+): Fallbacks[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) {
     leftOut.add(path, "expected a list");
     return [];
   }
   return value.flatMap((row, at) =>
-    Object.entries(asObject(row)).flatMap(([name, targets]): [string, readonly string[]][] => {
+    Object.entries(asObject(row)).flatMap(([name, listed]): Fallbacks[] => {
       const place = `${path}[${at}].${name}`;
       if (!names.has(name)) {
         leftOut.add(place, "no model of this name was carried over");
         return [];
       }
-      const known = knownTargets(targets, place, names, leftOut);
-      return known.length === 0 ? [] : [[name, known]];
+      const targets = knownTargets(listed, place, names, leftOut);
+      return targets.length === 0 ? [] : [{ name, targets, place }];
     }),
   );
 }

@@ -309,6 +309,20 @@ describe("single fields of LiteLLM's configuration", () => {
     assert.deepEqual(config.aliases.b.models, ["b/openai", "a/openai"]);
   });
 
+  it("of several lists of fallbacks of one name the first counts, as in LiteLLM", async () => {
+    const model_list = ["a", "b", "c"].map((name) => chat(name, { model: `openai/${name}` }));
+    const made = await convert({
+      model_list,
+      router_settings: { fallbacks: [{ a: ["b"] }, { a: ["c"] }] },
+      litellm_settings: { fallbacks: [{ a: ["c"] }, { b: ["c"] }] },
+    });
+    assert.deepEqual(made.config.aliases.a.models, ["a/openai", "b/openai", "c"]);
+    assert.deepEqual(pathsOf(made), [
+      "router_settings.fallbacks[1].a",
+      "litellm_settings.fallbacks[0].a",
+    ]);
+  });
+
   it("deployments of one provider and one name get numbers", async () => {
     const model_list = ["x", "y"].map((name) => chat("m", { model: `openai/${name}` }));
     const { config } = await convert({ model_list });
