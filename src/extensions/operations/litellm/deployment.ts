@@ -101,7 +101,10 @@ export function deploymentIn(
   for (const [name, text] of Object.entries({ api_base: address, api_version: apiVersion }))
     if (text?.startsWith("os.environ/"))
       return refuse(`its ${name} is in a variable: only keys may be, so write the text itself`);
-  if (baseUrl === null) return refuse("its api_base is not an http:// or https:// address");
+  if (baseUrl === null)
+    return refuse(
+      "its api_base is not an http:// or https:// address without credentials and query",
+    );
   if (baseUrl === undefined && VENDOR_PRESETS.get(vendor)?.base_url === undefined)
     return refuse("it has no api_base, and there is no usual one");
   const settings = settingsOf({ params, info, vendor, upstream, path, leftOut });

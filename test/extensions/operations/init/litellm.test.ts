@@ -245,6 +245,16 @@ describe("single fields of LiteLLM's configuration", () => {
     ]);
   });
 
+  for (const api_base of ["ftp://h", "https://u:p@h", "https://h/?api-version=2024-10-21"])
+    it(`${api_base} is no api_base, and the reason says what one is`, async () => {
+      const model_list = [
+        chat("a", { model: "openai/x", api_base }),
+        chat("b", { model: "openai/x" }),
+      ];
+      const { reason } = (await convert({ model_list })).result.left_out[0];
+      assert.match(reason, /not an http:\/\/ or https:\/\/ address without credentials and query$/);
+    });
+
   it("an upstream name keeps its slashes", async () => {
     const { config } = await convert(one({ model: "openrouter/google/gemma-3" }));
     assert.equal(config.models.m.upstream_model, "google/gemma-3");
