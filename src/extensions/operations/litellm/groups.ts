@@ -41,7 +41,8 @@ export function groupsOf(
     if (fallbacks.has(name)) leftOut.add(place, "another list of fallbacks of this name counts");
     else fallbacks.set(name, targets);
   const members = new Map<string, string[]>([...names].map((name) => [name, []]));
-  const models: Record<string, unknown> = {};
+  // Without a prototype, as a name may be __proto__.
+  const models: Record<string, unknown> = Object.create(null);
   for (const deployment of deployments) {
     const { group, upstream, settings } = deployment;
     const provider = providerOf(deployment);
@@ -58,7 +59,7 @@ export function groupsOf(
   const candidates = (group: string): string[] => [
     ...new Set(reachable(group, fallbacks).flatMap((name) => members.get(name)!)),
   ];
-  const aliases: Record<string, unknown> = {};
+  const aliases: Record<string, unknown> = Object.create(null);
   for (const name of names)
     if (!Object.hasOwn(models, name)) aliases[name] = { models: candidates(name) };
   for (const [name, group] of furtherNames(router["model_group_alias"], names, leftOut))

@@ -255,6 +255,16 @@ describe("single fields of LiteLLM's configuration", () => {
       assert.match(reason, /not an http:\/\/ or https:\/\/ address without credentials and query$/);
     });
 
+  it("a name may be one that objects have", async () => {
+    for (const name of ["__proto__", "constructor"]) {
+      const params = { model: "openai/x" };
+      const single = await convert({ model_list: [chat(name, params)] });
+      assert.ok(Object.hasOwn(single.config.models, name));
+      const double = await convert({ model_list: [chat(name, params), chat(name, params)] });
+      assert.ok(Object.hasOwn(double.config.aliases, name));
+    }
+  });
+
   it("an upstream name keeps its slashes", async () => {
     const { config } = await convert(one({ model: "openrouter/google/gemma-3" }));
     assert.equal(config.models.m.upstream_model, "google/gemma-3");
