@@ -205,6 +205,13 @@ describe("the settings of the network", () => {
     assert.deepEqual(issues({ ca_file: file }), [
       "providers.far.ca_file: expected a certificate in PEM",
     ]);
+    const { cert_file: one } = certificate();
+    const bundle = (bytes: number) => {
+      writeFileSync(file, readFileSync(one, "utf8").padEnd(bytes));
+      return issues({ ca_file: file });
+    };
+    assert.deepEqual(bundle(1024 ** 2), []);
+    assert.match(bundle(1024 ** 2 + 1).join(), /ca_file: .*: it has more than 1048576 bytes/);
     assert.match(
       issues({ ca_file: "/nowhere.pem" }).join(),
       /ca_file: cannot read the file \/nowhere.pem: ENOENT/,
