@@ -4,7 +4,7 @@ import { EventEmitter } from "node:events";
 import net from "node:net";
 import tls from "node:tls";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
-import type { Connect, ProviderSocket } from "../pooled-client/index.ts";
+import type { Connect, ProviderSocket, SecureOptions } from "../pooled-client/index.ts";
 
 export interface ForwardProxy {
   readonly host: string;
@@ -18,7 +18,7 @@ const MAX_HEAD_BYTES = 16 * 1024;
 
 /** Opens sockets to an origin through this proxy. `secured`: as for connectTo. */
 export const connectThrough =
-  (proxy: ForwardProxy, secured: tls.SecureContextOptions) =>
+  (proxy: ForwardProxy, secured: SecureOptions) =>
   ({ protocol, hostname, port }: URL): Connect => {
     const isSecure = protocol === "https:";
     const host = hostname.replace(/^\[|\]$/g, "");

@@ -7,7 +7,7 @@ import { literal } from "../../../core/schema/checker.ts";
 import { createPooledClient } from "./client.ts";
 
 export { createPooledClient, type PooledClient } from "./client.ts";
-export { connectTo, type Connect, type ProviderSocket } from "./socket.ts";
+export { connectTo, type Connect, type ProviderSocket, type SecureOptions } from "./socket.ts";
 
 /** The section of these settings and of others that concern the calls. */
 const upstream = defineSetting("upstream", {}, (context) =>

@@ -29,15 +29,15 @@ export interface ProviderSocket
  */
 export type Connect = (opened: () => void, receive: (bytes: Buffer) => void) => ProviderSocket;
 
+/** Other authorities than those of Node, or a certificate of this client. Absent: neither. */
+export type SecureOptions = Pick<tls.ConnectionOptions, "secureContext">;
+
 /**
  * What node:net and node:tls do by themselves: they try all addresses of a host, those of both
  * families side by side (RFC 8305), and verify the certificate against the authorities of Node,
- * with those of NODE_EXTRA_CA_CERTS. `secured`: other authorities, or a certificate of this client.
+ * with those of NODE_EXTRA_CA_CERTS, unless `secured` has others.
  */
-export function connectTo(
-  { protocol, hostname, port }: URL,
-  secured: tls.SecureContextOptions = {},
-): Connect {
+export function connectTo({ protocol, hostname, port }: URL, secured: SecureOptions = {}): Connect {
   const isSecure = protocol === "https:";
   const host = hostname.replace(/^\[|\]$/g, ""); // an IPv6 address
   const usualPort = isSecure ? 443 : 80;
