@@ -172,7 +172,8 @@ function securedBy({ ca, cert, key }: Omit<Route, "proxy">, provider: string): S
 const issuesIn = (json: unknown): readonly ValidationIssue[] =>
   Object.entries(asObject(asObject(json)["providers"])).flatMap(([name, written]) => {
     const { cert_file, key_file } = asObject(written);
-    if ((cert_file === undefined) === (key_file === undefined)) return [];
-    const missing = cert_file === undefined ? "cert_file" : "key_file";
+    const [hasCert, hasKey] = [cert_file, key_file].map((file) => (file ?? null) !== null);
+    if (hasCert === hasKey) return [];
+    const missing = hasKey ? "cert_file" : "key_file";
     return [invalid(["providers", name, missing], "is required beside the other of the pair")];
   });

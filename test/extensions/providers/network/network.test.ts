@@ -246,8 +246,10 @@ describe("the settings of the network", () => {
       /ca_file: cannot read the file \/nowhere.pem: ENOENT/,
     );
     const { cert_file } = certificate();
-    assert.deepEqual(issues({ cert_file }), [
-      "providers.far.key_file: is required beside the other of the pair",
-    ]);
+    for (const network of [{ cert_file }, { cert_file, key_file: null }])
+      assert.deepEqual(issues(network), [
+        "providers.far.key_file: is required beside the other of the pair",
+      ]);
+    assert.deepEqual(issues({ cert_file: null }), []);
   });
 });
