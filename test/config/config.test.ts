@@ -360,6 +360,14 @@ describe("references", () => {
         models: { m: { provider: "x", upstream_model: "claude-opus-4-5" } },
       },
     ],
+    [
+      "providers.x.thinking",
+      /the anthropic dialect knows adaptive, budget, none/,
+      {
+        ...of("vertex", { thinking: "level", project: "p", location: "l" }),
+        models: { m: { provider: "x", upstream_model: "claude-opus-4-5", thinking: null } },
+      },
+    ],
     ["providers.x.auth", /no request would carry the key/, openai({ auth: "none", api_key: "k" })],
     [
       "providers.x.auth",
