@@ -40,6 +40,13 @@ describe("explain", () => {
     ]);
   });
 
+  it("a disabled alias: no request goes to its candidates", async () => {
+    const { stdout } = await runHere(["explain", "mine", "--config", config]);
+    assert.match(stdout, /^mine \(disabled\): /);
+    assert.match(stdout, /not exist for clients: every request gets 404 model_not_found/);
+    assert.doesNotMatch(stdout, /A request goes to/);
+  });
+
   for (const [alias, ...expected] of [
     [
       "think",
