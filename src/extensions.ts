@@ -76,9 +76,8 @@ export const extensions: readonly ExtensionEntry[] = [
   entry("service-tiers", () => import("./extensions/routing/service-tiers/index.ts"), {
     settings: ["models.*.service_tiers"],
   }),
-  entry("fastest", () => import("./extensions/routing/fastest/index.ts"), {
-    loadIf: { setting: "aliases.*.policy", value: "fastest" },
-  }),
+  // Always, as GET /status must know it before a reload brings the policy.
+  entry("fastest", () => import("./extensions/routing/fastest/index.ts")),
   // Always, as the first process of several must know it before a reload brings its settings; so
   // must it know "key-pool".
   entry("provider-limits", () => import("./extensions/routing/provider-limits/index.ts"), {

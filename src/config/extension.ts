@@ -41,8 +41,6 @@ export interface ExtensionEntry {
    * without the extension.
    */
   readonly loadUnless?: { readonly setting: string; readonly value: string };
-  /** It is loaded when a setting has this value. */
-  readonly loadIf?: { readonly setting: string; readonly value: string };
   /** Evaluates its index.ts, at the first call. Not called while nothing needs it. */
   load(): Promise<Omit<ConfigExtension, "name">>;
 }

@@ -36,7 +36,7 @@ describe("explain", () => {
       "     2  good   lab       quality_score 90 / blended price 1 USD = 90.00",
       "     -  odd    lab       out: no quality_score",
       "A request goes to the first model that supports what it needs, that its key may use and whose provider is healthy. GET /status on the admin listener shows which are.",
-      "Wrapped around each request, outermost first: budgets, cache-hints, context-room, provider-limits, left-streams, key-pool, capacity.",
+      "Wrapped around each request, outermost first: budgets, fastest, cache-hints, context-room, provider-limits, left-streams, key-pool, capacity.",
     ]);
   });
 
