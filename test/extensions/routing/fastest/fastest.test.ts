@@ -96,6 +96,11 @@ describe("the order of the policy fastest", () => {
 });
 
 describe("an alias with the policy fastest", () => {
+  it("has reasons that stay true once the times are known", () => {
+    const { ranking } = checkConfig(settings({})).aliases.get("x")!;
+    assert.equal(ranking[0]?.why, "quality_score 90, which counts until it is measured");
+  });
+
   it("has the models of at least min_quality as candidates", () => {
     const config = checkConfig(settings({ min_quality: 50 }));
     assert.deepEqual(
