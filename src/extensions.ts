@@ -30,9 +30,10 @@ export const extensions: readonly ExtensionEntry[] = [
   }),
   entry("admin-keys", () => import("./extensions/operations/admin-keys/index.ts")),
   // Before the books: parts are closed in the reverse order, and the last requests are settled
-  // when the books close.
+  // when the books close. Always, as a reload would start it otherwise.
   entry("telemetry", () => import("./extensions/operations/telemetry/index.ts"), {
     settings: ["telemetry"],
+    serves: true,
   }),
   entry("books", () => import("./extensions/money/books/index.ts"), {
     settings: ["spend", "usage"],
@@ -75,9 +76,8 @@ export const extensions: readonly ExtensionEntry[] = [
   entry("service-tiers", () => import("./extensions/routing/service-tiers/index.ts"), {
     settings: ["models.*.service_tiers"],
   }),
-  entry("fastest", () => import("./extensions/routing/fastest/index.ts"), {
-    loadIf: { setting: "aliases.*.policy", value: "fastest" },
-  }),
+  // Always, as GET /status must know it before a reload brings the policy.
+  entry("fastest", () => import("./extensions/routing/fastest/index.ts")),
   // Always, as the first process of several must know it before a reload brings its settings; so
   // must it know "key-pool".
   entry("provider-limits", () => import("./extensions/routing/provider-limits/index.ts"), {

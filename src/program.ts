@@ -161,6 +161,12 @@ function commandTable(loader: Loader, serve: Command): CommandTable {
   };
 }
 
+/** What to change where the gateway cannot listen, by what the system says. */
+const OTHER_PLACES: readonly (readonly [words: RegExp, place: string])[] = [
+  [/EADDRINUSE|listen EACCES/, "port: --port, server.port, admin.port or admin.metrics.port"],
+  [/EADDRNOTAVAIL|getaddrinfo/, "host: --host, server.host, admin.host or admin.metrics.host"],
+];
+
 async function serveGateway(
   { values }: CommandArguments,
   currentProcess: Process,
@@ -195,10 +201,9 @@ async function serveGateway(
   } catch (error) {
     if (signals.stopRequested()) return currentProcess.exit(0); // it has closed
     const { message } = error as Error;
-    if (!message.includes("EADDRINUSE")) throw error; // a worker hands on the message alone
-    throw new Error(
-      `${message}; choose another port: --port, server.port, admin.port or admin.metrics.port`,
-    );
+    // A worker hands on the message alone.
+    const [, other] = OTHER_PLACES.find(([words]) => words.test(message)) ?? [];
+    throw other === undefined ? error : new Error(`${message}; choose another ${other}`);
   }
   signals.onStop(() => {
     end(currentProcess, gateway);

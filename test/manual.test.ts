@@ -19,6 +19,7 @@ import vendors from "../src/config/vendors.json" with { type: "json" };
 import { VERSION } from "../src/core/version.ts";
 import { manual } from "../src/extensions/operations/manual/index.ts";
 import { ended } from "./support/command.ts";
+import { allExtensions } from "./support/config.ts";
 import { EXTENSIONS, extensionFolders } from "./support/extensions.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { pages } from "./support/readme.ts";
@@ -157,6 +158,18 @@ describe("links and paths of README.md and the manual", () => {
 });
 
 describe("completeness", () => {
+  it("every setting that is read at start only is among those that need a restart", () => {
+    const [, listed] = /^These need a restart: (.*?)\n\n/ms.exec(textOf("configuration"))!;
+    const settings = allExtensions.flatMap((extension) => extension.settings ?? []);
+    const missing = settings
+      .filter(({ fixed, path }) => {
+        const names = [path, path.replace(/^server\./, ""), path.split(".")[0]];
+        return fixed && !names.some((name) => listed!.includes(`\`${name}\``));
+      })
+      .map(({ path }) => path);
+    assert.deepEqual(missing, []);
+  });
+
   it("every field of the configuration has one row in configuration, and no other field has", () => {
     const rows = firstCells(textOf("configuration"), "filled: fields").flatMap(namesIn);
     assert.deepEqual(

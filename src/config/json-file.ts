@@ -39,16 +39,43 @@ export function parseJsonFile(path: string, text: string): unknown {
   }
 }
 
+/** Characters of a text in which an unexpected token is searched for: some 0.1 s. */
+const MAX_SEARCHED = 1_000_000;
+
+const TOKEN = /^Unexpected token '.'/su;
+
 /**
  * Says where a text stops being JSON. V8's message quotes the text around the fault, which may be a
- * key, so only the place is repeated. For an unexpected token V8 states no place: its first
- * character is repeated instead.
+ * key, so only the place is repeated. For an unexpected token V8 states no place. It is searched
+ * for; in a larger text the token's first character is repeated instead.
  */
 function describeFault(text: string, message: string): string {
-  const token = /^Unexpected token '.'/su.exec(message)?.[0];
-  if (token !== undefined) return token;
-  const position = Number(/position (\d+)/.exec(message)?.[1] ?? text.length);
+  const token = TOKEN.exec(message)?.[0];
+  if (token !== undefined && text.length > MAX_SEARCHED) return token;
+  const stated = Number(/position (\d+)/.exec(message)?.[1] ?? text.length);
+  const position = token === undefined ? stated : unexpectedTokenIn(text);
   const lines = text.slice(0, position).split("\n");
   const column = (lines.at(-1)?.length ?? 0) + 1;
   return `the fault is at line ${lines.length}, column ${column}`;
+}
+
+/** The index of the token: it ends the shortest beginning of the text that has one. */
+function unexpectedTokenIn(text: string): number {
+  let without = 0;
+  let having = text.length;
+  while (having - without > 1) {
+    const middle = Math.floor((without + having) / 2);
+    if (hasUnexpectedToken(text.slice(0, middle))) having = middle;
+    else without = middle;
+  }
+  return without;
+}
+
+function hasUnexpectedToken(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return false;
+  } catch (error) {
+    return TOKEN.test((error as Error).message);
+  }
 }

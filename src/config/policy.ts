@@ -139,7 +139,7 @@ function byReasoning({ reasoning, reasoning_score: score }: ScoredModel): Score 
 /** Policy "fastest": the order while no time is known. Extensions/routing/fastest measures. */
 function byQuality({ quality_score: quality }: ScoredModel): Score {
   if (quality === undefined) return out("no quality_score");
-  return { score: quality, why: `quality_score ${quality}, no times measured yet` };
+  return { score: quality, why: `quality_score ${quality}, which counts until it is measured` };
 }
 
 /** Policy "value": quality per blended price. Free is the best value. */

@@ -158,7 +158,8 @@ function modelIssues(
         ]),
     ...unsupportedTraits(path, model, formats, dialect),
     // Where each model has its own format, what the provider states must fit all of them.
-    ...(model["thinking"] === undefined && VENDOR_PRESETS.get(String(provider["vendor"]))?.by_model
+    ...((model["thinking"] ?? null) === null &&
+    VENDOR_PRESETS.get(String(provider["vendor"]))?.by_model
       ? unsupportedTraits(["providers", name], provider, formats, dialect)
       : []),
   ];

@@ -42,6 +42,7 @@ import {
 } from "./fields.ts";
 import { createFormats } from "./formats.ts";
 import { aliasCheck, type WrittenAlias } from "./policy.ts";
+import { MAX_CERTIFICATE_BYTES } from "./regular-file.ts";
 import { createSecretFiles, type SecretFiles } from "./secret-files.ts";
 import { secret, type Environment } from "./secrets.ts";
 
@@ -189,7 +190,7 @@ function checkContext(options: SchemaOptions): CheckContext {
   const context: CheckContext = {
     env,
     fileText(path) {
-      const { text, fault = "", path: file } = sources.files.read(path);
+      const { text, fault = "", path: file } = sources.files.read(path, MAX_CERTIFICATE_BYTES);
       if (text !== undefined || secretsOptional) return text;
       return fail("invalid_value", `cannot read the file ${file}: ${fault}`);
     },

@@ -2,7 +2,7 @@
 // read once for a configuration, so all settings that name it get the same text. What was read is
 // remembered, with the file of the configuration itself, so that a change can be noticed.
 import { isAbsolute, resolve } from "node:path";
-import { MAX_SECRET_BYTES, readRegularFile, whyUnreadable } from "./regular-file.ts";
+import { MAX_CONFIG_BYTES, readRegularFile, whyUnreadable } from "./regular-file.ts";
 
 /** A file that was read for a configuration. */
 export interface ReadFile {
@@ -24,8 +24,11 @@ export interface SecretFile extends ReadFile {
 
 /** The files of secrets that one configuration names. */
 export interface SecretFiles {
-  /** `path` as it is written: absolute, or relative to the folder of the configuration. */
-  read(path: string): SecretFile;
+  /**
+   * `path` as it is written: absolute, or relative to the folder of the configuration. A text of
+   * more than `maxBytes` is a fault.
+   */
+  read(path: string, maxBytes: number): SecretFile;
   /** The configuration itself was read, or could not be read. */
   readConfig(file: ReadFile): void;
   /** All files that have been read so far. */
@@ -37,11 +40,12 @@ export function createSecretFiles(folder: string): SecretFiles {
   const files = new Map<string, SecretFile>();
   const configs: ReadFile[] = [];
   return {
-    read(written) {
+    read(written, maxBytes) {
       const path = isAbsolute(written) ? written : resolve(folder, written);
       const file = files.get(path) ?? readSecretFile(path);
       files.set(path, file);
-      return file;
+      if (Buffer.byteLength(file.text ?? "") <= maxBytes) return file;
+      return { path, fault: `it has more than ${maxBytes} bytes`, state: file.state };
     },
     readConfig: (file) => configs.push(file),
     all: () => [...configs, ...files.values()],
@@ -54,9 +58,10 @@ export function stateOfFailed(error: unknown): string | null {
   return why === "ENOENT" ? null : why;
 }
 
+/** Reads as much as watchFile() does: otherwise a file in between would be a change each time. */
 function readSecretFile(path: string): SecretFile {
   try {
-    const { bytes, digest } = readRegularFile(path, MAX_SECRET_BYTES);
+    const { bytes, digest } = readRegularFile(path, MAX_CONFIG_BYTES);
     const text = bytes.toString("utf8").replace(/\r?\n$/, "");
     const found = text === "" ? { fault: "it is empty" } : { text };
     return { path, ...found, state: digest };

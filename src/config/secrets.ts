@@ -1,6 +1,7 @@
 // Secrets in gateway.json: as they are, as the name of an environment variable that holds them, or
 // as the path of a file that does.
 import { fail, refine, string, type Check } from "../core/schema/checker.ts";
+import { MAX_SECRET_BYTES } from "./regular-file.ts";
 import type { SecretFiles } from "./secret-files.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -41,7 +42,7 @@ function lookUp(
 ): { readonly value: string | undefined; readonly fault: string } {
   if (text.startsWith(FILE)) {
     if (text === FILE) return fail("invalid_value", `expected the path of a file after ${FILE}`);
-    const file = files.read(text.slice(FILE.length));
+    const file = files.read(text.slice(FILE.length), MAX_SECRET_BYTES);
     const { path, fault = `${EXPECTED}, and one line end at most after it` } = file;
     return { value: file.text, fault: `no secret in the file ${path}: ${fault}` };
   }

@@ -360,6 +360,14 @@ describe("references", () => {
         models: { m: { provider: "x", upstream_model: "claude-opus-4-5" } },
       },
     ],
+    [
+      "providers.x.thinking",
+      /the anthropic dialect knows adaptive, budget, none/,
+      {
+        ...of("vertex", { thinking: "level", project: "p", location: "l" }),
+        models: { m: { provider: "x", upstream_model: "claude-opus-4-5", thinking: null } },
+      },
+    ],
     ["providers.x.auth", /no request would carry the key/, openai({ auth: "none", api_key: "k" })],
     [
       "providers.x.auth",
@@ -671,6 +679,11 @@ describe("where it comes from", () => {
     ["something after the end", "{}\n\n{}", 3, 1],
     ["a cut end", '{\n  "a": 1', 2, 9],
     ["nothing", "", 1, 1],
+    ["a bare word", '{\n  "a": xyz\n}\n', 2, 8],
+    ["a bare word that begins like another", '{"a": trie}', 1, 9],
+    ["a trailing comma in a list", '{\n  "a": [\n    1,\n  ]\n}', 4, 3],
+    ["a character of two units", '{"a": "b",\n "c": \u{1f600}}', 2, 7],
+    ["a token that another place has, too", '{"position 3": ["]", ]}', 1, 22],
     ["a missing comma after a BOM", '\ufeff{\n  "a": 1\n  "b": 2\n}', 3, 3],
   ] as const) {
     it(`${what} is told with its line and column`, async (t) => {
@@ -682,8 +695,8 @@ describe("where it comes from", () => {
     });
   }
 
-  it("of a bare word V8 states no place: its first character is told", async (t) => {
-    const file = written(t, '{\n  "a": xyz\n}\n');
+  it("V8 states no place of a bare word: in a large file its first character is told", async (t) => {
+    const file = written(t, `{"a": ${" ".repeat(1_000_000)} xyz}`);
     const message = `${file} is not JSON: Unexpected token 'x'`;
     assert.equal((await rejectedWith({ file }))[0]?.message, message);
   });

@@ -85,10 +85,20 @@ describe("a secret in a file", () => {
   it("is one and the same for all settings that name it, however often the file changes", () => {
     const { dir, at } = place({}, { key: "sk-1" });
     const files = createSecretFiles(dir);
-    assert.equal(files.read("key").text, "sk-1");
+    assert.equal(files.read("key", 10).text, "sk-1");
     writeFileSync(at("key"), "sk-2");
-    assert.equal(files.read(at("key")).text, "sk-1");
+    assert.equal(files.read(at("key"), 10).text, "sk-1");
     assert.equal(files.all().length, 1);
+  });
+
+  it("that is too large has the state that a watcher of the file sees: it is no change", () => {
+    const content = "k".repeat(65_537);
+    const files = createSecretFiles(place({}, { key: content }).dir);
+    assert.equal(files.read("key", 65_536).fault, "it has more than 65536 bytes");
+    assert.deepEqual(
+      files.all().map(({ state }) => state),
+      [sha256(content)],
+    );
   });
 
   it("is not needed by a command that calls no provider", () => {

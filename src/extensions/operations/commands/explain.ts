@@ -16,6 +16,7 @@ const WITH_CANDIDATES =
   "A request goes to the first model that supports what it needs, that its key may use and " +
   "whose provider is healthy. GET /status on the admin listener shows which are.";
 const WITHOUT = "There is no candidate: every request gets 503 model_unavailable.";
+const DISABLED = "It does not exist for clients: every request gets 404 model_not_found.";
 
 export const explain: Command = {
   summary: "the candidates of an alias in order, and why",
@@ -34,9 +35,8 @@ export const explain: Command = {
     }));
     const { enabled, policy = "list" } = alias;
     const title = `${name}${enabled ? "" : " (disabled)"}: ${ORDER[policy]}`;
-    const fate = candidates.some((candidate) => candidate.rank !== null)
-      ? WITH_CANDIDATES
-      : WITHOUT;
+    const hasCandidate = candidates.some((candidate) => candidate.rank !== null);
+    const fate = hasCandidate ? WITH_CANDIDATES : WITHOUT;
     const rows = table(["rank", "model", "provider", "why"], candidates);
     const notes = installed.listeners(configMoments.notes).flatMap(({ call }) => call(alias));
     const around = installed.aroundOrder();
@@ -46,7 +46,7 @@ export const explain: Command = {
       around,
     };
     const order = `Wrapped around each request, outermost first: ${around.join(", ")}.`;
-    const text = [fate, ...notes, order].join("\n");
+    const text = [enabled ? fate : DISABLED, ...notes, order].join("\n");
     await terminal.answer(args, result, `${title}\n${rows}${text}\n`);
   },
 };

@@ -83,8 +83,11 @@ export const createdKeys = array(
     key_id: nonEmpty,
     account: nonEmpty,
     name: nullable(string()),
-    /** 64 lower-case hexadecimal digits. */
-    sha256: string({ pattern: /^[0-9a-f]{64}$/, secret: true }),
+    sha256: string({
+      pattern: /^[0-9a-f]{64}$/,
+      expected: "64 lower-case hexadecimal digits",
+      secret: true,
+    }),
     rpm: nullable(integer(0, Number.MAX_SAFE_INTEGER)),
     models: nullable(array(nonEmpty)),
     budget: optional(budget),

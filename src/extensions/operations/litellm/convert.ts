@@ -117,7 +117,7 @@ function variableOf(
 /** The variable of a secret, which is never copied itself; `fallback`: of one in plain text. */
 function variableFor(secret: string, path: string, fallback: string, leftOut: LeftOutList): string {
   const name = secret.slice(ENVIRONMENT.length);
-  if (secret.startsWith(ENVIRONMENT) && /^\w+$/.test(name)) return name;
+  if (secret.startsWith(ENVIRONMENT) && /^[A-Za-z_]\w*$/.test(name)) return name;
   if (secret.startsWith(ENVIRONMENT))
     return fail("invalid_value", `${path}: expected ${ENVIRONMENT}NAME`);
   leftOut.add(path, `a secret in plain text is not copied: export it as ${fallback}`);

@@ -34,6 +34,12 @@ const ABILITIES: Readonly<Record<string, string>> = {
   supports_pdf_input: "files",
 };
 
+/** By format, abilities that it cannot express. */
+const INEXPRESSIBLE: Readonly<Record<string, readonly string[]>> = {
+  anthropic: ["supports_audio_input"],
+  ollama: ["supports_audio_input", "supports_pdf_input"],
+};
+
 /** Vendors whose place and credentials LiteLLM's file need not state. */
 const CLOUDS = ["bedrock", "vertex"];
 
@@ -90,31 +96,29 @@ export function deploymentIn(
   if (typeof served === "string") return refuse(served);
   const { vendor, upstream } = served;
   const baseUrl = baseUrlOf(address, vendor);
-  if (address?.startsWith("os.environ/"))
-    return refuse("its api_base is in a variable: only keys may be, so write the address itself");
-  if (baseUrl === null) return refuse("its api_base is not an http:// or https:// address");
-  if (baseUrl === undefined && VENDOR_PRESETS.get(vendor)?.base_url === undefined)
-    return refuse("it has no api_base, and there is no usual one");
   const hasVersion = VENDOR_PRESETS.get(vendor)?.versioned !== undefined;
   const version = `${path}.litellm_params.api_version`;
   const apiVersion = hasVersion ? optionalText(params["api_version"], version) : undefined;
+  const unusable = whyUnusable(vendor, baseUrl, { api_base: address, api_version: apiVersion });
+  if (unusable !== undefined) return refuse(unusable);
+  const abilities = abilitiesIn(info, vendor);
   const price = priceIn({ ...info, ...params });
   const settings = {
     // Figures that init knows of the vendor's models; those of the file replace them.
     ...VENDOR_ROWS.get(vendor)?.models[upstream],
-    ...settingsIn(info, vendor),
+    ...settingsIn(info, abilities, vendor),
     ...(price && { price }),
   };
   const prices = price ? [...PRICES, ...CACHE_PRICES] : [];
   const ofModel = [...MODEL_FIELDS, ...(hasVersion ? ["api_version"] : []), ...prices];
   leftOut.addRest(`${path}.litellm_params`, params, ofModel);
   const sizes = SIZES.filter((name) => isSize(info[name]));
-  const abilities = Object.keys(ABILITIES).filter((name) => typeof info[name] === "boolean");
   const ofInfo = [...sizes, ...abilities, ...prices, "supports_reasoning", "mode"];
   leftOut.addRest(`${path}.model_info`, info, ofInfo);
   leftOut.addRest(path, others, []);
   return {
-    ...{ path, group, vendor, baseUrl, apiVersion, upstream, settings },
+    ...{ path, group, vendor, apiVersion, upstream, settings },
+    baseUrl: baseUrl ?? undefined,
     apiKey: optionalText(params["api_key"], `${path}.litellm_params.api_key`),
   };
 }
@@ -169,11 +173,35 @@ function baseUrlOf(written: string | undefined, vendor: string): string | undefi
   }
 }
 
+/** Why the vendor cannot be called so. Undefined: it can. `texts`: fields, as they were written. */
+function whyUnusable(
+  vendor: string,
+  baseUrl: string | null | undefined,
+  texts: Readonly<Record<string, string | undefined>>,
+): string | undefined {
+  for (const [name, text] of Object.entries(texts))
+    if (text?.startsWith("os.environ/"))
+      return `its ${name} is in a variable: only keys may be, so write the text itself`;
+  if (baseUrl === null)
+    return "its api_base is not an http:// or https:// address without credentials and query";
+  if (baseUrl === undefined && VENDOR_PRESETS.get(vendor)?.base_url === undefined)
+    return "it has no api_base, and there is no usual one";
+  return undefined;
+}
+
+/** The fields that state abilities which the vendor's format can express. */
+function abilitiesIn(info: Fields, vendor: string): readonly string[] {
+  const inexpressible = INEXPRESSIBLE[VENDOR_PRESETS.get(vendor)?.dialect ?? ""] ?? [];
+  return Object.keys(ABILITIES).filter(
+    (name) => info[name] === false || (info[name] === true && !inexpressible.includes(name)),
+  );
+}
+
 /** What `model_info` says of the model, as settings. */
-function settingsIn(info: Fields, vendor: string): Fields {
+function settingsIn(info: Fields, abilities: readonly string[], vendor: string): Fields {
   const context = info["max_input_tokens"];
   const output = info["max_output_tokens"] ?? info["max_tokens"];
-  const supports = supportsOf(info, vendor);
+  const supports = supportsOf(info, abilities, vendor);
   return {
     ...(isSize(context) && { context_tokens: context }),
     ...(isSize(output) && { max_output_tokens: output }),
@@ -185,13 +213,16 @@ function settingsIn(info: Fields, vendor: string): Fields {
 const isSize = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) > 0;
 
 /** The vendor's abilities as the file changes them. Undefined: it changes none. */
-function supportsOf(info: Fields, vendor: string): readonly string[] | undefined {
+function supportsOf(
+  info: Fields,
+  abilities: readonly string[],
+  vendor: string,
+): readonly string[] | undefined {
   const preset = VENDOR_PRESETS.get(vendor)?.traits.supports ?? [];
   const supports = new Set<string>(preset);
-  for (const [field, ability] of Object.entries(ABILITIES)) {
-    if (info[field] === true) supports.add(ability);
-    if (info[field] === false) supports.delete(ability);
-  }
+  for (const field of abilities)
+    if (info[field] === true) supports.add(ABILITIES[field]!);
+    else supports.delete(ABILITIES[field]!);
   const isSame = supports.size === preset.length && preset.every((name) => supports.has(name));
   return isSame ? undefined : [...supports];
 }

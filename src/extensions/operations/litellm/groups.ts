@@ -39,12 +39,18 @@ export function groupsOf(
     if (!isGroup) leftOut.add(path, "no model of this name was carried over");
     return isGroup;
   };
-  const fallbacks = new Map([
-    ...fallbacksIn(library["fallbacks"], "litellm_settings.fallbacks", isKnown, leftOut),
+  const fallbacks = new Map<string, readonly string[]>();
+  const rows = [
     ...fallbacksIn(router["fallbacks"], "router_settings.fallbacks", isKnown, leftOut),
-  ]);
+    ...fallbacksIn(library["fallbacks"], "litellm_settings.fallbacks", isKnown, leftOut),
+  ];
+  // As in LiteLLM, the first list counts.
+  for (const { name, targets, place } of rows)
+    if (fallbacks.has(name)) leftOut.add(place, "another list of fallbacks of this name counts");
+    else fallbacks.set(name, targets);
   const members = new Map<string, string[]>([...names].map((name) => [name, []]));
-  const models: Record<string, unknown> = {};
+  // Without a prototype, as a name may be __proto__.
+  const models: Record<string, unknown> = Object.create(null);
   for (const deployment of deployments) {
     const { group, upstream, settings } = deployment;
     const provider = providerOf(deployment);
@@ -62,7 +68,7 @@ export function groupsOf(
   const candidates = (group: string): string[] => [
     ...new Set(reachable(group, fallbacks).flatMap((name) => members.get(name)!)),
   ];
-  const aliases: Record<string, unknown> = {};
+  const aliases: Record<string, unknown> = Object.create(null);
   for (const name of names)
     if (!Object.hasOwn(models, name)) aliases[name] = { models: candidates(name) };
   for (const [name, group] of furtherNames(router["model_group_alias"], names, isKnown, leftOut))
@@ -94,27 +100,34 @@ function reachable(group: string, fallbacks: ReadonlyMap<string, readonly string
   return found;
 }
 
+/** The fallbacks of a name, and where they stand. */
+interface Fallbacks {
+  readonly name: string;
+  readonly targets: readonly string[];
+  readonly place: string;
+}
+
 /** `[{"a": ["b", "c"]}]`. */
 function fallbacksIn(
   value: unknown,
   path: string,
   isKnown: IsKnown,
   leftOut: LeftOutList,
-): [string, readonly string[]][] {
+): Fallbacks[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) {
     leftOut.add(path, "expected a list");
     return [];
   }
   return value.flatMap((row, at) =>
-    Object.entries(asObject(row)).flatMap(([name, targets]): [string, readonly string[]][] => {
+    Object.entries(asObject(row)).flatMap(([name, listed]): Fallbacks[] => {
       const place = `${path}[${at}].${name}`;
       if (!isKnown(name, place)) return [];
-      if (!Array.isArray(targets)) leftOut.add(place, "expected a list of model names");
+      if (!Array.isArray(listed)) leftOut.add(place, "expected a list of model names");
       const isTarget = (target: unknown, index: number): target is string =>
         isKnown(target, `${place}[${index}]`);
-      const known = asArray(targets).filter(isTarget);
-      return known.length === 0 ? [] : [[name, known]];
+      const targets = asArray(listed).filter(isTarget);
+      return targets.length === 0 ? [] : [{ name, targets, place }];
     }),
   );
 }

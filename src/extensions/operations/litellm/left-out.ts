@@ -25,6 +25,8 @@ const REASONS = reasonsOf({
     "cache_creation_input_token_cost",
   "breaker.failures and breaker.cooldown_ms are integers of at least 1":
     "allowed_fails cooldown_time",
+  "the vendor's API takes no such content from this gateway":
+    "supports_audio_input supports_pdf_input",
   "set retry.max_retries of the provider": "max_retries",
   "clients send it; models.M.extra sends it in every request, in place of theirs":
     "temperature top_p max_completion_tokens frequency_penalty seed stop presence_penalty " +

@@ -1,10 +1,12 @@
 // How providers are reached where the network between is not plain: through a proxy, with
 // authorities of one's own, or with a certificate of this client.
-import { rootCertificates } from "node:tls";
+import { createSecureContext, rootCertificates } from "node:tls";
 import { configMoments } from "../../../config/extension.ts";
 import { nullable } from "../../../config/fields.ts";
 import { invalid } from "../../../config/references.ts";
 import { defineSetting, type CheckContext } from "../../../config/setting.ts";
+import { beforeServing } from "../../../command-line/command.ts";
+import type { Config } from "../../../core/config.ts";
 import { start, type Installer } from "../../../core/extension/installer.ts";
 import { moments } from "../../../core/extension/places.ts";
 import {
@@ -15,7 +17,12 @@ import {
   type ValidationIssue,
 } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import { connectTo, createPooledClient, type PooledClient } from "../pooled-client/index.ts";
+import {
+  connectTo,
+  createPooledClient,
+  type PooledClient,
+  type SecureOptions,
+} from "../pooled-client/index.ts";
 import { connectThrough, type ForwardProxy } from "./tunnel.ts";
 
 /** The address of a proxy: `http://USER:PASSWORD@HOST:PORT`. */
@@ -95,44 +102,78 @@ export function install(gateway: Installer): void {
       (proxy) => proxy?.authorization?.replace("Basic ", "") ?? [],
     ),
   );
-  gateway.on(moments.reach, ({ settings, config }, transport) => {
-    const own = ownProxy.of(settings);
-    const route: Route = {
-      proxy: own === undefined ? generalProxy.of(config) : (own ?? undefined),
-      ca: ownCa.of(settings) ?? generalCa.of(config),
-      cert: ownCert.of(settings),
-      key: ownKey.of(settings),
-    };
+  gateway.on(configMoments.assertReady, assertUsable);
+  gateway.on(beforeServing, assertUsable);
+  gateway.on(moments.reach, ({ provider, settings, config }, transport) => {
+    const route = routeOf(settings, config);
     return Object.values(route).some((part) => part !== undefined)
-      ? clientOf(route).send
+      ? clientOf(route, provider).send
       : transport;
   });
 }
 
-function clientOf(route: Route): PooledClient {
+function routeOf(settings: object, config: object): Route {
+  const own = ownProxy.of(settings);
+  return {
+    proxy: own === undefined ? generalProxy.of(config) : (own ?? undefined),
+    ca: ownCa.of(settings) ?? generalCa.of(config),
+    cert: ownCert.of(settings),
+    key: ownKey.of(settings),
+  };
+}
+
+/** Throws a ValidationError if the files of a provider are not what TLS can use. */
+function assertUsable(config: Config): void {
+  const usable = new Set<string>();
+  for (const [name, settings] of config.providers) {
+    const { proxy: _, ...files } = routeOf(settings, config);
+    const content = JSON.stringify(files);
+    if (!usable.has(content)) securedBy(files, name);
+    usable.add(content);
+  }
+}
+
+function clientOf(route: Route, provider: string): PooledClient {
   const place = JSON.stringify(route);
   if (clients.size >= MAX_CLIENTS) closeAll();
-  const client = clients.get(place) ?? createClient(route);
+  const client = clients.get(place) ?? createClient(route, provider);
   clients.set(place, client);
   return client;
 }
 
-function createClient({ proxy, ca, cert, key }: Route): PooledClient {
-  const secured = {
-    ...(ca !== undefined && { ca: [...rootCertificates, ca] }),
-    ...(cert !== undefined && key !== undefined && { cert, key }),
-  };
+function createClient(route: Route, provider: string): PooledClient {
+  const { proxy } = route;
+  const secured = securedBy(route, provider);
   return createPooledClient(
     undefined,
     proxy ? connectThrough(proxy, secured) : (origin) => connectTo(origin, secured),
   );
 }
 
+/**
+ * The certificates for all connections of a route. Node takes tens of milliseconds to read all
+ * authorities, during which the event loop is blocked: for each connection that would be too long.
+ */
+function securedBy({ ca, cert, key }: Omit<Route, "proxy">, provider: string): SecureOptions {
+  if ((ca ?? cert) === undefined) return {};
+  const options = {
+    ...(ca !== undefined && { ca: [...rootCertificates, ca] }),
+    ...(cert !== undefined && key !== undefined && { cert, key }),
+  };
+  try {
+    return { secureContext: createSecureContext(options) };
+  } catch (error) {
+    const rule = "TLS cannot use its ca_file, or cert_file and key_file";
+    return fail("invalid_value", `${rule}: ${(error as Error).message}`, ["providers", provider]);
+  }
+}
+
 /** Certificates of clients without their keys, or the other way round. */
 const issuesIn = (json: unknown): readonly ValidationIssue[] =>
   Object.entries(asObject(asObject(json)["providers"])).flatMap(([name, written]) => {
     const { cert_file, key_file } = asObject(written);
-    if ((cert_file === undefined) === (key_file === undefined)) return [];
-    const missing = cert_file === undefined ? "cert_file" : "key_file";
+    const [hasCert, hasKey] = [cert_file, key_file].map((file) => (file ?? null) !== null);
+    if (hasCert === hasKey) return [];
+    const missing = hasKey ? "cert_file" : "key_file";
     return [invalid(["providers", name, missing], "is required beside the other of the pair")];
   });

@@ -3,7 +3,7 @@
 import net from "node:net";
 import tls from "node:tls";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
-import { endpointOf, type Connect } from "../pooled-client/index.ts";
+import { endpointOf, type Connect, type SecureOptions } from "../pooled-client/index.ts";
 
 export interface ForwardProxy {
   readonly host: string;
@@ -17,7 +17,7 @@ const MAX_HEAD_BYTES = 16 * 1024;
 
 /** Opens sockets to an origin through this proxy. `secured`: as for endpointOf. */
 export const connectThrough =
-  (proxy: ForwardProxy, secured: tls.SecureContextOptions) =>
+  (proxy: ForwardProxy, secured: SecureOptions) =>
   (origin: URL): Connect => {
     const { port, secure } = endpointOf(origin, secured);
     const authority = `${origin.hostname}:${port}`;

@@ -7,7 +7,7 @@ import { literal } from "../../../core/schema/checker.ts";
 import { createPooledClient } from "./client.ts";
 
 export { createPooledClient, type PooledClient } from "./client.ts";
-export { connectTo, endpointOf, type Connect } from "./socket.ts";
+export { connectTo, endpointOf, type Connect, type SecureOptions } from "./socket.ts";
 
 /** The section of these settings and of others that concern the calls. */
 const upstream = defineSetting("upstream", {}, (context) =>

@@ -29,6 +29,9 @@ export interface SocketEvents {
 /** Opens a socket to one origin, which is followed at once. */
 export type Connect = (events: SocketEvents) => void;
 
+/** Other authorities than those of Node, or a certificate of this client. Absent: neither. */
+export type SecureOptions = Pick<tls.ConnectionOptions, "secureContext">;
+
 /** Where an origin is. */
 export interface Endpoint {
   /** An address, or a name without brackets. */
@@ -38,11 +41,7 @@ export interface Endpoint {
   readonly secure: tls.ConnectionOptions | undefined;
 }
 
-/** `secured`: authorities beside those of Node, or a certificate of this client. */
-export function endpointOf(
-  { protocol, hostname, port }: URL,
-  secured: tls.SecureContextOptions,
-): Endpoint {
+export function endpointOf({ protocol, hostname, port }: URL, secured: SecureOptions): Endpoint {
   const isSecure = protocol === "https:";
   const host = hostname.replace(/^\[|\]$/g, ""); // an IPv6 address
   const usualPort = isSecure ? 443 : 80;
@@ -62,9 +61,9 @@ export function endpointOf(
 /**
  * What node:net and node:tls do by themselves: they try all addresses of a host, those of both
  * families side by side (RFC 8305), and verify the certificate against the authorities of Node,
- * with those of NODE_EXTRA_CA_CERTS. `secured`: as for endpointOf.
+ * with those of NODE_EXTRA_CA_CERTS, unless `secured` has others.
  */
-export function connectTo(origin: URL, secured: tls.SecureContextOptions = {}): Connect {
+export function connectTo(origin: URL, secured: SecureOptions = {}): Connect {
   const { host, port, secure } = endpointOf(origin, secured);
 
   return ({ follow, opened, receive }) => {

@@ -94,7 +94,16 @@ describe("serve that cannot: one line for each fault, exit 1", { concurrency: 4 
       /server\.tls\.cert_file: nowhere.pem cannot be read: ENOENT$/,
       /server\.tls\.key_file: nowhere.pem cannot be read: ENOENT$/,
     ],
-    ["a host that is not its own", ["--config", configFile(foreign)], /EADDRNOTAVAIL/],
+    [
+      "a host that is not its own",
+      ["--config", configFile(foreign)],
+      /EADDRNOTAVAIL.*192\.0\.2\.1; choose another host: --host, server\.host, /,
+    ],
+    [
+      "a host that nobody knows",
+      ["--config", configFile({ ...foreign, server: { host: "nowhere.invalid" } })],
+      /getaddrinfo \w+ nowhere\.invalid; choose another host: --host, server\.host, /,
+    ],
   ] as readonly (readonly [string, readonly string[], ...RegExp[]])[])
     it(situation, async (t) => {
       const { code, stdout, stderr } = await ended(t, args);

@@ -36,8 +36,15 @@ describe("explain", () => {
       "     2  good   lab       quality_score 90 / blended price 1 USD = 90.00",
       "     -  odd    lab       out: no quality_score",
       "A request goes to the first model that supports what it needs, that its key may use and whose provider is healthy. GET /status on the admin listener shows which are.",
-      "Wrapped around each request, outermost first: budgets, cache-hints, context-room, provider-limits, left-streams, key-pool, capacity.",
+      "Wrapped around each request, outermost first: budgets, fastest, cache-hints, context-room, provider-limits, left-streams, key-pool, capacity.",
     ]);
+  });
+
+  it("a disabled alias: no request goes to its candidates", async () => {
+    const { stdout } = await runHere(["explain", "mine", "--config", config]);
+    assert.match(stdout, /^mine \(disabled\): /);
+    assert.match(stdout, /not exist for clients: every request gets 404 model_not_found/);
+    assert.doesNotMatch(stdout, /A request goes to/);
   });
 
   for (const [alias, ...expected] of [

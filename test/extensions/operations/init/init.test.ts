@@ -181,6 +181,7 @@ describe("init --from-litellm", () => {
     ],
     ["a key that is no text", gpt(7), new RegExp(`${apiKey} a text`)],
     ["a variable without a name", gpt("os.environ/"), new RegExp(`${apiKey} os\\.environ/NAME`)],
+    ["a digit before its name", gpt("os.environ/1KEY"), new RegExp(`${apiKey} os\\.environ/NAME`)],
   ] as const)
     it(`with ${what}: one line, exit 1, and no file`, async () => {
       const { end, isWritten } = await init(JSON.stringify(json));

@@ -221,11 +221,13 @@ describe("single fields of LiteLLM's configuration", () => {
     assert.ok(!pathsOf(made).some((path: string) => path.includes("api_version")));
   });
 
-  it("an entry that cannot be read, or an address in a variable, leaves the others", async () => {
+  it("an entry that cannot be read, or a text in a variable, leaves the others", async () => {
+    const azure = { model: "azure/x", api_base: "https://x.example" };
     const { config, result } = await convert({
       model_list: [
         chat("none", {}),
         chat("hidden", { model: "openai/x", api_base: "os.environ/BASE" }),
+        chat("azure", { ...azure, api_version: "os.environ/VERSION" }),
         chat("one", { model: "openai/gpt-4.1" }),
       ],
     });
@@ -234,9 +236,33 @@ describe("single fields of LiteLLM's configuration", () => {
       { path: "model_list[0].litellm_params.model", reason: "expected a text" },
       {
         path: "model_list[1]",
-        reason: "its api_base is in a variable: only keys may be, so write the address itself",
+        reason: "its api_base is in a variable: only keys may be, so write the text itself",
+      },
+      {
+        path: "model_list[2]",
+        reason: "its api_version is in a variable: only keys may be, so write the text itself",
       },
     ]);
+  });
+
+  for (const api_base of ["ftp://h", "https://u:p@h", "https://h/?api-version=2024-10-21"])
+    it(`${api_base} is no api_base, and the reason says what one is`, async () => {
+      const model_list = [
+        chat("a", { model: "openai/x", api_base }),
+        chat("b", { model: "openai/x" }),
+      ];
+      const { reason } = (await convert({ model_list })).result.left_out[0];
+      assert.match(reason, /not an http:\/\/ or https:\/\/ address without credentials and query$/);
+    });
+
+  it("a name may be one that objects have", async () => {
+    for (const name of ["__proto__", "constructor"]) {
+      const params = { model: "openai/x" };
+      const single = await convert({ model_list: [chat(name, params)] });
+      assert.ok(Object.hasOwn(single.config.models, name));
+      const double = await convert({ model_list: [chat(name, params), chat(name, params)] });
+      assert.ok(Object.hasOwn(double.config.aliases, name));
+    }
   });
 
   it("an upstream name keeps its slashes", async () => {
@@ -264,6 +290,24 @@ describe("single fields of LiteLLM's configuration", () => {
     const made = await convert(one({ model: "openai/x" }, { supports_function_calling: false }));
     assert.ok(!made.config.models.m.supports.includes("tools"));
     assert.deepEqual(pathsOf(made), []);
+  });
+
+  it("of each vendor, an ability that its API does not have is left out", async () => {
+    const abilities = {
+      supports_function_calling: true,
+      supports_response_schema: true,
+      supports_vision: true,
+      supports_audio_input: true,
+      supports_pdf_input: true,
+    };
+    const place = { api_base: "https://h.example", api_version: "2024-10-21" };
+    for (const vendor of ["openai", "gemini", "cohere", "anthropic", "foundry", "ollama"]) {
+      const made = await convert(one({ model: `${vendor}/x`, ...place }, abilities));
+      const lacks = ["supports_audio_input", "supports_pdf_input"].filter((name) =>
+        pathsOf(made).includes(`model_list[0].model_info.${name}`),
+      );
+      assert.equal(lacks.length, { anthropic: 1, foundry: 1, ollama: 2 }[vendor] ?? 0, vendor);
+    }
   });
 
   it("retries and breaker out of range are left out", async () => {
@@ -301,6 +345,20 @@ describe("single fields of LiteLLM's configuration", () => {
       "router_settings.model_group_alias.m",
       "router_settings.model_group_alias.old",
       "router_settings.model_group_alias.older",
+    ]);
+  });
+
+  it("of several lists of fallbacks of one name the first counts, as in LiteLLM", async () => {
+    const model_list = ["a", "b", "c"].map((name) => chat(name, { model: `openai/${name}` }));
+    const made = await convert({
+      model_list,
+      router_settings: { fallbacks: [{ a: ["b"] }, { a: ["c"] }] },
+      litellm_settings: { fallbacks: [{ a: ["c"] }, { b: ["c"] }] },
+    });
+    assert.deepEqual(made.config.aliases.a.models, ["a/openai", "b/openai", "c"]);
+    assert.deepEqual(pathsOf(made), [
+      "router_settings.fallbacks[1].a",
+      "litellm_settings.fallbacks[0].a",
     ]);
   });
 

@@ -12,7 +12,8 @@ import { describe, it, type TestContext } from "node:test";
 import { systemClock } from "../../../../src/core/clock.ts";
 import * as telemetry from "../../../../src/extensions/operations/telemetry/index.ts";
 import { createSend } from "../../../../src/extensions/operations/telemetry/post.ts";
-import { installed, checkConfig } from "../../../support/config.ts";
+import { isNeededBy } from "../../../../src/config/loader.ts";
+import { installed, checkConfig, loader } from "../../../support/config.ts";
 import { configFor, demo, merge, startGateway, user } from "../../../support/gateway.ts";
 import { readSpans } from "../../../support/otlp-reader.ts";
 import { speak, startProvider } from "../../../support/provider.ts";
@@ -137,6 +138,21 @@ describe("a gateway without a collector", () => {
     assert.equal("traceparent" in provider.asked[0]!.headers, false);
     const status = await (await fetch(`${gateway.gateway.adminAddress()}/status`)).json();
     assert.equal("telemetry" in (status as object), false);
+  });
+
+  it("does not get one by a reload: the setting is read at start only", async (t) => {
+    const { posted, endpoint } = await startCollector(t);
+    const provider = await startProvider(t, speak("Fine."));
+    const config = configFor(provider.url, ["m"]);
+    const extensions = await loader.load(
+      (entry) => entry.checks || entry.serves || isNeededBy(config, entry),
+    );
+    const { gateway, chat, access } = await startGateway(t, config, { extensions });
+    gateway.reload(checkConfig({ ...config, telemetry: { otlp: { endpoint } } }));
+    await (await chat({ model: "m", messages: user("hi") })).text();
+    await waitFor(() => access.length === 1, "the end of the request");
+    await gateway.close();
+    assert.deepEqual(posted, []);
   });
 });
 

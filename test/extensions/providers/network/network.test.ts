@@ -7,12 +7,14 @@ import http from "node:http";
 import https from "node:https";
 import net, { type AddressInfo } from "node:net";
 import { join } from "node:path";
+import tls from "node:tls";
 import { describe, it, type TestContext } from "node:test";
 import { certificate } from "../../../support/certificate.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
 import { completion, speak, startProvider } from "../../../support/provider.ts";
+import { runHere } from "../../../support/run-here.ts";
 import { issueLines } from "../../../support/token-service.ts";
 
 interface TestProxy {
@@ -176,6 +178,33 @@ describe("TLS towards a provider", () => {
     assert.equal((await untrusted.chat(ask)).status, 503);
   });
 
+  it("reads the authorities once, and not for each connection, which would block", async (t) => {
+    const { url, files } = await startSecure(t);
+    const { chat } = await startGateway(t, reach(url, { ca_file: files.cert_file }));
+    const read = t.mock.method(tls, "createSecureContext");
+    const answers = await Promise.all([chat(ask), chat(ask), chat(ask)]);
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 200, 200],
+    );
+    assert.equal(read.mock.callCount(), 0);
+  });
+
+  it("with a key of another certificate: refused by the start, a reload and check", async (t) => {
+    const [{ cert_file }, { key_file }] = [certificate(), certificate()];
+    const config = reach("https://far.example", { cert_file, key_file });
+    const refused = /^(chat-gateway: )?providers\.far: TLS cannot use its .*key values mismatch/;
+    await assert.rejects(startGateway(t, config), { message: refused });
+    const { gateway } = await startGateway(t, reach("https://far.example", {}));
+    const data_dir = folder();
+    assert.throws(() => gateway.reload(checkConfig({ ...config, data_dir })), { message: refused });
+    const file = join(data_dir, "gateway.json");
+    writeFileSync(file, JSON.stringify({ ...config, data_dir }));
+    const { code, stderr } = await runHere(["check", "--config", file]);
+    assert.equal(code, 1);
+    assert.match(stderr, refused);
+  });
+
   it("shows a certificate of the client, and another one after a reload", async (t) => {
     const { url, files, clients } = await startSecure(t, true);
     const ca_file = files.cert_file;
@@ -205,13 +234,22 @@ describe("the settings of the network", () => {
     assert.deepEqual(issues({ ca_file: file }), [
       "providers.far.ca_file: expected a certificate in PEM",
     ]);
+    const { cert_file: one } = certificate();
+    const bundle = (bytes: number) => {
+      writeFileSync(file, readFileSync(one, "utf8").padEnd(bytes));
+      return issues({ ca_file: file });
+    };
+    assert.deepEqual(bundle(1024 ** 2), []);
+    assert.match(bundle(1024 ** 2 + 1).join(), /ca_file: .*: it has more than 1048576 bytes/);
     assert.match(
       issues({ ca_file: "/nowhere.pem" }).join(),
       /ca_file: cannot read the file \/nowhere.pem: ENOENT/,
     );
     const { cert_file } = certificate();
-    assert.deepEqual(issues({ cert_file }), [
-      "providers.far.key_file: is required beside the other of the pair",
-    ]);
+    for (const network of [{ cert_file }, { cert_file, key_file: null }])
+      assert.deepEqual(issues(network), [
+        "providers.far.key_file: is required beside the other of the pair",
+      ]);
+    assert.deepEqual(issues({ cert_file: null }), []);
   });
 });

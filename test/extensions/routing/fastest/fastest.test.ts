@@ -5,7 +5,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { byTime } from "../../../../src/extensions/routing/fastest/index.ts";
 import { createMedians } from "../../../../src/extensions/routing/fastest/medians.ts";
-import { checkConfig } from "../../../support/config.ts";
+import { isNeededBy } from "../../../../src/config/loader.ts";
+import { checkConfig, loader } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { configFor, startGateway, user } from "../../../support/gateway.ts";
 import { speak, startProvider } from "../../../support/provider.ts";
@@ -91,6 +92,11 @@ describe("the order of the policy fastest", () => {
 });
 
 describe("an alias with the policy fastest", () => {
+  it("has reasons that stay true once the times are known", () => {
+    const { ranking } = checkConfig(settings({})).aliases.get("x")!;
+    assert.equal(ranking[0]?.why, "quality_score 90, which counts until it is measured");
+  });
+
   it("has the models of at least min_quality as candidates", () => {
     const config = checkConfig(settings({ min_quality: 50 }));
     assert.deepEqual(
@@ -116,9 +122,14 @@ describe("an alias with the policy fastest", () => {
     });
     const config = configFor(provider.url, ["a", "b"], {
       models: { a: scored(90), b: scored(80) },
-      aliases: { x: { policy: "fastest" } },
     });
-    const { chat, gateway } = await startGateway(t, config, clock);
+    // The policy comes by a reload: what a gateway has loaded at its start must show it.
+    const extensions = await loader.load(
+      (entry) => entry.checks || entry.serves || isNeededBy(config, entry),
+    );
+    const { chat, gateway } = await startGateway(t, config, { ...clock, extensions });
+    const aliases = { x: { policy: "fastest" } };
+    gateway.reload(checkConfig({ ...config, aliases }));
     const served: string[] = [];
     for (let i = 0; i < 5; i += 1) {
       const answer = await chat({ model: "x", messages: user("hi"), stream: true });
