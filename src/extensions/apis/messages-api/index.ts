@@ -37,8 +37,5 @@ export function install(gateway: Installer): void {
     `${messagesApi.path}/count_tokens`,
     ifEnabled("messages", (context) => createCountHandler(messagesApi, context)),
   );
-  // The details of an error are those that the client gets: the outermost has the last word.
-  gateway.around(() => withDetails, {
-    outside: ["responses-api", "budgets", "sticky", "recovery"],
-  });
+  gateway.around(() => withDetails);
 }
