@@ -75,9 +75,6 @@ export const url = refine(nonEmpty, (text) => {
   return parsed.href.replace(/\/+$/, "");
 });
 
-/** Fields of a section with those that extensions add to it. */
-export type Extend = <F extends Fields>(path: string, fields: F) => F;
-
 /** The row itself. Fails unless it has exactly one of two fields. */
 export const exactlyOne = <T extends object>(
   row: T,

@@ -18,7 +18,8 @@ import {
   refine,
   withDefault,
 } from "../core/schema/checker.ts";
-import { exactlyOne, strict, type Extend } from "./fields.ts";
+import { exactlyOne, strict } from "./fields.ts";
+import type { CheckContext } from "./setting.ts";
 
 /** How an alias chooses its models: by a policy or by a list. */
 export interface WrittenAlias {
@@ -54,8 +55,7 @@ const aliasFields = {
   max_price: optional(number({ min: 0 })),
 };
 
-/** `extended`: with the fields that extensions add. */
-export const aliasCheck = (extended: Extend) =>
+export const aliasCheck = ({ extended }: CheckContext) =>
   refine(strict(extended("aliases.*", aliasFields)), (alias) =>
     boundedByPolicy(exactlyOne(alias, "policy", "models")),
   );

@@ -3,6 +3,7 @@
 import type { Config } from "../core/config.ts";
 import { configSlots, dialectsOf, type ConfigExtension, type ExtensionEntry } from "./extension.ts";
 import { install } from "../core/extension/install.ts";
+import type { Installed } from "../core/extension/installer.ts";
 import type { CheckContext } from "./setting.ts";
 import type { ProviderSettings } from "../core/routing/model.ts";
 import {
@@ -26,7 +27,6 @@ import {
   string,
   withDefault,
   type Check,
-  type Fields,
 } from "../core/schema/checker.ts";
 import {
   exactlyOne,
@@ -37,7 +37,6 @@ import {
   positive,
   section,
   strict,
-  type Extend,
   host,
 } from "./fields.ts";
 import { createFormats } from "./formats.ts";
@@ -84,14 +83,11 @@ export interface WrittenConfig extends Omit<Config, "providers" | "models" | "al
 
 /** The check of gateway.json, with its JSON Schema. */
 export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
-  const context = checkContext(options);
   const { extensions = [], entries = [] } = options;
-  const formats = createFormats(install(extensions), dialectsOf(entries));
-  /** The core's fields of the section at `path`, and those that extensions add to it. */
-  const extended = <F extends Fields>(path: string, fields: F): F => ({
-    ...fields,
-    ...context.addedTo(path),
-  });
+  const installed = install(extensions);
+  const formats = createFormats(installed, dialectsOf(entries));
+  const context = checkContext(options, installed);
+  const { extended } = context;
   return strict(
     extended("", {
       server: section(
@@ -114,9 +110,9 @@ export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
         }),
       ),
       data_dir: withDefault(nonEmpty, "./data"),
-      providers: record(providerCheck(context, formats, extended)),
-      models: record(modelCheck(formats, extended)),
-      aliases: withDefault(record(aliasCheck(extended)), new Map()),
+      providers: record(providerCheck(context, formats)),
+      models: record(modelCheck(context, formats)),
+      aliases: withDefault(record(aliasCheck(context)), new Map()),
       accounts: withDefault(
         record(
           strict(
@@ -129,7 +125,7 @@ export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
         ),
         new Map(),
       ),
-      keys: withDefault(array(keyCheck(context, extended)), []),
+      keys: withDefault(array(keyCheck(context)), []),
       limits: section(
         extended("limits", {
           rpm: withDefault(rpm, 60),
@@ -159,7 +155,7 @@ const accountName = string({
   expected: "a name without characters that no text can have",
 });
 
-const keyCheck = ({ credential }: CheckContext, extended: Extend) =>
+const keyCheck = ({ credential, extended }: CheckContext) =>
   refine(
     strict(
       extended("keys.*", {
@@ -182,10 +178,14 @@ const keyCheck = ({ credential }: CheckContext, extended: Extend) =>
     },
   );
 
-function checkContext(options: SchemaOptions): CheckContext {
+function checkContext(options: SchemaOptions, installed: Installed): CheckContext {
   const { env, secretsOptional = false, extensions = [], entries = [] } = options;
   const sources = { env, files: options.secretFiles ?? createSecretFiles("") };
-  const settings = extensions.flatMap((extension) => extension.settings ?? []);
+  const settings = [
+    // Those of extensions that are not loaded are absent, or they would be; but messages name them.
+    ...entries.flatMap((entry) => entry.settings ?? []).map(notLoaded),
+    ...extensions.flatMap((extension) => extension.settings ?? []),
+  ].map((setting) => ({ setting, steps: setting.path.split(".") }));
   const context: CheckContext = {
     env,
     fileText(path) {
@@ -197,7 +197,7 @@ function checkContext(options: SchemaOptions): CheckContext {
     credential: secret(sources, !secretsOptional),
     storeAddress(path, builtIn) {
       if (secretsOptional && path === "limits.store") return secret(sources, false);
-      const store = install(extensions).filled(configSlots.store(path));
+      const store = installed.filled(configSlots.store(path));
       const other = store ? ` or the address of ${store.expected}` : "";
       return refine(secret(sources), (text) => {
         const isStore = store?.scheme.test(text) && URL.canParse(text);
@@ -207,24 +207,14 @@ function checkContext(options: SchemaOptions): CheckContext {
           : fail("invalid_value", `expected ${JSON.stringify(builtIn)}${other}`);
       });
     },
-    addedTo(path) {
-      const added: Record<string, Check<unknown>> = {};
-      const below = (child: string): string | undefined => {
-        const at = child.lastIndexOf(".");
-        return child.slice(0, Math.max(0, at)) === path ? child.slice(at + 1) : undefined;
-      };
-      // Those of extensions that are not loaded are absent, or they would be; but messages name
-      // them.
-      for (const name of entries.flatMap((entry) => entry.settings ?? []).map(below))
-        if (name !== undefined) added[name] = absent;
-      for (const setting of settings) {
-        const name = below(setting.path);
-        if (name !== undefined) added[name] = setting.check(context);
-      }
-      return added;
+    extended(path, fields) {
+      const added = settings
+        .filter(({ steps }) => steps.slice(0, -1).join(".") === path)
+        .map(({ setting, steps }) => [steps.at(-1), setting.check(context)]);
+      return { ...fields, ...Object.fromEntries(added) };
     },
   };
   return context;
 }
 
-const absent = optional(object({}));
+const notLoaded = (path: string) => ({ path, check: () => optional(object({})) });

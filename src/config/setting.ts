@@ -26,8 +26,8 @@ export interface CheckContext {
    * be a secret.
    */
   storeAddress(path: string, builtIn: string): Check<string>;
-  /** The fields that other extensions add to the section at `path`. */
-  addedTo(path: string): Fields;
+  /** The fields of the section at `path`, with those that extensions add to it. */
+  extended<F extends Fields>(path: string, fields: F): F;
 }
 
 export interface Setting<T> {

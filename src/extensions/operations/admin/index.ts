@@ -39,15 +39,16 @@ export interface AdminSettings {
 export const admin = defineSetting(
   "admin",
   undefined,
-  ({ credential, addedTo }) =>
+  ({ credential, extended }) =>
     refine(
-      strict({
-        host: withDefault(host, DEFAULT_ADDRESS.host),
-        port: withDefault(port, DEFAULT_ADDRESS.port),
-        password: optional(credential),
-        plain: withDefault(boolean(), false),
-        ...addedTo("admin"),
-      }),
+      strict(
+        extended("admin", {
+          host: withDefault(host, DEFAULT_ADDRESS.host),
+          port: withDefault(port, DEFAULT_ADDRESS.port),
+          password: optional(credential),
+          plain: withDefault(boolean(), false),
+        }),
+      ),
       assertSafe,
     ),
   { fixed: true },
