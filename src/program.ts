@@ -179,8 +179,7 @@ async function serveGateway(
     here: true,
     secretFiles: secretFilesBeside(file),
   };
-  const { config, extensions, source } = await loadConfig(options);
-  const installed = install(extensions);
+  const { config, extensions, installed, source } = await loadConfig(options);
   for (const { call } of installed.listeners(beforeServing)) call(config);
   const record = startRecord(source);
   const gateway = createServing(

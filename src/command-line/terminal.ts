@@ -1,10 +1,9 @@
 // The context of a command: its terminal and its configuration.
 import { existsSync, statSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
-import type { CommandArguments, CommandConfig, LoadForCommand, Terminal } from "./command.ts";
+import type { CommandArguments, LoadForCommand, Terminal } from "./command.ts";
 import type { Environment } from "../config/schema.ts";
-import { loadConfig } from "../config/load.ts";
-import { install } from "../core/extension/install.ts";
+import { loadConfig, type Loaded } from "../config/load.ts";
 import type { Loader } from "../config/loader.ts";
 
 /** The signals that the process has received since its first moment. */
@@ -52,18 +51,16 @@ export function createTerminal(
   const { env, print } = currentProcess;
 
   async function load(
-    { values }: CommandArguments,
-    { withoutSecrets = false, here = false, serves = here, members }: LoadForCommand = {},
-  ): Promise<CommandConfig> {
-    const file = values["config"];
-    const secretsOptional = withoutSecrets;
-    const options = { file, env, loader, here, serves, secretsOptional, members };
-    const { config, extensions, source } = await loadConfig(options);
+    { values: { config: file } }: CommandArguments,
+    options: LoadForCommand = {},
+  ): Promise<Loaded> {
+    const { here = false, secretsOptional } = options;
+    const loaded = await loadConfig({ file, env, loader, serves: here, ...options });
+    const { data_dir } = loaded.config;
     // Files that root writes must belong to the owner, or a gateway that is not root could not read
     // them.
-    if (withoutSecrets && existsSync(config.data_dir))
-      currentProcess.actAs(statSync(config.data_dir));
-    return { config, installed: install(extensions), source };
+    if (secretsOptional && existsSync(data_dir)) currentProcess.actAs(statSync(data_dir));
+    return loaded;
   }
 
   return {

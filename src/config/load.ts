@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { isNeededBy, type Loader } from "./loader.ts";
 import { configSlots, type ConfigExtension } from "./extension.ts";
 import { install } from "../core/extension/install.ts";
+import type { Installed } from "../core/extension/installer.ts";
 import { fail, isObject, pathText, type ValidationError } from "../core/schema/checker.ts";
 import { checkConfig } from "./check.ts";
 import { failUnreadable, parseJsonFile, textIn } from "./json-file.ts";
@@ -62,6 +63,8 @@ export interface Loaded {
   readonly config: Config;
   /** The extensions that the configuration needs, in the order of src/extensions.ts. */
   readonly extensions: readonly ConfigExtension[];
+  /** What these extensions have installed. */
+  readonly installed: Installed;
   /** The file's name; undefined for the built-in configuration. */
   readonly source: string | undefined;
 }
@@ -114,16 +117,15 @@ async function checked(
   json: unknown,
   text: string,
   options: LoadOptions,
-): Promise<Pick<Loaded, "config" | "extensions">> {
-  const { env, loader, serves, here, secretsOptional = false } = options;
-  const { secretFiles = secretFilesBeside(options.file) } = options;
+): Promise<Omit<Loaded, "source">> {
+  const { loader, serves, secretFiles = secretFilesBeside(options.file) } = options;
   const effective = withOverrides(json, options);
   const { entries } = loader;
   const extensions = await loader.load(
     (entry) => entry.checks || (serves && entry.serves) || isNeededBy(effective, entry),
   );
-  const checkOptions = { env, secretFiles, extensions, entries, secretsOptional, text, here };
-  return { config: checkConfig(effective, checkOptions), extensions };
+  const config = checkConfig(effective, { ...options, secretFiles, extensions, entries, text });
+  return { config, extensions, installed: install(extensions) };
 }
 
 /**
