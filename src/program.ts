@@ -71,8 +71,8 @@ async function runCommand(
   currentProcess: Process,
   loader: Loader,
 ): Promise<number | void> {
-  const stop = new AbortController();
-  const terminal = createTerminal(currentProcess, loader, stop.signal);
+  const { signals } = currentProcess;
+  const terminal = createTerminal(currentProcess, loader);
   const serve: Command = {
     ...serveCommand,
     run: (args) =>
@@ -83,9 +83,8 @@ async function runCommand(
   if (name === VERSION_ASKED) return await terminal.print(versionText());
   if (!command) return await terminal.print(await helpAbout(args, table, loader));
   if (name !== DEFAULT_COMMAND) {
-    currentProcess.signals.leaveToSystem(["SIGHUP"]);
-    if (command.stopsBySignal) currentProcess.signals.onStop(() => stop.abort());
-    else currentProcess.signals.leaveToSystem(["SIGTERM", "SIGINT"]);
+    signals.leaveToSystem(["SIGHUP"]);
+    if (!command.stopsBySignal) signals.leaveToSystem(["SIGTERM", "SIGINT"]);
   }
   return await command.run(args, terminal);
 }
@@ -167,7 +166,8 @@ async function serveGateway(
   loader: Loader,
 ): Promise<void> {
   const { signals } = currentProcess;
-  if (signals.stopRequested()) return currentProcess.exit(0);
+  const { stopped } = signals;
+  if (stopped.aborted) return currentProcess.exit(0);
   const { config: file, host, port } = values;
   const options: LoadOptions = {
     file,
@@ -192,17 +192,17 @@ async function serveGateway(
   try {
     address = await gateway.listen();
   } catch (error) {
-    if (signals.stopRequested()) return currentProcess.exit(0); // it has closed
+    if (stopped.aborted) return currentProcess.exit(0); // it has closed
     const { message } = error as Error;
     if (!message.includes("EADDRINUSE")) throw error; // a worker hands on the message alone
     throw new Error(
       `${message}; choose another port: --port, server.port, admin.port or admin.metrics.port`,
     );
   }
-  signals.onStop(() => {
+  if (stopped.aborted) return await end(currentProcess, gateway);
+  stopped.addEventListener("abort", () => {
     end(currentProcess, gateway);
   });
-  if (signals.stopRequested()) return;
   const loading = { ...options, here: false, file: file ?? source };
   const again = createReloader({ gateway, record }, loading, watchOf(installed));
   signals.onHangup(() => {
@@ -226,9 +226,9 @@ function createServing(
   currentProcess: Process,
 ): RunningGateway {
   const options = { ...sinks(currentProcess), extensions };
-  const { stopRequested } = currentProcess.signals;
+  const { stopped } = currentProcess.signals;
   const supervise = install(extensions).filled(programSlots.supervise);
-  const supervisor = supervise?.(config, { ...options, stopRequested });
+  const supervisor = supervise?.(config, { ...options, stopped });
   return supervisor ?? reloadable(createGateway(config, options), config, extensions, record);
 }
 
@@ -239,6 +239,7 @@ function createServing(
 async function work(currentProcess: Process, loader: Loader): Promise<void> {
   const load = (names: readonly string[]) => loader.load(({ name }) => names.includes(name));
   const record = startRecord(undefined);
+  const { stopped } = currentProcess.signals;
   const first = await loader.load(({ startsProcesses }) => startsProcesses === true);
   const stop = install(first).filled(programSlots.work)!({
     async create(config, names, sharedLimiter) {
@@ -252,8 +253,8 @@ async function work(currentProcess: Process, loader: Loader): Promise<void> {
       end(currentProcess, gateway);
     },
   });
-  currentProcess.signals.onHangup(() => undefined);
-  currentProcess.signals.onStop(stop);
+  if (stopped.aborted) stop();
+  else stopped.addEventListener("abort", stop);
 }
 
 /**

@@ -26,10 +26,10 @@ export interface SuperviseOptions extends LogSinks {
   /** The extensions that the configuration needs, in the order of src/extensions.ts. */
   readonly extensions: readonly Extension[];
   /**
-   * Whether the process has received a signal to stop, which a terminal sends to its child
+   * Aborted when the process has received a signal to stop, which a terminal sends to its child
    * processes too.
    */
-  stopRequested(): boolean;
+  readonly stopped: AbortSignal;
 }
 
 /** The services of the program for a process that another one has started. */

@@ -10,13 +10,8 @@ import type { Loader } from "../config/loader.ts";
 export interface Signals {
   /** Calls the listener at each SIGHUP, and at once if one has come already. */
   onHangup(listener: () => void): void;
-  /**
-   * Calls the listener at the first SIGTERM or SIGINT, and at once if it has come already. The
-   * second ends the process.
-   */
-  onStop(listener: () => void): void;
-  /** Whether a SIGTERM or SIGINT has come. */
-  stopRequested(): boolean;
+  /** Aborted by the first SIGTERM or SIGINT. The second ends the process. */
+  readonly stopped: AbortSignal;
   /**
    * Lets signals end the process, as they do without a listener; also those that have come already.
    */
@@ -43,11 +38,7 @@ export interface Process {
   exit(code: number): void;
 }
 
-export function createTerminal(
-  currentProcess: Process,
-  loader: Loader,
-  stopped: AbortSignal,
-): Terminal {
+export function createTerminal(currentProcess: Process, loader: Loader): Terminal {
   const { env, print } = currentProcess;
 
   async function load(
@@ -74,6 +65,6 @@ export function createTerminal(
     load,
     stdout: currentProcess.stdout,
     stdin: currentProcess.stdin,
-    stopped,
+    stopped: currentProcess.signals.stopped,
   };
 }

@@ -23,7 +23,7 @@ export function createSupervisor(
   workers: number,
   options: SuperviseOptions,
 ): RunningGateway {
-  const { extensions, stopRequested } = options;
+  const { extensions, stopped } = options;
   const clock = systemClock;
   const installed = install(extensions);
   const logs = createLogs(options, clock, installed);
@@ -32,7 +32,7 @@ export function createSupervisor(
   const stopAdmitting = admitForWorkers(limiter);
   const stopRelaying = relayToOthers();
   const atStart = messageOf(initial, extensions);
-  const pool = createWorkerPool({ atStart, logs, clock, stopRequested });
+  const pool = createWorkerPool({ atStart, logs, clock, stopped });
   // Only for the list of accounts. A keys.json that cannot be read any more is reported by the
   // workers, which authenticate by it.
   const silent = { changed: () => undefined, diagnose: () => undefined };
