@@ -7,17 +7,20 @@ import { install } from "../core/extension/install.ts";
 import type { Installed } from "../core/extension/installer.ts";
 import { fail, isObject, pathText, type ValidationError } from "../core/schema/checker.ts";
 import { checkConfig } from "./check.ts";
-import { failUnreadable, parseJsonFile, textIn } from "./json-file.ts";
 import {
+  failUnreadable,
   MAX_CONFIG_BYTES,
+  parseJsonFile,
   readRegularFileLater,
+  stateOfFailed,
+  textIn,
   whyUnreadable,
   type FileContent,
 } from "./regular-file.ts";
 import type { Config } from "../core/config.ts";
 import { asObject } from "../core/schema/untrusted-json.ts";
 import type { Environment } from "./schema.ts";
-import { createSecretFiles, stateOfFailed, type SecretFiles } from "./secret-files.ts";
+import { createSecretFiles, type SecretFiles } from "./secret-files.ts";
 
 export const DEFAULT_FILE = "gateway.json";
 

@@ -2,7 +2,7 @@
 // read once for a configuration, so all settings that name it get the same text. What was read is
 // remembered, with the file of the configuration itself, so that a change can be noticed.
 import { isAbsolute, resolve } from "node:path";
-import { MAX_SECRET_BYTES, readRegularFile, whyUnreadable } from "./regular-file.ts";
+import { MAX_SECRET_BYTES, readRegularFile, stateOfFailed, whyUnreadable } from "./regular-file.ts";
 
 /** A file that was read for a configuration. */
 export interface ReadFile {
@@ -46,12 +46,6 @@ export function createSecretFiles(folder: string): SecretFiles {
     readConfig: (file) => configs.push(file),
     all: () => [...configs, ...files.values()],
   };
-}
-
-/** The state of a file that could not be read. */
-export function stateOfFailed(error: unknown): string | null {
-  const why = whyUnreadable(error);
-  return why === "ENOENT" ? null : why;
 }
 
 function readSecretFile(path: string): SecretFile {

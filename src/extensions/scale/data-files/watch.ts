@@ -7,6 +7,7 @@ import {
   MAX_CONFIG_BYTES,
   readRegularFile,
   readRegularFileLater,
+  stateOfFailed,
   whyUnreadable,
   type FileContent,
 } from "../../../config/regular-file.ts";
@@ -117,7 +118,6 @@ function digestOf(file: string, maxBytes: number): string | null {
   try {
     return readRegularFile(file, maxBytes).digest;
   } catch (error) {
-    const why = whyUnreadable(error);
-    return why === "ENOENT" ? null : why;
+    return stateOfFailed(error);
   }
 }
