@@ -2,7 +2,7 @@
 // of its secrets changes, or SIGHUP comes. All or nothing: if the new file is invalid, the error is
 // logged and the old configuration stays active.
 import { isDeepStrictEqual } from "node:util";
-import { assertFits } from "./config/replacement.ts";
+import { assertFits } from "./config/check.ts";
 import type { ConfigExtension } from "./config/extension.ts";
 import { issuesAsJson, loadConfig, secretFilesBeside, type LoadOptions } from "./config/load.ts";
 import type { SecretFiles } from "./config/secret-files.ts";

@@ -1,11 +1,11 @@
-// Checks a parsed gateway.json: its shape, and the references between its parts.
+// Checks a parsed gateway.json: its shape, the references between its parts, and whether it may
+// take the place of the one that a gateway was started with.
 import type { Config } from "../core/config.ts";
 import { demoKeyIssues } from "./demo-key.ts";
 import { ValidationError, type ValidationIssue } from "../core/schema/checker.ts";
-import { createFormats } from "./formats.ts";
 import { configMoments, dialectsOf } from "./extension.ts";
 import { install } from "../core/extension/install.ts";
-import { modelAddress, modelDialect, traitsOf } from "./vendors.ts";
+import { createFormats, modelAddress, modelDialect, traitsOf } from "./vendors.ts";
 import type { AliasSettings, ModelSettings } from "../core/routing/model.ts";
 import { rank } from "./policy.ts";
 import { invalid, referenceIssues, repeatedIn } from "./references.ts";
@@ -69,4 +69,15 @@ function keyIssues(config: WrittenConfig): ValidationIssue[] {
     ...repeated.map((at) => invalid(["keys", at], "the same key stands here twice")),
     ...demoKeyIssues(config, config.server.host),
   ];
+}
+
+/**
+ * Throws a ValidationError if a configuration cannot take the place of `initial`, whose address the
+ * gateway listens on, and in whose currency it counts what was spent.
+ */
+export function assertFits(config: Config, { server, currency }: Config): void {
+  const issues: ValidationIssue[] = [...demoKeyIssues(config, server.host)];
+  const isAnother = `must stay ${currency} while the gateway runs, which counts in it: restart it`;
+  if (config.currency !== currency) issues.push(invalid(["currency"], isAnother));
+  if (issues.length > 0) throw new ValidationError(issues);
 }

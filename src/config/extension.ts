@@ -9,7 +9,7 @@ import {
   type Installed,
 } from "../core/extension/installer.ts";
 import type { AliasSettings, Model } from "../core/routing/model.ts";
-import type { Formats } from "./formats.ts";
+import type { Formats } from "./vendors.ts";
 import type { ValidationIssue } from "../core/schema/checker.ts";
 import type { Setting } from "./setting.ts";
 

@@ -13,10 +13,9 @@ import {
   withDefault,
 } from "../core/schema/checker.ts";
 import { integer, ms, partial, positive, price, strict, url } from "./fields.ts";
-import type { Formats } from "./formats.ts";
 import type { CheckContext } from "./setting.ts";
 import { traitChecks } from "./traits.ts";
-import { vendorAddress, vendorPreset } from "./vendors.ts";
+import { vendorAddress, vendorPreset, type Formats } from "./vendors.ts";
 
 /** Milliseconds. */
 export const timeouts = {

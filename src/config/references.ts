@@ -6,11 +6,11 @@ import {
   PLACES,
   VENDOR_PRESETS,
   vendorPreset,
+  type Formats,
   type VendorPreset,
 } from "./vendors.ts";
 import type { ValidationIssue } from "../core/schema/checker.ts";
 import { asArray, asObject } from "../core/schema/untrusted-json.ts";
-import type { Formats } from "./formats.ts";
 
 type Path = ValidationIssue["path"];
 

@@ -14,7 +14,7 @@ import {
   type WrittenModel,
 } from "./providers-and-models.ts";
 import { sha256 } from "../core/hash.ts";
-import type { Places } from "./vendors.ts";
+import { createFormats, type Places } from "./vendors.ts";
 import {
   array,
   fail,
@@ -39,7 +39,6 @@ import {
   strict,
   host,
 } from "./fields.ts";
-import { createFormats } from "./formats.ts";
 import { aliasCheck, type WrittenAlias } from "./policy.ts";
 import { createSecretFiles, type SecretFiles } from "./secret-files.ts";
 import { secret, type Environment } from "./secrets.ts";

@@ -1,4 +1,8 @@
-// The vendors whose rows in vendors.json preset a provider's address and traits.
+// The vendors whose rows in vendors.json preset a provider's address and traits, and which of them,
+// and which wire formats, a configuration can name.
+import { dialectsIn } from "../core/extension/places.ts";
+import type { Installed } from "../core/extension/installer.ts";
+import type { DialectDefinition } from "../core/providers/dialect.ts";
 import { withOverrides } from "../core/routing/model.ts";
 import type { TraitOverrides, Traits } from "../core/providers/traits.ts";
 import vendorsJson from "./vendors.json" with { type: "json" };
@@ -102,9 +106,26 @@ export const VENDOR_PRESETS: ReadonlyMap<string, VendorPreset> = new Map(
   [...ROWS].map(([name, row]) => [name, presetOf(row)]),
 );
 
-/** The names of the vendors that speak one of these formats. */
-export const vendorNames = (dialects: readonly string[]): readonly string[] =>
-  [...VENDOR_PRESETS].filter(([, { dialect }]) => dialects.includes(dialect)).map(([name]) => name);
+/** The wire formats and vendors that a configuration can name. */
+export interface Formats {
+  /** The core's own format, and those of the extensions that are loaded, by their names. */
+  readonly dialects: ReadonlyMap<string, DialectDefinition>;
+  /**
+   * The values that `dialect` may have, also those whose extension is not loaded because nothing
+   * names them.
+   */
+  readonly dialectNames: readonly string[];
+  /** The same of `vendor`. */
+  readonly vendorNames: readonly string[];
+}
+
+/** `others`: the dialects of extensions that are not loaded. */
+export function createFormats(installed: Installed, others: readonly string[] = []): Formats {
+  const dialects = dialectsIn(installed);
+  const dialectNames = [...new Set([...dialects.keys(), ...others])];
+  const spoken = [...VENDOR_PRESETS].filter(([, { dialect }]) => dialectNames.includes(dialect));
+  return { dialects, dialectNames, vendorNames: spoken.map(([name]) => name) };
+}
 
 /** The formats that a provider or a model may need: the one it names, or all of its vendor's. */
 export function dialectNamesOf({ vendor, dialect }: VendorReference): readonly string[] {

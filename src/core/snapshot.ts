@@ -3,9 +3,8 @@
 import { createKeyring, NO_CREATED_KEYS, type Keyring } from "./accounts/keyring.ts";
 import type { Snapshot } from "./chat/context.ts";
 import type { Config } from "./config.ts";
-import { dialectsIn, reachIn } from "./extension/defaults.ts";
 import type { Installed } from "./extension/installer.ts";
-import { moments, slots, type HostSources } from "./extension/places.ts";
+import { modelServices, moments, slots, type HostSources } from "./extension/places.ts";
 import type { Breaker } from "./routing/breaker.ts";
 import { createCatalog } from "./routing/catalog.ts";
 import type { CatalogServices } from "./routing/model.ts";
@@ -34,12 +33,8 @@ export function createSnapshots(initial: Config, options: SnapshotOptions) {
       config,
       keyring: keyringOf(config),
       catalog: createCatalog(config, {
-        dialects: dialectsIn(installed),
+        ...modelServices(config, installed, { clock, diagnose }),
         transport,
-        reach: reachIn(installed, { clock, diagnose }),
-        redact: installed.filled(slots.redact)?.(config, installed),
-        jsonExcess: installed.filled(slots.jsonExcess),
-        mediaTokens: installed.filled(slots.mediaTokens),
         capable,
         createBreaker,
         breakers,

@@ -17,7 +17,7 @@ import {
 } from "../../src/config/load.ts";
 import type { Config } from "../../src/core/config.ts";
 import type { Environment } from "../../src/config/schema.ts";
-import { createFormats } from "../../src/config/formats.ts";
+import { createFormats } from "../../src/config/vendors.ts";
 import { createLoader } from "../../src/config/loader.ts";
 import type { Limiter } from "../../src/core/accounts/limiter.ts";
 import type { Writable } from "node:stream";

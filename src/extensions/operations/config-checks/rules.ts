@@ -3,7 +3,7 @@
 import { vendorPreset } from "../../../config/vendors.ts";
 import type { ValidationIssue } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import type { Formats } from "../../../config/formats.ts";
+import type { Formats } from "../../../config/vendors.ts";
 import { invalid } from "../../../config/references.ts";
 
 /** A provider as it is written. */

@@ -3,7 +3,7 @@
 // logs: several writers on one pipe would interleave their lines.
 import { createKeyring, NO_CREATED_KEYS } from "../../../core/accounts/keyring.ts";
 import { createLimiter } from "../../../core/accounts/limiter.ts";
-import { assertFits } from "../../../config/replacement.ts";
+import { assertFits } from "../../../config/check.ts";
 import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import { install } from "../../../core/extension/install.ts";
