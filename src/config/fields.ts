@@ -11,8 +11,8 @@ import {
   refine,
   withDefault,
   type Check,
+  type Checked,
   type Fields,
-  type Infer,
 } from "../core/schema/checker.ts";
 
 export const DAY_MS = 86_400_000;
@@ -27,9 +27,7 @@ export const partial = <F extends Fields>(fields: F) =>
   };
 
 /** A strict object that may be left out, because all of its fields have defaults. */
-export const section = <F extends Fields>(
-  fields: F,
-): Check<{ -readonly [K in keyof F]: Infer<F[K]> }> =>
+export const section = <F extends Fields>(fields: F): Check<Checked<F>> =>
   withDefault(strict(fields), strict(fields)({}));
 
 export const integer = (min: number, max: number): Check<number> =>

@@ -17,43 +17,36 @@ import {
   optional,
   refine,
   withDefault,
+  type Checked,
 } from "../core/schema/checker.ts";
 import { exactlyOne, strict } from "./fields.ts";
+import type { WrittenModel } from "./providers-and-models.ts";
 import type { CheckContext } from "./setting.ts";
 
 /** How an alias chooses its models: by a policy or by a list. */
-export interface WrittenAlias {
+const aliasFields = {
   /** How it ranks all models (routing.md "Aliases"). Absent: there are `models`. */
-  readonly policy?: AliasSettings["policy"];
+  policy: optional(literal("reasoning", "value", "fastest")),
   /** Canonical names, best first. Absent: there is a `policy`. */
-  readonly models?: readonly string[] | undefined;
+  models: optional(array(nonEmpty, { min: 1 })),
   /** As AliasSettings.enabled. */
-  readonly enabled: boolean;
+  enabled: withDefault(boolean(), true),
   /**
    * A model with a lower score is no candidate: a lower reasoning_score with the policy
    * "reasoning", a lower quality_score with the others.
    */
-  readonly min_score?: number | undefined;
+  min_score: optional(number()),
   /** With the other policies: a model with a lower quality_score is no candidate. */
-  readonly min_quality?: number | undefined;
+  min_quality: optional(number()),
   /**
    * With a policy: a model with a higher blended price is no candidate. In the currency per million
    * tokens.
    */
-  readonly max_price?: number | undefined;
-}
-
-const aliasFields = {
-  policy: optional(literal("reasoning", "value", "fastest")),
-  models: optional(array(nonEmpty, { min: 1 })),
-  enabled: withDefault(boolean(), true),
-  /** Of reasoning_score, or of quality_score. */
-  min_score: optional(number()),
-  /** Of quality_score. */
-  min_quality: optional(number()),
-  /** Blended, in the currency per million tokens. */
   max_price: optional(number({ min: 0 })),
 };
+
+/** An alias as it is written. What is not stated may be absent. */
+export type WrittenAlias = Partial<Checked<typeof aliasFields>> & Pick<AliasSettings, "enabled">;
 
 export const aliasCheck = ({ extended }: CheckContext) =>
   refine(strict(extended("aliases.*", aliasFields)), (alias) =>
@@ -79,10 +72,7 @@ export type RankingSettings = Pick<RoutingSettings, "currency"> & {
   readonly models: ReadonlyMap<string, ScoredModel>;
 };
 
-type ScoredModel = Pick<ModelSettings, "reasoning" | "price"> & {
-  readonly reasoning_score?: number | undefined;
-  readonly quality_score?: number | undefined;
-};
+type ScoredModel = Pick<WrittenModel, "reasoning" | "reasoning_score" | "quality_score" | "price">;
 
 interface Score {
   /** The highest is the best. NO_CANDIDATE: the alias does not use the model. */
