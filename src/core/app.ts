@@ -177,10 +177,9 @@ function createPublicServer(config: Config, assembly: Assembly, inForce: () => S
     ...publicRoutes(inForce, parts.ledger),
     ...parts.routes,
   };
-  const { host, port, receive_ms: receiveMs, send_ms: sendMs } = config.server;
   const boundPipeline = installed.filled(slots.boundPipeline);
   const capacity = installed.filled(slots.capacity)?.(config);
-  const options = { host, port, receiveMs, sendMs, secure, boundPipeline, capacity };
+  const options = { ...config.server, secure, boundPipeline, capacity };
   return createServer(routes, options, {
     clock,
     observe: parts.observe,

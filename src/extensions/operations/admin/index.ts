@@ -99,8 +99,7 @@ function startListener(host: Host): HostPart {
   const { config, diagnose, installed } = host;
   const configured = admin.of(config);
   const options = {
-    receiveMs: config.server.receive_ms,
-    sendMs: config.server.send_ms,
+    ...config.server,
     ...DEFAULT_ADDRESS,
     ...configured,
     secure: installed.filled(slots.secure)?.(config, "admin"),

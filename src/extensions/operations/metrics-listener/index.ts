@@ -74,14 +74,13 @@ function portIssues(json: unknown): ValidationIssue[] {
 
 function startListener(host: Host, address: Address): HostPart {
   const { config, clock, diagnose, installed } = host;
-  const { receive_ms: receiveMs, send_ms: sendMs } = config.server;
   const boundPipeline = installed.filled(slots.boundPipeline);
   let server: Server | undefined;
   let url: string | undefined;
   return {
     async listen() {
       const capacity = createCapacity(MAX_CONNECTIONS, Infinity);
-      const options = { ...address, receiveMs, sendMs, boundPipeline, capacity };
+      const options = { ...config.server, ...address, boundPipeline, capacity };
       server = createServer(routesOf(host), options, {
         clock,
         access: () => undefined,
