@@ -65,7 +65,7 @@ export const extensions: readonly ExtensionEntry[] = [
     serves: true,
   }),
   entry("shared-budgets", () => import("./extensions/money/shared-budgets/index.ts"), {
-    loadUnless: { setting: "limits.store", value: "memory" },
+    loadIf: { setting: "limits.store", test: (store) => store !== "memory" },
   }),
   entry("model-list", () => import("./extensions/apis/model-list/index.ts")),
   entry("shares", () => import("./extensions/routing/shares/index.ts"), {
@@ -75,7 +75,7 @@ export const extensions: readonly ExtensionEntry[] = [
     settings: ["models.*.service_tiers"],
   }),
   entry("fastest", () => import("./extensions/routing/fastest/index.ts"), {
-    loadIf: { setting: "aliases.*.policy", value: "fastest" },
+    loadIf: { setting: "aliases.*.policy", test: (policy) => policy === "fastest" },
   }),
   // After those that draw or choose a model, with which a conversation then stays. Before recovery:
   // it recognises a conversation by what the client sent, without the beginning of an answer that
@@ -118,7 +118,7 @@ export const extensions: readonly ExtensionEntry[] = [
     commands: ["audit", "books rebuild"],
   }),
   entry("postgres", () => import("./extensions/money/postgres/index.ts"), {
-    loadUnless: { setting: "usage.store", value: "file" },
+    loadIf: { setting: "usage.store", test: (store) => store !== "file" },
   }),
   entry("fingerprint", () => import("./extensions/apis/fingerprint/index.ts")),
   entry("reload", () => import("./extensions/operations/reload/index.ts")),
@@ -146,7 +146,7 @@ export const extensions: readonly ExtensionEntry[] = [
   }),
   entry("redis", () => import("./extensions/scale/redis/index.ts"), {
     settings: ["limits.on_error"],
-    loadUnless: { setting: "limits.store", value: "memory" },
+    loadIf: { setting: "limits.store", test: (store) => store !== "memory" },
   }),
   entry("installation", () => import("./extensions/scale/installation/index.ts")),
   entry("media-tokens", () => import("./extensions/providers/media-tokens/index.ts")),
