@@ -1,14 +1,7 @@
 // References between the parts of a configuration: names that nothing has, names that two things
 // have, and settings that a dialect cannot express. It looks at the raw JSON, so that an issue of
 // shape elsewhere hides none.
-import {
-  modelDialect,
-  PLACES,
-  VENDOR_PRESETS,
-  vendorPreset,
-  type Formats,
-  type VendorPreset,
-} from "./vendors.ts";
+import { modelDialect, PLACES, vendorPreset, type Formats, type VendorPreset } from "./vendors.ts";
 import type { ValidationIssue } from "../core/schema/checker.ts";
 import { asArray, asObject } from "../core/schema/untrusted-json.ts";
 
@@ -79,12 +72,12 @@ function providerIssues(
   provider: Record<string, unknown>,
   formats: Formats,
 ): ValidationIssue[] {
-  const { vendor, dialect, base_url } = provider;
+  const { dialect, base_url } = provider;
   const preset = knownPreset(provider, formats);
   const issues = vendorIssues(path, provider, formats);
   if (preset && (dialect ?? preset.dialect) !== preset.dialect)
     issues.push(invalid([...path, "dialect"], `this vendor's is "${preset.dialect}"`));
-  const isByModel = preset && VENDOR_PRESETS.get(String(vendor))?.by_model;
+  const isByModel = preset?.by_model !== undefined;
   if (isByModel && (dialect ?? undefined) !== undefined)
     issues.push(
       invalid([...path, "dialect"], "each model of this vendor has its own: state it there"),
@@ -158,7 +151,7 @@ function modelIssues(
         ]),
     ...unsupportedTraits(path, model, formats, dialect),
     // Where each model has its own format, what the provider states must fit all of them.
-    ...(model["thinking"] === undefined && VENDOR_PRESETS.get(String(provider["vendor"]))?.by_model
+    ...(model["thinking"] === undefined && preset?.by_model
       ? unsupportedTraits(["providers", name], provider, formats, dialect)
       : []),
   ];

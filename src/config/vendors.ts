@@ -87,7 +87,8 @@ function presetOf(row: VendorRow): VendorPreset {
   const base: VendorRow | undefined = like === undefined ? undefined : ROWS.get(like);
   const traits = withOverrides(withOverrides(generic, base?.traits), row.traits);
   const reasoningTraits = withOverrides(withOverrides(traits, base?.reasoning), reasoning);
-  const variant = (own: VendorRow): VendorPreset => presetOf({ ...own, title, note });
+  const { by_model } = row;
+  const variant = (own: VendorRow): VendorPreset => presetOf({ ...own, title, note, by_model });
   return {
     ...others,
     title,
