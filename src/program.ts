@@ -21,10 +21,11 @@ import {
 } from "./command-line/command.ts";
 import type { ConfigExtension, ExtensionEntry } from "./config/extension.ts";
 import type { Manual } from "./command-line/manual.ts";
-import type { LogSinks, Watch } from "./command-line/processes.ts";
+import type { Watch } from "./command-line/processes.ts";
 import { createLoader, type Loader } from "./config/loader.ts";
 import { install } from "./core/extension/install.ts";
 import type { Installed } from "./core/extension/installer.ts";
+import type { LogTargets } from "./core/logs.ts";
 import { ValidationError } from "./core/schema/checker.ts";
 import {
   createReloader,
@@ -36,7 +37,7 @@ import {
 } from "./reload.ts";
 import { createTerminal, type Process } from "./command-line/terminal.ts";
 
-const sinks = ({ stdout, stderr }: Process): LogSinks => ({
+const logTargets = ({ stdout, stderr }: Process): LogTargets => ({
   accessLog: stdout,
   diagnostics: stderr,
 });
@@ -225,7 +226,7 @@ function createServing(
   record: ReloadRecord,
   currentProcess: Process,
 ): RunningGateway {
-  const options = { ...sinks(currentProcess), extensions };
+  const options = { ...logTargets(currentProcess), extensions };
   const { stopped } = currentProcess.signals;
   const supervise = install(extensions).filled(programSlots.supervise);
   const supervisor = supervise?.(config, { ...options, stopped });
@@ -244,7 +245,7 @@ async function work(currentProcess: Process, loader: Loader): Promise<void> {
   const stop = install(first).filled(programSlots.work)!({
     async create(config, names, sharedLimiter) {
       const extensions = [...(await load(names)), reloadStatus(record)];
-      const options = { ...sinks(currentProcess), extensions, sharedLimiter };
+      const options = { ...logTargets(currentProcess), extensions, sharedLimiter };
       return reloadable(createGateway(config, options), config, extensions, record);
     },
     reload: (gateway, config, names) =>

@@ -64,7 +64,7 @@ export type LoadForCommand = Pick<LoadOptions, "secretsOptional" | "here" | "ser
 
 /** The services of the process that a command needs. */
 export interface Terminal {
-  /** The environment variables of the process. */
+  /** The environment variables of the process, which may hold secrets. */
   readonly env: Environment;
   /** Writes text to standard output. Resolves when it is written. */
   print(text: string): Promise<void>;
@@ -74,9 +74,12 @@ export interface Terminal {
   answer(args: CommandArguments, data: unknown, text: string): Promise<void>;
   /** Loads the configuration that --config names. Throws a ValidationError. */
   load(args: CommandArguments, options?: LoadForCommand): Promise<Loaded>;
-  /** Standard output. Commands print by print() and answer(); a live view takes it over. */
+  /**
+   * Standard output. Commands print by print() and answer(); a live view takes it over. `serve`
+   * announces the gateway there, and writes the access log.
+   */
   readonly stdout: Writable & { readonly isTTY?: boolean };
-  /** Opens standard input. Absent: there is none. */
+  /** Opens standard input, at the first call. Absent: there is none. */
   readonly stdin?: (() => Readable) | undefined;
   /** Aborted when the command is to end. */
   readonly stopped: AbortSignal;

@@ -1,8 +1,7 @@
 // The context of a command: its terminal and its configuration.
 import { existsSync, statSync } from "node:fs";
-import type { Readable, Writable } from "node:stream";
+import type { Writable } from "node:stream";
 import type { CommandArguments, LoadForCommand, Terminal } from "./command.ts";
-import type { Environment } from "../config/schema.ts";
 import { loadConfig, type Loaded } from "../config/load.ts";
 import type { Loader } from "../config/loader.ts";
 
@@ -19,19 +18,11 @@ export interface Signals {
 }
 
 /** The process as the program uses it. */
-export interface Process {
-  /** Its environment variables, which may hold secrets. */
-  readonly env: Environment;
+export interface Process extends Pick<Terminal, "env" | "print" | "stdout" | "stdin"> {
   /** SIGHUP reloads; SIGTERM and SIGINT stop (contract.md "Stopping"). */
   readonly signals: Signals;
-  /** For the access log, and for the line that announces the gateway. */
-  readonly stdout: Writable;
   /** For diagnostics, and for what is wrong with a command. */
   readonly stderr: Writable;
-  /** Standard input, which is opened at the first call. Absent: there is none. */
-  readonly stdin?: () => Readable;
-  /** Writes text to standard output. Resolves when it is written. */
-  print(text: string): Promise<void>;
   /** Makes the process continue as this user, if it is root. */
   actAs(user: { readonly uid: number; readonly gid: number }): void;
   /** Ends the process at once. */
@@ -39,7 +30,7 @@ export interface Process {
 }
 
 export function createTerminal(currentProcess: Process, loader: Loader): Terminal {
-  const { env, print } = currentProcess;
+  const { env, print, stdout, stdin } = currentProcess;
 
   async function load(
     { values: { config: file } }: CommandArguments,
@@ -63,8 +54,8 @@ export function createTerminal(currentProcess: Process, loader: Loader): Termina
     answer: ({ values }, data, text) =>
       print(values["json"] === undefined ? text : `${JSON.stringify(data)}\n`),
     load,
-    stdout: currentProcess.stdout,
-    stdin: currentProcess.stdin,
+    stdout,
+    stdin,
     stopped: currentProcess.signals.stopped,
   };
 }

@@ -1,7 +1,8 @@
 // A worker: a gateway that asks the first process for the admission of its requests. It has a spend
 // log segment, connections and breakers of its own.
 import cluster, { type Worker } from "node:cluster";
-import type { WorkerGateway, WorkerProgram } from "../../../command-line/processes.ts";
+import type { WorkerProgram } from "../../../command-line/processes.ts";
+import type { Gateway } from "../../../core/app.ts";
 import { createRemoteLimiter } from "./limiter.ts";
 import type { ConfigMessage, PrimaryMessage, WorkerMessage } from "./messages.ts";
 
@@ -16,11 +17,11 @@ export function runWorker(program: WorkerProgram): () => void {
   };
   const limiter = createRemoteLimiter();
   /** From the first configuration on. */
-  let serving: Promise<WorkerGateway | undefined> | undefined;
+  let serving: Promise<Gateway | undefined> | undefined;
   let isEnding = false;
   let stopRequested = false;
 
-  async function begin({ config, extensions }: ConfigMessage): Promise<WorkerGateway | undefined> {
+  async function begin({ config, extensions }: ConfigMessage): Promise<Gateway | undefined> {
     try {
       const gateway = await program.create(config, extensions, limiter);
       send({ listening: await gateway.listen() });
