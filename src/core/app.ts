@@ -90,8 +90,7 @@ function assemble(config: Config, options: GatewayOptions) {
   const readKey = installation.filled(slots.fingerprintKey);
   const fingerprint = createFingerprint(readKey && (() => readKey(config.data_dir, diagnose)));
   const secure = installation.filled(slots.secure)?.(config, "server");
-  const sources = { ...services, ...parts.forModels, transport, fingerprint };
-  const snapshots = createSnapshots(config, sources);
+  const snapshots = createSnapshots(config, { ...services, ...parts, transport, fingerprint });
   return { clock, installed: installation as Installed, logs, parts, secure, snapshots };
 }
 

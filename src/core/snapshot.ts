@@ -15,7 +15,7 @@ type SnapshotOptions = Pick<CatalogServices, SourcesOfCatalogs> &
   Pick<HostSources, "installed" | "clock" | "diagnose">;
 
 export function createSnapshots(initial: Config, options: SnapshotOptions) {
-  const { clock, diagnose, transport, fingerprint, createBreaker, capable } = options;
+  const { clock, diagnose } = options;
   const breakers = new Map<string, Breaker>();
   const openKeys = options.installed.filled(slots.keySource);
   const keys = openKeys?.({ dataDir: initial.data_dir, changed: renewKeyring, diagnose });
@@ -33,12 +33,9 @@ export function createSnapshots(initial: Config, options: SnapshotOptions) {
       config,
       keyring: keyringOf(config),
       catalog: createCatalog(config, {
-        ...modelServices(config, installed, { clock, diagnose }),
-        transport,
-        capable,
-        createBreaker,
+        ...options,
+        ...modelServices(config, installed, options),
         breakers,
-        fingerprint,
       }),
       guard: (exchange) => guards.some((guard) => guard(exchange)),
       loadedAt: new Date(clock.now()).toISOString(),
