@@ -47,11 +47,11 @@ const FIXED = [
   "server.send_ms",
   "data_dir",
   "limits.store",
-].map((path) => ({ path, of: valueAt(path.split(".")) }));
+].map((path) => ({ path, of: valueAt(path) }));
 /** Certificates are renewed by a reload, but a listener has TLS, or has none. */
 const HAS_TLS = {
   path: "server.tls",
-  of: (config: object) => valueAt(["server", "tls"])(config) !== undefined,
+  of: (config: object) => valueAt("server.tls")(config) !== undefined,
 };
 
 /** The names of the settings that are read once and differ between two configurations. */

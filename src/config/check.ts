@@ -4,7 +4,6 @@ import type { Config } from "../core/config.ts";
 import { demoKeyIssues } from "./demo-key.ts";
 import { ValidationError, type ValidationIssue } from "../core/schema/checker.ts";
 import { configMoments, dialectsOf } from "./extension.ts";
-import { install } from "../core/extension/install.ts";
 import { createFormats, modelAddress, modelDialect, traitsOf } from "./vendors.ts";
 import type { AliasSettings, ModelSettings } from "../core/routing/model.ts";
 import { rank } from "./policy.ts";
@@ -20,8 +19,7 @@ export interface CheckOptions extends SchemaOptions {
 
 /** Throws one ValidationError with all issues. */
 export function checkConfig(json: unknown, options: CheckOptions): Config {
-  const { extensions = [], entries = [], secretsOptional = false, text = "", here } = options;
-  const installed = install(extensions);
+  const { installed, entries, secretsOptional, text = "", here } = options;
   const { listeners } = installed;
   const formats = createFormats(installed, dialectsOf(entries));
   const rules = secretsOptional ? [] : listeners(configMoments.issues);
@@ -32,7 +30,7 @@ export function checkConfig(json: unknown, options: CheckOptions): Config {
     ...listeners(configMoments.textIssues).flatMap(({ call }) => call(text)),
     ...rulesHere.flatMap(({ call }) => call(json)),
   ];
-  const check = configSchema(options);
+  const check = configSchema(options, formats);
   try {
     const config = check(json, true);
     if (!secretsOptional) issues.push(...keyIssues(config));

@@ -127,8 +127,10 @@ async function checked(
   const extensions = await loader.load(
     (entry) => entry.checks || (serves && entry.serves) || isNeededBy(effective, entry),
   );
-  const config = checkConfig(effective, { ...options, secretFiles, extensions, entries, text });
-  return { config, extensions, installed: install(extensions) };
+  const installed = install(extensions);
+  const loaded = { extensions, installed };
+  const config = checkConfig(effective, { ...options, ...loaded, secretFiles, entries, text });
+  return { config, ...loaded };
 }
 
 /**

@@ -1,8 +1,7 @@
 // The schema of gateway.json: the core's fields, their bounds and defaults. The JSON Schema of the
 // file is derived from this. Extensions add their settings to it (setting.ts).
 import type { Config } from "../core/config.ts";
-import { configSlots, dialectsOf, type ConfigExtension, type ExtensionEntry } from "./extension.ts";
-import { install } from "../core/extension/install.ts";
+import { configSlots, type ConfigExtension, type ExtensionEntry } from "./extension.ts";
 import type { Installed } from "../core/extension/installer.ts";
 import type { CheckContext } from "./setting.ts";
 import type { ProviderSettings } from "../core/routing/model.ts";
@@ -14,7 +13,7 @@ import {
   type WrittenModel,
 } from "./providers-and-models.ts";
 import { sha256 } from "../core/hash.ts";
-import { createFormats, type Places } from "./vendors.ts";
+import type { Formats, Places } from "./vendors.ts";
 import {
   array,
   fail,
@@ -40,7 +39,7 @@ import {
   host,
 } from "./fields.ts";
 import { aliasCheck, type WrittenAlias } from "./policy.ts";
-import { createSecretFiles, type SecretFiles } from "./secret-files.ts";
+import type { SecretFiles } from "./secret-files.ts";
 import { secret, type Environment } from "./secrets.ts";
 
 export type { Environment } from "./secrets.ts";
@@ -49,15 +48,14 @@ export type { Environment } from "./secrets.ts";
 export interface SchemaOptions {
   /** Where `"$NAME"` is looked up. */
   readonly env: Environment;
-  /** The files of secrets. Absent: relative paths are relative to the working directory. */
-  readonly secretFiles?: SecretFiles;
-  /** The extensions whose settings and dialects a configuration may use. Absent: none. */
-  readonly extensions?: readonly ConfigExtension[];
-  /**
-   * All that there are: fields of those that are not loaded are named in messages. Absent:
-   * `extensions` only.
-   */
-  readonly entries?: readonly ExtensionEntry[];
+  /** The files of secrets. */
+  readonly secretFiles: SecretFiles;
+  /** The extensions whose settings and dialects a configuration may use. */
+  readonly extensions: readonly ConfigExtension[];
+  /** What these have installed. */
+  readonly installed: Installed;
+  /** All that there are: fields of those that are not loaded are named in messages. */
+  readonly entries: readonly ExtensionEntry[];
   /**
    * A provider's or a client's key whose environment variable is not set, or whose file cannot be
    * read, is no fault. Absent: it is one.
@@ -81,11 +79,8 @@ export interface WrittenConfig extends Omit<Config, "providers" | "models" | "al
 }
 
 /** The check of gateway.json, with its JSON Schema. */
-export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
-  const { extensions = [], entries = [] } = options;
-  const installed = install(extensions);
-  const formats = createFormats(installed, dialectsOf(entries));
-  const context = checkContext(options, installed);
+export function configSchema(options: SchemaOptions, formats: Formats): Check<WrittenConfig> {
+  const context = checkContext(options);
   const { extended } = context;
   return strict(
     extended("", {
@@ -177,18 +172,18 @@ const keyCheck = ({ credential, extended }: CheckContext) =>
     },
   );
 
-function checkContext(options: SchemaOptions, installed: Installed): CheckContext {
-  const { env, secretsOptional = false, extensions = [], entries = [] } = options;
-  const sources = { env, files: options.secretFiles ?? createSecretFiles("") };
+function checkContext(options: SchemaOptions): CheckContext {
+  const { env, secretFiles: files, secretsOptional = false, extensions, installed } = options;
+  const sources = { env, files };
   const settings = [
     // Those of extensions that are not loaded are absent, or they would be; but messages name them.
-    ...entries.flatMap((entry) => entry.settings ?? []).map(notLoaded),
+    ...options.entries.flatMap((entry) => entry.settings ?? []).map(notLoaded),
     ...extensions.flatMap((extension) => extension.settings ?? []),
   ].map((setting) => ({ setting, steps: setting.path.split(".") }));
   const context: CheckContext = {
     env,
     fileText(path) {
-      const { text, fault = "", path: file } = sources.files.read(path);
+      const { text, fault = "", path: file } = files.read(path);
       if (text !== undefined || secretsOptional) return text;
       return fail("invalid_value", `cannot read the file ${file}: ${fault}`);
     },
