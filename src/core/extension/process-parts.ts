@@ -20,7 +20,7 @@ export function startProcess(installation: Installation, services: Services) {
   const heard: Heard = { open: [], reload: [], report: [], close: [] };
   const created = createParts(installation.steps, services, heard);
   const { observers, routes } = created;
-  const started = new Set(installation.names);
+  const started = new Set(installation.steps.map(({ extension }) => extension));
   let complete = wrapped(installation, created);
 
   const partIn = <T>({ name }: Slot<Create<T>>) => created.slots.get(name) as T | undefined;
