@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from "node:util";
 import { assertFits } from "./config/check.ts";
 import type { ConfigExtension } from "./config/extension.ts";
 import { issuesAsJson, loadConfig, secretFilesBeside, type LoadOptions } from "./config/load.ts";
-import type { SecretFiles } from "./config/secret-files.ts";
+import type { SecretFiles } from "./config/secrets.ts";
 import { valueAt } from "./config/setting.ts";
 import { systemClock } from "./core/clock.ts";
 import type { Config } from "./core/config.ts";

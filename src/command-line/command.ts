@@ -3,7 +3,7 @@
 import type { Readable, Writable } from "node:stream";
 import type { Config } from "../core/config.ts";
 import type { Loaded, LoadOptions } from "../config/load.ts";
-import type { Environment } from "../config/schema.ts";
+import type { Environment } from "../config/secrets.ts";
 import type { RunningGateway } from "../core/app.ts";
 import { moment, slot, slotFamily } from "../core/extension/installer.ts";
 import type { SuperviseOptions, Watch, WorkerProgram } from "./processes.ts";

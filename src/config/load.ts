@@ -19,8 +19,7 @@ import {
 } from "./regular-file.ts";
 import type { Config } from "../core/config.ts";
 import { asObject } from "../core/schema/untrusted-json.ts";
-import type { Environment } from "./schema.ts";
-import { createSecretFiles, type SecretFiles } from "./secret-files.ts";
+import { createSecretFiles, type Environment, type SecretFiles } from "./secrets.ts";
 
 export const DEFAULT_FILE = "gateway.json";
 

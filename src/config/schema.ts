@@ -39,10 +39,7 @@ import {
   host,
 } from "./fields.ts";
 import { aliasCheck, type WrittenAlias } from "./policy.ts";
-import type { SecretFiles } from "./secret-files.ts";
-import { secret, type Environment } from "./secrets.ts";
-
-export type { Environment } from "./secrets.ts";
+import { secret, type Environment, type SecretFiles } from "./secrets.ts";
 
 /** Data for the check of a configuration. */
 export interface SchemaOptions {

@@ -6,7 +6,7 @@ import { checkConfig as checkCoreConfig } from "../../src/config/check.ts";
 import { partial } from "../../src/config/fields.ts";
 import vendorsJson from "../../src/config/vendors.json" with { type: "json" };
 import { traitsOf, vendorPreset } from "../../src/config/vendors.ts";
-import { createSecretFiles } from "../../src/config/secret-files.ts";
+import { createSecretFiles } from "../../src/config/secrets.ts";
 import { install } from "../../src/core/extension/install.ts";
 import { traitChecks } from "../../src/config/traits.ts";
 import { withOverrides } from "../../src/core/routing/model.ts";

@@ -16,7 +16,7 @@ import {
 import { join, relative } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { checkConfig as checkCoreConfig } from "../../src/config/check.ts";
-import { createSecretFiles } from "../../src/config/secret-files.ts";
+import { createSecretFiles } from "../../src/config/secrets.ts";
 import { sha256 } from "../../src/core/hash.ts";
 import { lines, run, type Running } from "../support/command.ts";
 import { checking, loadConfig } from "../support/config.ts";

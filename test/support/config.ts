@@ -16,9 +16,8 @@ import {
   type LoadOptions,
 } from "../../src/config/load.ts";
 import type { Config } from "../../src/core/config.ts";
-import type { Environment } from "../../src/config/schema.ts";
 import { createFormats } from "../../src/config/vendors.ts";
-import { createSecretFiles } from "../../src/config/secret-files.ts";
+import { createSecretFiles, type Environment } from "../../src/config/secrets.ts";
 import { createLoader } from "../../src/config/loader.ts";
 import type { Limiter } from "../../src/core/accounts/limiter.ts";
 import type { Writable } from "node:stream";
