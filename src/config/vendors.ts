@@ -21,8 +21,6 @@ export interface VendorPreset {
   readonly hosts?: Readonly<Record<string, string>> | undefined;
   /** True for a hosted service that refuses requests without a key or credentials. */
   readonly needs_key?: boolean | undefined;
-  /** A note for operators, in Markdown. */
-  readonly note: string;
   /** The traits of models that do not think. */
   readonly traits: Traits;
   /** The traits of models that think. */
@@ -52,11 +50,9 @@ export type Places = { readonly [name in (typeof PLACES)[number]]?: string | und
 
 /** A row of vendors.json, or a variant in one. Tests check all of them. */
 interface VendorRow
-  extends Omit<VendorPreset, "traits" | "reasoningTraits" | "variants" | "title" | "note"> {
+  extends Omit<VendorPreset, "traits" | "reasoningTraits" | "variants" | "title"> {
   /** Absent in a variant: that of its vendor. */
   readonly title?: string;
-  /** Absent in a variant: that of its vendor. */
-  readonly note?: string;
   /** The vendor whose traits it departs from. Absent: generic. */
   readonly like?: string;
   readonly traits?: TraitOverrides;
@@ -83,16 +79,15 @@ const generic = {
 } as Traits;
 
 function presetOf(row: VendorRow): VendorPreset {
-  const { like, reasoning = {}, variants = {}, title = "", note = "", ...others } = row;
+  const { like, reasoning = {}, variants = {}, title = "", ...others } = row;
   const base: VendorRow | undefined = like === undefined ? undefined : ROWS.get(like);
   const traits = withOverrides(withOverrides(generic, base?.traits), row.traits);
   const reasoningTraits = withOverrides(withOverrides(traits, base?.reasoning), reasoning);
   const { by_model } = row;
-  const variant = (own: VendorRow): VendorPreset => presetOf({ ...own, title, note, by_model });
+  const variant = (own: VendorRow): VendorPreset => presetOf({ ...own, title, by_model });
   return {
     ...others,
     title,
-    note,
     traits,
     reasoningTraits,
     variants: new Map(Object.entries(variants).map(([name, own]) => [name, variant(own)])),
