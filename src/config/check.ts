@@ -1,7 +1,8 @@
 // Checks a parsed gateway.json: its shape, the references between its parts, and whether it may
 // take the place of the one that a gateway was started with.
 import type { Config } from "../core/config.ts";
-import { demoKeyIssues } from "./demo-key.ts";
+import { sha256 } from "../core/hash.ts";
+import { isLoopback } from "./fields.ts";
 import { ValidationError, type ValidationIssue } from "../core/schema/checker.ts";
 import { configMoments, dialectsOf } from "./extension.ts";
 import { createFormats, modelAddress, modelDialect, traitsOf } from "./vendors.ts";
@@ -79,3 +80,15 @@ export function assertFits(config: Config, { server, currency }: Config): void {
   if (config.currency !== currency) issues.push(invalid(["currency"], isAnother));
   if (issues.length > 0) throw new ValidationError(issues);
 }
+
+const MUST_BE_LOOPBACK =
+  "must be a loopback address while the demo key, which everybody knows, is valid";
+const DEMO_DIGEST = sha256("sk-demo");
+
+/** Whether the key is valid that everybody knows. */
+export const hasDemoKey = ({ keys }: Pick<Config, "keys">): boolean =>
+  keys.some(({ digest }) => digest === DEMO_DIGEST);
+
+/** The issue of a demo key beyond loopback. `host`: where the gateway listens, or is to listen. */
+const demoKeyIssues = (config: Pick<Config, "keys">, host: string): readonly ValidationIssue[] =>
+  isLoopback(host) || !hasDemoKey(config) ? [] : [invalid(["server", "host"], MUST_BE_LOOPBACK)];

@@ -58,6 +58,9 @@ export const host = refine(nonEmpty, (text) =>
     : fail("invalid_value", "expected a name or an IP address, without a port"),
 );
 
+export const isLoopback = (host: string): boolean =>
+  host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
+
 /**
  * An http:// or https:// address without credentials, query and fragment; the slashes at its end
  * are taken off.

@@ -3,8 +3,7 @@
 import type { Installer } from "../../../core/extension/installer.ts";
 import type { ServerResponse } from "node:http";
 import { configMoments, type Warning } from "../../../config/extension.ts";
-import { host, port, strict } from "../../../config/fields.ts";
-import { isLoopback } from "../../../config/demo-key.ts";
+import { host, isLoopback, port, strict } from "../../../config/fields.ts";
 import { NO_STORE, once, type Host, type HostPart } from "../../scale/installation/index.ts";
 import { accountLimitName } from "../../../core/accounts/limiter.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
