@@ -141,11 +141,7 @@ function withOverrides(json: unknown, { host, port }: LoadOptions): unknown {
   if (!isObject(server)) return json;
   return {
     ...(json as object),
-    server: {
-      ...server,
-      ...(host !== undefined && { host }),
-      ...(port !== undefined && { port }),
-    },
+    server: { ...server, host: host ?? server["host"], port: port ?? server["port"] },
   };
 }
 

@@ -78,7 +78,7 @@ function providerIssues(
   if (preset && (dialect ?? preset.dialect) !== preset.dialect)
     issues.push(invalid([...path, "dialect"], `this vendor's is "${preset.dialect}"`));
   const isByModel = preset?.by_model !== undefined;
-  if (isByModel && (dialect ?? undefined) !== undefined)
+  if (isByModel && dialect != null)
     issues.push(
       invalid([...path, "dialect"], "each model of this vendor has its own: state it there"),
     );
@@ -98,8 +98,8 @@ function vendorIssues(
   { dialectNames }: Formats,
 ): ValidationIssue[] {
   const { vendor, dialect } = provider;
-  if ((vendor ?? undefined) !== undefined) return [];
-  if ((dialect ?? undefined) === undefined)
+  if (vendor != null) return [];
+  if (dialect == null)
     return [invalid([...path, "dialect"], "is required where no vendor is named")];
   if (vendorPreset(provider) || !dialectNames.includes(String(dialect))) return [];
   return [invalid([...path, "vendor"], `is required for the dialect ${JSON.stringify(dialect)}`)];
@@ -117,8 +117,8 @@ function placeIssues(
   const versioned = JSON.stringify(preset.versioned ?? {});
   return PLACES.flatMap((name) => {
     const isIn = (texts: unknown): boolean => JSON.stringify(texts).includes(`{${name}}`);
-    const isStated = (provider[name] ?? undefined) !== undefined;
-    const isNeeded = isIn(paths) || (isIn(addresses) && (provider["base_url"] ?? null) === null);
+    const isStated = provider[name] != null;
+    const isNeeded = isIn(paths) || (isIn(addresses) && provider["base_url"] == null);
     if (isNeeded && !isStated) return [invalid([...path, name], "is required by this vendor")];
     const isKnown = isNeeded || isIn(addresses) || versioned.includes(`{${name}}`);
     if (isStated && !isKnown)
