@@ -122,11 +122,11 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   nodeServer.on("clientError", refusals.clientError);
 
   return {
-    async listen(): Promise<string> {
+    async listen() {
       await once(nodeServer.listen(port, host), "listening");
       return urlOf(secure ? "https" : "http", nodeServer.address() as AddressInfo);
     },
-    async close(drainMs: number, reason: Error): Promise<void> {
+    async close(drainMs, reason) {
       draining = true;
       const closed = new Promise<unknown>((resolve) => nodeServer.close(resolve));
       for (const { res } of connections.exchanges())
