@@ -99,7 +99,7 @@ export function rank(config: RankingSettings, alias: WrittenAlias): readonly Ran
     }));
   const scored = [...config.models].map(([model, settings]) => ({
     model,
-    ...comparable(scoreOf(config, alias, settings), settings, alias, config.currency),
+    ...comparable(config, alias, settings),
   }));
   scored.sort((a, b) => (a.score === b.score ? 0 : b.score - a.score));
   return scored.map(({ model, score, why }, index) => ({
@@ -156,13 +156,11 @@ export function blendedPrice(price: ModelSettings["price"]): number {
   return (3 * input! + output!) / 4e6;
 }
 
-/** The same score, unless the alias does not take the model for comparable with its others. */
-function comparable(
-  scored: Score,
-  { price, quality_score: quality = -Infinity }: ScoredModel,
-  { policy, min_score: lowest, min_quality: least, max_price: highest }: WrittenAlias,
-  currency: string,
-): Score {
+/** The score, unless the alias does not take the model for comparable with its others. */
+function comparable(config: RankingSettings, alias: WrittenAlias, settings: ScoredModel): Score {
+  const { policy, min_score: lowest, min_quality: least, max_price: highest } = alias;
+  const { price, quality_score: quality = -Infinity } = settings;
+  const scored = scoreOf(config, alias, settings);
   const { score } = scored;
   if (score === NO_CANDIDATE) return scored;
   const stated = policy === "reasoning" ? score : quality;
@@ -172,6 +170,6 @@ function comparable(
     return out(`${scored.why}, below min_quality ${least}`);
   const blend = blendedPrice(price);
   if (highest !== undefined && blend > highest)
-    return out(`blended price ${+blend.toFixed(6)} ${currency} above max_price ${highest}`);
+    return out(`blended price ${+blend.toFixed(6)} ${config.currency} above max_price ${highest}`);
   return scored;
 }
