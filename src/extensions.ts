@@ -1,7 +1,6 @@
 // All extensions, and when each is loaded. This is the only file that names them: without its line
-// here, and without its folder, the program has no such extension. The order is that of `help`,
-// that in which their parts of a gateway are opened, and that in which they wrap requests (the
-// first is the outermost).
+// here, and without its folder, the program has no such extension. The order is that of `help`, and
+// that in which their parts of a gateway are opened.
 import type { ExtensionEntry } from "./config/extension.ts";
 
 /**
@@ -45,7 +44,6 @@ export const extensions: readonly ExtensionEntry[] = [
   entry("client-apis", () => import("./extensions/apis/client-apis/index.ts"), {
     settings: ["apis"],
   }),
-  // The details of an error are those that the client gets: the outermost has the last word.
   entry("messages-api", () => import("./extensions/apis/messages-api/index.ts"), {
     settings: ["apis"],
   }),
@@ -68,6 +66,9 @@ export const extensions: readonly ExtensionEntry[] = [
     loadIf: { setting: "limits.store", test: (store) => store !== "memory" },
   }),
   entry("model-list", () => import("./extensions/apis/model-list/index.ts")),
+  entry("sticky", () => import("./extensions/routing/sticky/index.ts"), {
+    settings: ["aliases.*.sticky"],
+  }),
   entry("shares", () => import("./extensions/routing/shares/index.ts"), {
     settings: ["aliases.*.weights"],
   }),
@@ -77,13 +78,12 @@ export const extensions: readonly ExtensionEntry[] = [
   entry("fastest", () => import("./extensions/routing/fastest/index.ts"), {
     loadIf: { setting: "aliases.*.policy", test: (policy) => policy === "fastest" },
   }),
-  // After those that draw or choose a model, with which a conversation then stays. Before recovery:
-  // it recognises a conversation by what the client sent, without the beginning of an answer that
-  // recovery asks a model to continue.
-  entry("sticky", () => import("./extensions/routing/sticky/index.ts"), {
-    settings: ["aliases.*.sticky"],
+  // Always, as the first process of several must know it before a reload brings its settings; so
+  // must it know "key-pool".
+  entry("provider-limits", () => import("./extensions/routing/provider-limits/index.ts"), {
+    settings: ["providers.*.limits", "models.*.limits"],
+    serves: true,
   }),
-  // A stream that is continued passes again through what chooses candidates and times attempts.
   entry("recovery", () => import("./extensions/routing/recovery/index.ts"), {
     settings: ["aliases.*.recovery", "models.*.recovery", "retry.max_recoveries"],
   }),
@@ -97,12 +97,6 @@ export const extensions: readonly ExtensionEntry[] = [
   entry("breaker", () => import("./extensions/routing/breaker/index.ts")),
   entry("capabilities", () => import("./extensions/routing/capabilities/index.ts")),
   entry("context-room", () => import("./extensions/routing/context-room/index.ts")),
-  // Always, as the first process of several must know it before a reload brings its settings; so
-  // must it know "key-pool".
-  entry("provider-limits", () => import("./extensions/routing/provider-limits/index.ts"), {
-    settings: ["providers.*.limits", "models.*.limits"],
-    serves: true,
-  }),
   entry("left-streams", () => import("./extensions/routing/left-streams/index.ts")),
   entry("billing", () => import("./extensions/money/billing/index.ts"), {
     commands: ["billing statement", "billing trace"],

@@ -15,34 +15,6 @@ const NEEDED_FOR: Readonly<Record<string, readonly string[]>> = {
   "responses-api": ["apis"],
 };
 
-/** Whom an extension must wrap, so that each sees what it is to see of a request. */
-const MUST_WRAP: Readonly<Record<string, readonly string[]>> = {
-  // The details of an error are those that the client gets: the outermost has the last word.
-  "messages-api": ["responses-api", "budgets", "sticky", "recovery"],
-  "responses-api": ["budgets", "sticky", "recovery"],
-  budgets: ["recovery"],
-  // A conversation that was drawn to a model stays with it, however fast others are.
-  shares: ["sticky"],
-  fastest: ["sticky"],
-  // It knows a conversation by what the client sent, without what recovery lets a model continue.
-  sticky: ["recovery"],
-  // A stream that is continued passes again through what chooses candidates and times attempts.
-  recovery: ["patience", "context-room", "left-streams", "capacity", "provider-limits"],
-  "context-room": ["provider-limits"],
-};
-
-it("the order of src/extensions.ts lets each wrap whom it must", async () => {
-  const loaded = await Promise.all(
-    extensions.map(async ({ name, load }) => ({ name, ...(await load()) })),
-  );
-  const { arounds } = install(loaded);
-  for (const [outer, inner] of Object.entries(MUST_WRAP))
-    for (const name of inner) {
-      assert.ok(arounds.includes(outer) && arounds.includes(name), `${outer} and ${name} wrap`);
-      assert.ok(arounds.indexOf(outer) < arounds.indexOf(name), `${outer} wraps ${name}`);
-    }
-});
-
 describe("an entry of src/extensions.ts states what its extension brings:", () => {
   for (const entry of extensions) {
     const { name, load, settings = [], commands = [], dialects = [] } = entry;

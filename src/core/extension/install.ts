@@ -45,7 +45,7 @@ export function install(extensions: readonly Extension[]): Installation {
   const owners = new Map<string, string>();
   const values = new Map<string, unknown>();
   const listeners = new Map<string, Listener<unknown>[]>();
-  const arounds: string[] = [];
+  const outside = new Map<string, readonly string[]>();
   const steps: Step[] = [];
 
   /** What only one extension may have. */
@@ -66,10 +66,10 @@ export function install(extensions: readonly Extension[]): Installation {
         const create = value as Create<unknown>;
         step((context, { slots }) => slots.set(slot.name, create(context)));
       },
-      around(create) {
+      around(create, { outside: others = [] } = {}) {
         claim(`around of ${extension}`, extension);
-        arounds.push(extension);
-        step((context, parts) => parts.arounds.set(extension, create(context)));
+        outside.set(extension, others);
+        step((context, { arounds }) => arounds.set(extension, create(context)));
       },
       route(method, path, create) {
         claim(`${method} ${path}`, extension);
@@ -93,6 +93,7 @@ export function install(extensions: readonly Extension[]): Installation {
   }
 
   for (const extension of extensions) extension.install(installerOf(extension.name));
+  const order = outermostFirst(outside);
   return {
     filled: <T>({ name }: Slot<T>) => values.get(name) as T | undefined,
     family: <T>({ prefix }: SlotFamily<T>) =>
@@ -102,7 +103,29 @@ export function install(extensions: readonly Extension[]): Installation {
           .map(([name, value]) => [name.slice(prefix.length), value as T]),
       ),
     listeners: <F>({ name }: Moment<F>) => (listeners.get(name) ?? []) as Listener<F>[],
-    arounds,
+    aroundOrder: () => order,
     steps,
   };
+}
+
+/**
+ * The order in which extensions wrap the completion of a request: their names, from the outermost
+ * to the innermost. `outside`: whom each must wrap, by name, in the order of src/extensions.ts;
+ * names that are not keys are ignored. Where nothing is demanded the order is kept. Throws a
+ * TypeError that names those of a circle.
+ */
+function outermostFirst(outside: ReadonlyMap<string, readonly string[]>): readonly string[] {
+  const left = new Map(outside);
+  const order: string[] = [];
+  while (left.size > 0) {
+    const wrapped = new Set([...left.values()].flat());
+    const next = [...left.keys()].find((name) => !wrapped.has(name));
+    if (next === undefined)
+      throw new TypeError(
+        `each of these extensions must wrap another: ${[...left.keys()].join(", ")}`,
+      );
+    left.delete(next);
+    order.push(next);
+  }
+  return order;
 }

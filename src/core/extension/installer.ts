@@ -30,11 +30,8 @@ export interface Installer {
    * extension has it.
    */
   fill<T>(slot: Slot<T>, value: T): void;
-  /**
-   * Wraps the work of completing each request, within the extensions before it in the list of all.
-   * `create` is called once in each process.
-   */
-  around(create: (context: GatewayContext) => Around): void;
+  /** Wraps the work of completing each request. `create` is called once in each process. */
+  around(create: (context: GatewayContext) => Around, order?: AroundOrder): void;
   /**
    * Serves a path of the public listener, as Routes has paths. `create` is called once in each
    * process; undefined: this configuration does not want the path.
@@ -54,6 +51,11 @@ export type Create<T> = (context: GatewayContext) => T | undefined;
 
 /** May choose among the candidates of a request, change an attempt, or ask again. */
 export type Around = (complete: Complete) => Complete;
+
+export interface AroundOrder {
+  /** The names of extensions that it must wrap, if they are loaded. Absent: any order will do. */
+  readonly outside?: readonly string[];
+}
 
 /**
  * Called when the head of a request was read; undefined: it could not be parsed, so that the only
@@ -118,7 +120,7 @@ export interface Installed {
   /** The listeners of a moment, in the order of the extensions. */
   listeners<F>(moment: Moment<F>): readonly Listener<F>[];
   /** The extensions that wrap requests, from the outermost to the innermost. */
-  readonly arounds: readonly string[];
+  aroundOrder(): readonly string[];
 }
 
 export interface Listener<F> {

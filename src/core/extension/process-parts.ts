@@ -93,8 +93,8 @@ function createParts(steps: Installation["steps"], services: Services, heard: He
 }
 
 /** The completion of a request, with what these extensions put around it. */
-const wrapped = (installed: Installed, created: CreatedParts): Complete =>
-  installed.arounds.reduceRight<Complete>(
-    (complete, extension) => created.arounds.get(extension)!(complete),
+const wrapped = ({ aroundOrder }: Installed, { arounds }: CreatedParts): Complete =>
+  aroundOrder().reduceRight<Complete>(
+    (complete, extension) => arounds.get(extension)!(complete),
     completeWithFallback,
   );

@@ -27,34 +27,42 @@ const NOTHING = [] as unknown as Parameters<Complete>;
 /** Extensions that wrap requests, and write their names. The one called "last" asks no other. */
 function wrappers() {
   const log: string[] = [];
-  const wrapper = (name: string): Extension =>
+  const wrapper = (name: string, ...outside: readonly string[]): Extension =>
     extension(name, (gateway) =>
-      gateway.around(() => (complete) => async (...request) => {
-        log.push(name);
-        return name === "last" ? PROGRESS : complete(...request);
-      }),
+      gateway.around(
+        () =>
+          (complete) =>
+          async (...request) => {
+            log.push(name);
+            return name === "last" ? PROGRESS : complete(...request);
+          },
+        { outside },
+      ),
     );
   return { log, wrapper };
 }
 
 describe("installing extensions", () => {
-  it("refuses two that take the same place, and names them", () => {
+  it("refuses two that take the same place, and two that must each wrap the other, and names them", () => {
     const fills = (name: string) =>
       extension(name, (gateway) => gateway.fill(slots.transport, () => undefined));
     const serves = (name: string) =>
       extension(name, (gateway) => gateway.route("GET", "/news", () => () => undefined));
+    const { wrapper } = wrappers();
     for (const [extensions, message] of [
       [[fills("wires"), fills("pool")], /extensions wires and pool both take transport/],
       [[serves("one"), serves("two")], /extensions one and two both take GET \/news/],
+      [[wrapper("free"), wrapper("one", "two"), wrapper("two", "one")], /wrap another: one, two/],
     ] as const)
       assert.throws(() => install(extensions), message);
   });
 
-  it("names what wraps requests in the order of the extensions", () => {
+  it("orders what wraps requests by what each demands, else as the extensions stand", () => {
     const { wrapper } = wrappers();
-    const others = extension("others", () => undefined);
-    const { arounds } = install([wrapper("b"), others, wrapper("a"), wrapper("c")]);
-    assert.deepEqual(arounds, ["b", "a", "c"]);
+    const order = (...extensions: readonly Extension[]) => install(extensions).aroundOrder();
+    assert.deepEqual(order(wrapper("a"), wrapper("b"), wrapper("c")), ["a", "b", "c"]);
+    assert.deepEqual(order(wrapper("a"), wrapper("b"), wrapper("c", "a")), ["b", "c", "a"]);
+    assert.deepEqual(order(wrapper("a"), wrapper("b", "absent")), ["a", "b"]);
   });
 
   it("finds what fills a slot, the members of a family, and the listeners of a moment", () => {
@@ -113,7 +121,7 @@ describe("the parts of a process", () => {
 
   it("wrap a request from the outermost to the innermost", async () => {
     const { log, wrapper } = wrappers();
-    const extensions = [wrapper("outer"), wrapper("inner"), wrapper("last")];
+    const extensions = [wrapper("last"), wrapper("inner", "last"), wrapper("outer", "inner")];
     const { complete } = startProcess(install(extensions), services);
     assert.equal(await complete(...NOTHING), PROGRESS);
     assert.deepEqual(log, ["outer", "inner", "last"]);
@@ -126,17 +134,17 @@ describe("the parts of a process", () => {
     const { complete } = parts;
     const configs: Config[] = [];
     const added = extension("added", (gateway) => {
-      wrapper("added").install(gateway);
+      wrapper("added", "last").install(gateway);
       gateway.on(start, ({ config }) => configs.push(config));
     });
     const config = { data_dir: "./second" } as Config;
-    const apply = parts.reload(config, install([added, last]));
+    const apply = parts.reload(config, install([last, added]));
     await complete(...NOTHING);
     assert.deepEqual(log, ["last"]);
     apply();
     await complete(...NOTHING);
     assert.deepEqual(log, ["last", "added", "last"]);
-    parts.reload(config, install([added, last]))();
+    parts.reload(config, install([last, added]))();
     assert.deepEqual(configs, [config]);
   });
 });

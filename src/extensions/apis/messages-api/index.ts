@@ -37,5 +37,8 @@ export function install(gateway: Installer): void {
     `${messagesApi.path}/count_tokens`,
     ifEnabled("messages", (context) => createCountHandler(messagesApi, context)),
   );
-  gateway.around(() => withDetails);
+  // The details of an error are those that the client gets: the outermost has the last word.
+  gateway.around(() => withDetails, {
+    outside: ["responses-api", "budgets", "sticky", "recovery"],
+  });
 }

@@ -23,7 +23,7 @@ export function install(gateway: Installer): void {
     operations,
     schemas: { ...schemas, ResponsesRequest },
   });
-  gateway.around(() => withNotesOfReading);
+  gateway.around(() => withNotesOfReading, { outside: ["budgets", "sticky", "recovery"] });
   gateway.on(moments.guards, (config) =>
     apiEnabled(config, "responses") ? refuseWebSockets(PATH) : undefined,
   );

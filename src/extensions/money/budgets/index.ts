@@ -23,7 +23,7 @@ export const settings = [...limitSettings, assumedOutputTokens];
 
 export function install(gateway: Installer): void {
   gateway.fill(slots.hold, start);
-  gateway.around(() => aroundBounds);
+  gateway.around(() => aroundBounds, { outside: ["recovery"] });
   gateway.fill(programSlots.command("budget show"), showCommand);
   gateway.on(once, serveWorkers);
   gateway.on(configMoments.warnings, unpricedModels);

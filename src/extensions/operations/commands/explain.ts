@@ -39,7 +39,7 @@ export const explain: Command = {
       : WITHOUT;
     const rows = table(["rank", "model", "provider", "why"], candidates);
     const notes = installed.listeners(configMoments.notes).flatMap(({ call }) => call(alias));
-    const around = installed.arounds;
+    const around = installed.aroundOrder();
     const result = {
       ...{ alias: name, enabled, policy, candidates },
       ...(notes.length > 0 && { notes }),

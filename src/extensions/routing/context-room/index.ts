@@ -22,7 +22,7 @@ export function install(gateway: Installer): void {
     decided.add(chat.messages);
     return withRoom(models, chat);
   });
-  gateway.around(() => aroundRoom);
+  gateway.around(() => aroundRoom, { outside: ["provider-limits"] });
 }
 
 /** Completes a request with the candidates that have room for it. */

@@ -15,11 +15,15 @@ const EXPLORE_ONE_IN = 50;
 const RETRY_MS = 60_000;
 
 export function install(gateway: Installer): void {
-  gateway.around(({ clock, current, on }) => {
-    const medians = createMedians(clock.monotonic);
-    on("report", () => reportOf(medians, current().config));
-    return byTime({ clock, medians });
-  });
+  gateway.around(
+    ({ clock, current, on }) => {
+      const medians = createMedians(clock.monotonic);
+      on("report", () => reportOf(medians, current().config));
+      return byTime({ clock, medians });
+    },
+    // A conversation stays where it is, however fast others are.
+    { outside: ["sticky"] },
+  );
   gateway.on(moments.status, (reports) => ({ first_token_ms: leastOf(reports) }));
 }
 

@@ -20,7 +20,9 @@ const maxRecoveries = defineSetting("retry.max_recoveries", 2, () => integer(0, 
 export const settings = [aliasRecovery, modelRecovery, maxRecoveries];
 
 export function install(gateway: Installer): void {
-  gateway.around(() => aroundBreaks);
+  // A stream that is continued passes again through what chooses candidates and times attempts.
+  const outside = ["patience", "context-room", "left-streams", "capacity", "provider-limits"];
+  gateway.around(() => aroundBreaks, { outside });
 }
 
 /** The `recovery` of the model or alias that a request names. */

@@ -21,7 +21,9 @@ const weights = defineSetting("aliases.*.weights", undefined, () => record(integ
 export const settings = [weights];
 
 export function install(gateway: Installer): void {
-  gateway.around(() => splitting());
+  // A conversation that was drawn to a model stays with it.
+  const outside = ["sticky"];
+  gateway.around(() => splitting(), { outside });
   gateway.on(configMoments.issues, issuesIn);
   gateway.on(configMoments.notes, (alias) => {
     const split = weights.of(alias);

@@ -18,7 +18,10 @@ const sticky = defineSetting("aliases.*.sticky", false, () => boolean());
 export const settings = [sticky];
 
 export function install(gateway: Installer): void {
-  gateway.around(createStaying);
+  // It recognises a conversation by what the client sent, without the beginning of an answer that
+  // recovery asks a model to continue.
+  const outside = ["recovery"];
+  gateway.around(createStaying, { outside });
   gateway.on(configMoments.notes, (alias) => (sticky.of(alias) ? [NOTE] : []));
 }
 
