@@ -15,7 +15,7 @@ import { COMMON_OPTIONS, synopsis } from "../src/command-line/help.ts";
 import type { CommandOption } from "../src/command-line/command.ts";
 import { FAMILIES, type Family } from "../src/extensions/operations/metrics/families.ts";
 import { serveCommand } from "../src/program.ts";
-import { allExtensions, installed } from "../test/support/config.ts";
+import { checking, formats, installed } from "../test/support/config.ts";
 import { modelsTable, providersTable } from "./providers.ts";
 import { sizeText } from "./size.ts";
 
@@ -75,7 +75,7 @@ export const OPTIONS = [
 
 /** All fields of gateway.json that hold a value. */
 export function configurationFields(): Field[] {
-  return fieldsIn(configSchema({ env: {}, extensions: allExtensions }).schema, "", true);
+  return fieldsIn(configSchema(checking, formats).schema, "", true);
 }
 
 /**

@@ -1,6 +1,7 @@
 // The manual's table of providers, made from the vendor presets that the gateway itself goes by
 // (src/core/providers). `npm run docs` writes it into src/manual/providers.md; a test compares the
 // two.
+import vendorsJson from "../src/config/vendors.json" with { type: "json" };
 import { traitsOf } from "../src/config/vendors.ts";
 import { VENDOR_ROWS } from "../src/extensions/operations/vendor-models/index.ts";
 import { VENDORS } from "../test/support/config.ts";
@@ -23,7 +24,8 @@ export function providersTable(): string {
 }
 
 function rowOf(vendor: string): string {
-  const { title, dialect, base_url, note } = VENDORS.get(vendor)!;
+  const { title, dialect, base_url } = VENDORS.get(vendor)!;
+  const { note } = vendorsJson[vendor as keyof typeof vendorsJson];
   const { thinking, supports, tool_choice } = traitsOf({ vendor }, { reasoning: false });
   const hasAddress = dialect !== "demo" && base_url !== undefined;
   const cells = [

@@ -46,10 +46,10 @@ export const extensions: readonly ExtensionEntry[] = [
     settings: ["apis"],
   }),
   entry("messages-api", () => import("./extensions/apis/messages-api/index.ts"), {
-    loadIf: { setting: "apis.*", value: "messages" },
+    loadIf: { setting: "apis.*", test: (api) => api === "messages" },
   }),
   entry("responses-api", () => import("./extensions/apis/responses-api/index.ts"), {
-    loadIf: { setting: "apis.*", value: "responses" },
+    loadIf: { setting: "apis.*", test: (api) => api === "responses" },
   }),
   // After the books, which have settled by then what a dead process left open.
   entry("budgets", () => import("./extensions/money/budgets/index.ts"), {
@@ -64,7 +64,7 @@ export const extensions: readonly ExtensionEntry[] = [
     serves: true,
   }),
   entry("shared-budgets", () => import("./extensions/money/shared-budgets/index.ts"), {
-    loadUnless: { setting: "limits.store", value: "memory" },
+    loadIf: { setting: "limits.store", test: (store) => store !== "memory" },
   }),
   entry("model-list", () => import("./extensions/apis/model-list/index.ts")),
   entry("sticky", () => import("./extensions/routing/sticky/index.ts"), {
@@ -112,7 +112,7 @@ export const extensions: readonly ExtensionEntry[] = [
     commands: ["audit", "books rebuild"],
   }),
   entry("postgres", () => import("./extensions/money/postgres/index.ts"), {
-    loadUnless: { setting: "usage.store", value: "file" },
+    loadIf: { setting: "usage.store", test: (store) => store !== "file" },
   }),
   entry("fingerprint", () => import("./extensions/apis/fingerprint/index.ts")),
   entry("reload", () => import("./extensions/operations/reload/index.ts")),
@@ -140,7 +140,7 @@ export const extensions: readonly ExtensionEntry[] = [
   }),
   entry("redis", () => import("./extensions/scale/redis/index.ts"), {
     settings: ["limits.on_error"],
-    loadUnless: { setting: "limits.store", value: "memory" },
+    loadIf: { setting: "limits.store", test: (store) => store !== "memory" },
   }),
   entry("installation", () => import("./extensions/scale/installation/index.ts")),
   entry("media-tokens", () => import("./extensions/providers/media-tokens/index.ts")),

@@ -8,33 +8,29 @@ const signals = listenForSignals();
 
 /** From the first moment on. A signal that comes before its listener is kept for it. */
 function listenForSignals(): Signals {
-  const listeners = new Map<NodeJS.Signals, () => void>();
-  const kept = new Set<NodeJS.Signals>();
-  let stops = 0;
+  const received = new Set<NodeJS.Signals>();
+  const stop = new AbortController();
+  let hangUp = (): void => undefined;
 
   /** The first signal to stop stops the program, the second ends the process at once. */
   function onSignal(name: NodeJS.Signals): void {
-    if (name !== "SIGHUP") stops += 1;
-    if (stops > 1) process.exit(1);
-    const listener = listeners.get(name);
-    if (listener) listener();
-    else kept.add(name);
-  }
-  function listen(names: readonly NodeJS.Signals[], listener: () => void): void {
-    for (const name of names) listeners.set(name, listener);
-    const received = names.filter((name) => kept.delete(name));
-    if (received.length > 0) listener();
+    received.add(name);
+    if (name === "SIGHUP") hangUp();
+    else if (stop.signal.aborted) process.exit(1);
+    else stop.abort();
   }
 
   for (const name of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(name, onSignal);
   return {
-    onHangup: (listener) => listen(["SIGHUP"], listener),
-    onStop: (listener) => listen(["SIGTERM", "SIGINT"], listener),
-    stopRequested: () => stops > 0,
+    stopped: stop.signal,
+    onHangup(listener) {
+      hangUp = listener;
+      if (received.has("SIGHUP")) listener();
+    },
     leaveToSystem(names) {
       for (const name of names) {
         process.removeListener(name, onSignal);
-        if (kept.delete(name)) process.kill(process.pid, name);
+        if (received.has(name)) process.kill(process.pid, name);
       }
     },
   };

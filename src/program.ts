@@ -21,10 +21,11 @@ import {
 } from "./command-line/command.ts";
 import type { ConfigExtension, ExtensionEntry } from "./config/extension.ts";
 import type { Manual } from "./command-line/manual.ts";
-import type { LogSinks, Watch } from "./command-line/processes.ts";
+import type { Watch } from "./command-line/processes.ts";
 import { createLoader, type Loader } from "./config/loader.ts";
 import { install } from "./core/extension/install.ts";
 import type { Installed } from "./core/extension/installer.ts";
+import type { LogTargets } from "./core/logs.ts";
 import { ValidationError } from "./core/schema/checker.ts";
 import {
   createReloader,
@@ -36,7 +37,7 @@ import {
 } from "./reload.ts";
 import { createTerminal, type Process } from "./command-line/terminal.ts";
 
-const sinks = ({ stdout, stderr }: Process): LogSinks => ({
+const logTargets = ({ stdout, stderr }: Process): LogTargets => ({
   accessLog: stdout,
   diagnostics: stderr,
 });
@@ -71,8 +72,8 @@ async function runCommand(
   currentProcess: Process,
   loader: Loader,
 ): Promise<number | void> {
-  const stop = new AbortController();
-  const terminal = createTerminal(currentProcess, loader, stop.signal);
+  const { signals } = currentProcess;
+  const terminal = createTerminal(currentProcess, loader);
   const serve: Command = {
     ...serveCommand,
     run: (args) =>
@@ -83,9 +84,8 @@ async function runCommand(
   if (name === VERSION_ASKED) return await terminal.print(versionText());
   if (!command) return await terminal.print(await helpAbout(args, table, loader));
   if (name !== DEFAULT_COMMAND) {
-    currentProcess.signals.leaveToSystem(["SIGHUP"]);
-    if (command.stopsBySignal) currentProcess.signals.onStop(() => stop.abort());
-    else currentProcess.signals.leaveToSystem(["SIGTERM", "SIGINT"]);
+    signals.leaveToSystem(["SIGHUP"]);
+    if (!command.stopsBySignal) signals.leaveToSystem(["SIGTERM", "SIGINT"]);
   }
   return await command.run(args, terminal);
 }
@@ -173,7 +173,8 @@ async function serveGateway(
   loader: Loader,
 ): Promise<void> {
   const { signals } = currentProcess;
-  if (signals.stopRequested()) return currentProcess.exit(0);
+  const { stopped } = signals;
+  if (stopped.aborted) return currentProcess.exit(0);
   const { config: file, host, port } = values;
   const options: LoadOptions = {
     file,
@@ -185,8 +186,7 @@ async function serveGateway(
     here: true,
     secretFiles: secretFilesBeside(file),
   };
-  const { config, extensions, source } = await loadConfig(options);
-  const installed = install(extensions);
+  const { config, extensions, installed, source } = await loadConfig(options);
   for (const { call } of installed.listeners(beforeServing)) call(config);
   const record = startRecord(source);
   const gateway = createServing(
@@ -199,16 +199,16 @@ async function serveGateway(
   try {
     address = await gateway.listen();
   } catch (error) {
-    if (signals.stopRequested()) return currentProcess.exit(0); // it has closed
+    if (stopped.aborted) return currentProcess.exit(0); // it has closed
     const { message } = error as Error;
     // A worker hands on the message alone.
     const [, other] = OTHER_PLACES.find(([words]) => words.test(message)) ?? [];
     throw other === undefined ? error : new Error(`${message}; choose another ${other}`);
   }
-  signals.onStop(() => {
+  if (stopped.aborted) return await end(currentProcess, gateway);
+  stopped.addEventListener("abort", () => {
     end(currentProcess, gateway);
   });
-  if (signals.stopRequested()) return;
   const loading = { ...options, here: false, file: file ?? source };
   const again = createReloader({ gateway, record }, loading, watchOf(installed));
   signals.onHangup(() => {
@@ -231,10 +231,10 @@ function createServing(
   record: ReloadRecord,
   currentProcess: Process,
 ): RunningGateway {
-  const options = { ...sinks(currentProcess), extensions };
-  const { stopRequested } = currentProcess.signals;
+  const options = { ...logTargets(currentProcess), extensions };
+  const { stopped } = currentProcess.signals;
   const supervise = install(extensions).filled(programSlots.supervise);
-  const supervisor = supervise?.(config, { ...options, stopRequested });
+  const supervisor = supervise?.(config, { ...options, stopped });
   return supervisor ?? reloadable(createGateway(config, options), config, extensions, record);
 }
 
@@ -245,11 +245,12 @@ function createServing(
 async function work(currentProcess: Process, loader: Loader): Promise<void> {
   const load = (names: readonly string[]) => loader.load(({ name }) => names.includes(name));
   const record = startRecord(undefined);
+  const { stopped } = currentProcess.signals;
   const first = await loader.load(({ startsProcesses }) => startsProcesses === true);
   const stop = install(first).filled(programSlots.work)!({
     async create(config, names, sharedLimiter) {
       const extensions = [...(await load(names)), reloadStatus(record)];
-      const options = { ...sinks(currentProcess), extensions, sharedLimiter };
+      const options = { ...logTargets(currentProcess), extensions, sharedLimiter };
       return reloadable(createGateway(config, options), config, extensions, record);
     },
     reload: (gateway, config, names) =>
@@ -258,8 +259,8 @@ async function work(currentProcess: Process, loader: Loader): Promise<void> {
       end(currentProcess, gateway);
     },
   });
-  currentProcess.signals.onHangup(() => undefined);
-  currentProcess.signals.onStop(stop);
+  if (stopped.aborted) stop();
+  else stopped.addEventListener("abort", stop);
 }
 
 /**

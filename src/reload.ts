@@ -2,10 +2,10 @@
 // of its secrets changes, or SIGHUP comes. All or nothing: if the new file is invalid, the error is
 // logged and the old configuration stays active.
 import { isDeepStrictEqual } from "node:util";
-import { assertFits } from "./config/replacement.ts";
+import { assertFits } from "./config/check.ts";
 import type { ConfigExtension } from "./config/extension.ts";
 import { issuesAsJson, loadConfig, secretFilesBeside, type LoadOptions } from "./config/load.ts";
-import type { SecretFiles } from "./config/secret-files.ts";
+import type { SecretFiles } from "./config/secrets.ts";
 import { valueAt } from "./config/setting.ts";
 import { systemClock } from "./core/clock.ts";
 import type { Config } from "./core/config.ts";
@@ -47,11 +47,11 @@ const FIXED = [
   "server.send_ms",
   "data_dir",
   "limits.store",
-].map((path) => ({ path, of: valueAt(path.split(".")) }));
+].map((path) => ({ path, of: valueAt(path) }));
 /** Certificates are renewed by a reload, but a listener has TLS, or has none. */
 const HAS_TLS = {
   path: "server.tls",
-  of: (config: object) => valueAt(["server", "tls"])(config) !== undefined,
+  of: (config: object) => valueAt("server.tls")(config) !== undefined,
 };
 
 /** The names of the settings that are read once and differ between two configurations. */

@@ -2,9 +2,10 @@
 // the program.
 import type { Readable, Writable } from "node:stream";
 import type { Config } from "../core/config.ts";
-import type { Environment } from "../config/schema.ts";
+import type { Loaded, LoadOptions } from "../config/load.ts";
+import type { Environment } from "../config/secrets.ts";
 import type { RunningGateway } from "../core/app.ts";
-import { moment, slot, slotFamily, type Installed } from "../core/extension/installer.ts";
+import { moment, slot, slotFamily } from "../core/extension/installer.ts";
 import type { SuperviseOptions, Watch, WorkerProgram } from "./processes.ts";
 import type { Manual } from "./manual.ts";
 
@@ -58,36 +59,12 @@ export interface CommandArguments {
   readonly values: Readonly<Record<string, string | undefined>>;
 }
 
-/** A configuration, and what the extensions that it needs install. */
-export interface CommandConfig {
-  /** Checked, with every default. See LoadForCommand for secrets that are not there. */
-  readonly config: Config;
-  /** What its extensions have installed. */
-  readonly installed: Installed;
-  /** The name of the file; undefined for the built-in demo configuration. */
-  readonly source: string | undefined;
-}
-
-export interface LoadForCommand {
-  /**
-   * Secrets whose environment variables are not set, or whose files cannot be read, are no fault,
-   * and root acts as the owner of data_dir. Absent: a fault.
-   */
-  readonly withoutSecrets?: boolean;
-  /**
-   * This machine is to serve with it, so files and folders that it names are looked at too. Absent:
-   * they are not.
-   */
-  readonly here?: boolean;
-  /** What a gateway that serves has is installed too. Absent: what the file names. */
-  readonly serves?: boolean;
-  /** Only these members of the file are read: what else is in it may be faulty. Absent: all are. */
-  readonly members?: readonly string[];
-}
+/** With `secretsOptional` root acts as the owner of data_dir. `serves` absent: as `here`. */
+export type LoadForCommand = Pick<LoadOptions, "secretsOptional" | "here" | "serves" | "members">;
 
 /** The services of the process that a command needs. */
 export interface Terminal {
-  /** The environment variables of the process. */
+  /** The environment variables of the process, which may hold secrets. */
   readonly env: Environment;
   /** Writes text to standard output. Resolves when it is written. */
   print(text: string): Promise<void>;
@@ -96,10 +73,13 @@ export interface Terminal {
   /** Prints a result: as JSON with --json, else as text for people. */
   answer(args: CommandArguments, data: unknown, text: string): Promise<void>;
   /** Loads the configuration that --config names. Throws a ValidationError. */
-  load(args: CommandArguments, options?: LoadForCommand): Promise<CommandConfig>;
-  /** Standard output. Commands print by print() and answer(); a live view takes it over. */
+  load(args: CommandArguments, options?: LoadForCommand): Promise<Loaded>;
+  /**
+   * Standard output. Commands print by print() and answer(); a live view takes it over. `serve`
+   * announces the gateway there, and writes the access log.
+   */
   readonly stdout: Writable & { readonly isTTY?: boolean };
-  /** Opens standard input. Absent: there is none. */
+  /** Opens standard input, at the first call. Absent: there is none. */
   readonly stdin?: (() => Readable) | undefined;
   /** Aborted when the command is to end. */
   readonly stopped: AbortSignal;

@@ -1,23 +1,16 @@
 // The context of a command: its terminal and its configuration.
 import { existsSync, statSync } from "node:fs";
-import type { Readable, Writable } from "node:stream";
-import type { CommandArguments, CommandConfig, LoadForCommand, Terminal } from "./command.ts";
-import type { Environment } from "../config/schema.ts";
-import { loadConfig } from "../config/load.ts";
-import { install } from "../core/extension/install.ts";
+import type { Writable } from "node:stream";
+import type { CommandArguments, LoadForCommand, Terminal } from "./command.ts";
+import { loadConfig, type Loaded } from "../config/load.ts";
 import type { Loader } from "../config/loader.ts";
 
 /** The signals that the process has received since its first moment. */
 export interface Signals {
   /** Calls the listener at each SIGHUP, and at once if one has come already. */
   onHangup(listener: () => void): void;
-  /**
-   * Calls the listener at the first SIGTERM or SIGINT, and at once if it has come already. The
-   * second ends the process.
-   */
-  onStop(listener: () => void): void;
-  /** Whether a SIGTERM or SIGINT has come. */
-  stopRequested(): boolean;
+  /** Aborted by the first SIGTERM or SIGINT. The second ends the process. */
+  readonly stopped: AbortSignal;
   /**
    * Lets signals end the process, as they do without a listener; also those that have come already.
    */
@@ -25,45 +18,31 @@ export interface Signals {
 }
 
 /** The process as the program uses it. */
-export interface Process {
-  /** Its environment variables, which may hold secrets. */
-  readonly env: Environment;
+export interface Process extends Pick<Terminal, "env" | "print" | "stdout" | "stdin"> {
   /** SIGHUP reloads; SIGTERM and SIGINT stop (contract.md "Stopping"). */
   readonly signals: Signals;
-  /** For the access log, and for the line that announces the gateway. */
-  readonly stdout: Writable;
   /** For diagnostics, and for what is wrong with a command. */
   readonly stderr: Writable;
-  /** Standard input, which is opened at the first call. Absent: there is none. */
-  readonly stdin?: () => Readable;
-  /** Writes text to standard output. Resolves when it is written. */
-  print(text: string): Promise<void>;
   /** Makes the process continue as this user, if it is root. */
   actAs(user: { readonly uid: number; readonly gid: number }): void;
   /** Ends the process at once. */
   exit(code: number): void;
 }
 
-export function createTerminal(
-  currentProcess: Process,
-  loader: Loader,
-  stopped: AbortSignal,
-): Terminal {
-  const { env, print } = currentProcess;
+export function createTerminal(currentProcess: Process, loader: Loader): Terminal {
+  const { env, print, stdout, stdin } = currentProcess;
 
   async function load(
-    { values }: CommandArguments,
-    { withoutSecrets = false, here = false, serves = here, members }: LoadForCommand = {},
-  ): Promise<CommandConfig> {
-    const file = values["config"];
-    const secretsOptional = withoutSecrets;
-    const options = { file, env, loader, here, serves, secretsOptional, members };
-    const { config, extensions, source } = await loadConfig(options);
+    { values: { config: file } }: CommandArguments,
+    options: LoadForCommand = {},
+  ): Promise<Loaded> {
+    const { here = false, secretsOptional } = options;
+    const loaded = await loadConfig({ file, env, loader, serves: here, ...options });
+    const { data_dir } = loaded.config;
     // Files that root writes must belong to the owner, or a gateway that is not root could not read
     // them.
-    if (withoutSecrets && existsSync(config.data_dir))
-      currentProcess.actAs(statSync(config.data_dir));
-    return { config, installed: install(extensions), source };
+    if (secretsOptional && existsSync(data_dir)) currentProcess.actAs(statSync(data_dir));
+    return loaded;
   }
 
   return {
@@ -75,8 +54,8 @@ export function createTerminal(
     answer: ({ values }, data, text) =>
       print(values["json"] === undefined ? text : `${JSON.stringify(data)}\n`),
     load,
-    stdout: currentProcess.stdout,
-    stdin: currentProcess.stdin,
-    stopped,
+    stdout,
+    stdin,
+    stopped: currentProcess.signals.stopped,
   };
 }

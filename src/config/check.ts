@@ -1,11 +1,11 @@
-// Checks a parsed gateway.json: its shape, and the references between its parts.
+// Checks a parsed gateway.json: its shape, the references between its parts, and whether it may
+// take the place of the one that a gateway was started with.
 import type { Config } from "../core/config.ts";
-import { demoKeyIssues } from "./demo-key.ts";
+import { sha256 } from "../core/hash.ts";
+import { isLoopback } from "./fields.ts";
 import { ValidationError, type ValidationIssue } from "../core/schema/checker.ts";
-import { createFormats } from "./formats.ts";
 import { configMoments, dialectsOf } from "./extension.ts";
-import { install } from "../core/extension/install.ts";
-import { modelAddress, modelDialect, traitsOf } from "./vendors.ts";
+import { createFormats, modelAddress, modelDialect, traitsOf } from "./vendors.ts";
 import type { AliasSettings, ModelSettings } from "../core/routing/model.ts";
 import { rank } from "./policy.ts";
 import { invalid, referenceIssues, repeatedIn } from "./references.ts";
@@ -20,8 +20,7 @@ export interface CheckOptions extends SchemaOptions {
 
 /** Throws one ValidationError with all issues. */
 export function checkConfig(json: unknown, options: CheckOptions): Config {
-  const { extensions = [], entries = [], secretsOptional = false, text = "", here } = options;
-  const installed = install(extensions);
+  const { installed, entries, secretsOptional, text = "", here } = options;
   const { listeners } = installed;
   const formats = createFormats(installed, dialectsOf(entries));
   const rules = secretsOptional ? [] : listeners(configMoments.issues);
@@ -32,7 +31,7 @@ export function checkConfig(json: unknown, options: CheckOptions): Config {
     ...listeners(configMoments.textIssues).flatMap(({ call }) => call(text)),
     ...rulesHere.flatMap(({ call }) => call(json)),
   ];
-  const check = configSchema(options);
+  const check = configSchema(options, formats);
   try {
     const config = check(json, true);
     if (!secretsOptional) issues.push(...keyIssues(config));
@@ -70,3 +69,26 @@ function keyIssues(config: WrittenConfig): ValidationIssue[] {
     ...demoKeyIssues(config, config.server.host),
   ];
 }
+
+/**
+ * Throws a ValidationError if a configuration cannot take the place of `initial`, whose address the
+ * gateway listens on, and in whose currency it counts what was spent.
+ */
+export function assertFits(config: Config, { server, currency }: Config): void {
+  const issues: ValidationIssue[] = [...demoKeyIssues(config, server.host)];
+  const isAnother = `must stay ${currency} while the gateway runs, which counts in it: restart it`;
+  if (config.currency !== currency) issues.push(invalid(["currency"], isAnother));
+  if (issues.length > 0) throw new ValidationError(issues);
+}
+
+const MUST_BE_LOOPBACK =
+  "must be a loopback address while the demo key, which everybody knows, is valid";
+const DEMO_DIGEST = sha256("sk-demo");
+
+/** Whether the key is valid that everybody knows. */
+export const hasDemoKey = ({ keys }: Pick<Config, "keys">): boolean =>
+  keys.some(({ digest }) => digest === DEMO_DIGEST);
+
+/** The issue of a demo key beyond loopback. `host`: where the gateway listens, or is to listen. */
+const demoKeyIssues = (config: Pick<Config, "keys">, host: string): readonly ValidationIssue[] =>
+  isLoopback(host) || !hasDemoKey(config) ? [] : [invalid(["server", "host"], MUST_BE_LOOPBACK)];

@@ -9,7 +9,7 @@ import {
   type Installed,
 } from "../core/extension/installer.ts";
 import type { AliasSettings, Model } from "../core/routing/model.ts";
-import type { Formats } from "./formats.ts";
+import type { Formats } from "./vendors.ts";
 import type { ValidationIssue } from "../core/schema/checker.ts";
 import type { Setting } from "./setting.ts";
 
@@ -36,13 +36,8 @@ export interface ExtensionEntry {
   readonly commands?: readonly string[];
   /** It brings the manual, and is loaded for `help`. */
   readonly hasManual?: boolean;
-  /**
-   * It is loaded when a setting has another value than this, which stands for what the program does
-   * without the extension.
-   */
-  readonly loadUnless?: { readonly setting: string; readonly value: string };
-  /** It is loaded when a setting has this value. */
-  readonly loadIf?: { readonly setting: string; readonly value: string };
+  /** It is loaded when a setting has a value for which `test` is true. */
+  readonly loadIf?: { readonly setting: string; readonly test: (value: unknown) => boolean };
   /** Evaluates its index.ts, at the first call. Not called while nothing needs it. */
   load(): Promise<Omit<ConfigExtension, "name">>;
 }

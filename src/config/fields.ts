@@ -11,8 +11,8 @@ import {
   refine,
   withDefault,
   type Check,
+  type Checked,
   type Fields,
-  type Infer,
 } from "../core/schema/checker.ts";
 
 export const DAY_MS = 86_400_000;
@@ -27,9 +27,7 @@ export const partial = <F extends Fields>(fields: F) =>
   };
 
 /** A strict object that may be left out, because all of its fields have defaults. */
-export const section = <F extends Fields>(
-  fields: F,
-): Check<{ -readonly [K in keyof F]: Infer<F[K]> }> =>
+export const section = <F extends Fields>(fields: F): Check<Checked<F>> =>
   withDefault(strict(fields), strict(fields)({}));
 
 export const integer = (min: number, max: number): Check<number> =>
@@ -60,6 +58,9 @@ export const host = refine(nonEmpty, (text) =>
     : fail("invalid_value", "expected a name or an IP address, without a port"),
 );
 
+export const isLoopback = (host: string): boolean =>
+  host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
+
 /**
  * An http:// or https:// address without credentials, query and fragment; the slashes at its end
  * are taken off.
@@ -74,9 +75,6 @@ export const url = refine(nonEmpty, (text) => {
     return fail("invalid_value", "must not have a query or fragment");
   return parsed.href.replace(/\/+$/, "");
 });
-
-/** Fields of a section with those that extensions add to it. */
-export type Extend = <F extends Fields>(path: string, fields: F) => F;
 
 /** The row itself. Fails unless it has exactly one of two fields. */
 export const exactlyOne = <T extends object>(

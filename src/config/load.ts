@@ -4,19 +4,22 @@ import { dirname } from "node:path";
 import { isNeededBy, type Loader } from "./loader.ts";
 import { configSlots, type ConfigExtension } from "./extension.ts";
 import { install } from "../core/extension/install.ts";
+import type { Installed } from "../core/extension/installer.ts";
 import { fail, isObject, pathText, type ValidationError } from "../core/schema/checker.ts";
 import { checkConfig } from "./check.ts";
-import { failUnreadable, parseJsonFile, textIn } from "./json-file.ts";
 import {
+  failUnreadable,
   MAX_CONFIG_BYTES,
+  parseJsonFile,
   readRegularFileLater,
+  stateOfFailed,
+  textIn,
   whyUnreadable,
   type FileContent,
 } from "./regular-file.ts";
 import type { Config } from "../core/config.ts";
 import { asObject } from "../core/schema/untrusted-json.ts";
-import type { Environment } from "./schema.ts";
-import { createSecretFiles, stateOfFailed, type SecretFiles } from "./secret-files.ts";
+import { createSecretFiles, type Environment, type SecretFiles } from "./secrets.ts";
 
 export const DEFAULT_FILE = "gateway.json";
 
@@ -62,6 +65,8 @@ export interface Loaded {
   readonly config: Config;
   /** The extensions that the configuration needs, in the order of src/extensions.ts. */
   readonly extensions: readonly ConfigExtension[];
+  /** What these extensions have installed. */
+  readonly installed: Installed;
   /** The file's name; undefined for the built-in configuration. */
   readonly source: string | undefined;
 }
@@ -114,16 +119,17 @@ async function checked(
   json: unknown,
   text: string,
   options: LoadOptions,
-): Promise<Pick<Loaded, "config" | "extensions">> {
-  const { env, loader, serves, here, secretsOptional = false } = options;
-  const { secretFiles = secretFilesBeside(options.file) } = options;
+): Promise<Omit<Loaded, "source">> {
+  const { loader, serves, secretFiles = secretFilesBeside(options.file) } = options;
   const effective = withOverrides(json, options);
   const { entries } = loader;
   const extensions = await loader.load(
     (entry) => entry.checks || (serves && entry.serves) || isNeededBy(effective, entry),
   );
-  const checkOptions = { env, secretFiles, extensions, entries, secretsOptional, text, here };
-  return { config: checkConfig(effective, checkOptions), extensions };
+  const installed = install(extensions);
+  const loaded = { extensions, installed };
+  const config = checkConfig(effective, { ...options, ...loaded, secretFiles, entries, text });
+  return { config, ...loaded };
 }
 
 /**
@@ -135,11 +141,7 @@ function withOverrides(json: unknown, { host, port }: LoadOptions): unknown {
   if (!isObject(server)) return json;
   return {
     ...(json as object),
-    server: {
-      ...server,
-      ...(host !== undefined && { host }),
-      ...(port !== undefined && { port }),
-    },
+    server: { ...server, host: host ?? server["host"], port: port ?? server["port"] },
   };
 }
 

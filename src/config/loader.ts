@@ -30,12 +30,10 @@ export function createLoader(entries: readonly ExtensionEntry[]): Loader {
 
 /** Whether a configuration, as it was written, needs an extension. */
 export function isNeededBy(json: unknown, entry: ExtensionEntry): boolean {
-  const { settings = [], dialects = [], loadUnless, loadIf } = entry;
+  const { settings = [], dialects = [], loadIf } = entry;
   const valuesAt = (path: string) => valuesOf(json, path.split("."));
   if (settings.some((path) => valuesAt(path).length > 0)) return true;
-  if (loadUnless && valuesAt(loadUnless.setting).some((value) => value !== loadUnless.value))
-    return true;
-  if (loadIf && valuesAt(loadIf.setting).includes(loadIf.value)) return true;
+  if (loadIf && valuesAt(loadIf.setting).some(loadIf.test)) return true;
   // A model may name another format than its provider's.
   const { providers, models } = asObject(json);
   const rows = [providers, models].flatMap((table) => Object.values(asObject(table)));

@@ -17,45 +17,38 @@ import {
   optional,
   refine,
   withDefault,
+  type Checked,
 } from "../core/schema/checker.ts";
-import { exactlyOne, strict, type Extend } from "./fields.ts";
+import { exactlyOne, strict } from "./fields.ts";
+import type { WrittenModel } from "./providers-and-models.ts";
+import type { CheckContext } from "./setting.ts";
 
 /** How an alias chooses its models: by a policy or by a list. */
-export interface WrittenAlias {
+const aliasFields = {
   /** How it ranks all models (routing.md "Aliases"). Absent: there are `models`. */
-  readonly policy?: AliasSettings["policy"];
+  policy: optional(literal("reasoning", "value", "fastest")),
   /** Canonical names, best first. Absent: there is a `policy`. */
-  readonly models?: readonly string[] | undefined;
+  models: optional(array(nonEmpty, { min: 1 })),
   /** As AliasSettings.enabled. */
-  readonly enabled: boolean;
+  enabled: withDefault(boolean(), true),
   /**
    * A model with a lower score is no candidate: a lower reasoning_score with the policy
    * "reasoning", a lower quality_score with the others.
    */
-  readonly min_score?: number | undefined;
+  min_score: optional(number()),
   /** With the other policies: a model with a lower quality_score is no candidate. */
-  readonly min_quality?: number | undefined;
+  min_quality: optional(number()),
   /**
    * With a policy: a model with a higher blended price is no candidate. In the currency per million
    * tokens.
    */
-  readonly max_price?: number | undefined;
-}
-
-const aliasFields = {
-  policy: optional(literal("reasoning", "value", "fastest")),
-  models: optional(array(nonEmpty, { min: 1 })),
-  enabled: withDefault(boolean(), true),
-  /** Of reasoning_score, or of quality_score. */
-  min_score: optional(number()),
-  /** Of quality_score. */
-  min_quality: optional(number()),
-  /** Blended, in the currency per million tokens. */
   max_price: optional(number({ min: 0 })),
 };
 
-/** `extended`: with the fields that extensions add. */
-export const aliasCheck = (extended: Extend) =>
+/** An alias as it is written. What is not stated may be absent. */
+export type WrittenAlias = Partial<Checked<typeof aliasFields>> & Pick<AliasSettings, "enabled">;
+
+export const aliasCheck = ({ extended }: CheckContext) =>
   refine(strict(extended("aliases.*", aliasFields)), (alias) =>
     boundedByPolicy(exactlyOne(alias, "policy", "models")),
   );
@@ -79,10 +72,7 @@ export type RankingSettings = Pick<RoutingSettings, "currency"> & {
   readonly models: ReadonlyMap<string, ScoredModel>;
 };
 
-type ScoredModel = Pick<ModelSettings, "reasoning" | "price"> & {
-  readonly reasoning_score?: number | undefined;
-  readonly quality_score?: number | undefined;
-};
+type ScoredModel = Pick<WrittenModel, "reasoning" | "reasoning_score" | "quality_score" | "price">;
 
 interface Score {
   /** The highest is the best. NO_CANDIDATE: the alias does not use the model. */
@@ -109,7 +99,7 @@ export function rank(config: RankingSettings, alias: WrittenAlias): readonly Ran
     }));
   const scored = [...config.models].map(([model, settings]) => ({
     model,
-    ...comparable(scoreOf(config, alias, settings), settings, alias, config.currency),
+    ...comparable(config, alias, settings),
   }));
   scored.sort((a, b) => (a.score === b.score ? 0 : b.score - a.score));
   return scored.map(({ model, score, why }, index) => ({
@@ -166,13 +156,11 @@ export function blendedPrice(price: ModelSettings["price"]): number {
   return (3 * input! + output!) / 4e6;
 }
 
-/** The same score, unless the alias does not take the model for comparable with its others. */
-function comparable(
-  scored: Score,
-  { price, quality_score: quality = -Infinity }: ScoredModel,
-  { policy, min_score: lowest, min_quality: least, max_price: highest }: WrittenAlias,
-  currency: string,
-): Score {
+/** The score, unless the alias does not take the model for comparable with its others. */
+function comparable(config: RankingSettings, alias: WrittenAlias, settings: ScoredModel): Score {
+  const { policy, min_score: lowest, min_quality: least, max_price: highest } = alias;
+  const { price, quality_score: quality = -Infinity } = settings;
+  const scored = scoreOf(config, alias, settings);
   const { score } = scored;
   if (score === NO_CANDIDATE) return scored;
   const stated = policy === "reasoning" ? score : quality;
@@ -182,6 +170,6 @@ function comparable(
     return out(`${scored.why}, below min_quality ${least}`);
   const blend = blendedPrice(price);
   if (highest !== undefined && blend > highest)
-    return out(`blended price ${+blend.toFixed(6)} ${currency} above max_price ${highest}`);
+    return out(`blended price ${+blend.toFixed(6)} ${config.currency} above max_price ${highest}`);
   return scored;
 }

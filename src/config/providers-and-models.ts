@@ -12,11 +12,10 @@ import {
   string,
   withDefault,
 } from "../core/schema/checker.ts";
-import { integer, ms, partial, positive, price, strict, url, type Extend } from "./fields.ts";
-import type { Formats } from "./formats.ts";
+import { integer, ms, partial, positive, price, strict, url } from "./fields.ts";
 import type { CheckContext } from "./setting.ts";
 import { traitChecks } from "./traits.ts";
-import { vendorAddress, vendorPreset } from "./vendors.ts";
+import { vendorAddress, vendorPreset, type Formats } from "./vendors.ts";
 
 /** Milliseconds. */
 export const timeouts = {
@@ -61,7 +60,7 @@ const place = optional(
 );
 
 /** `base_url` absent: the vendor's. */
-export const providerCheck = ({ credential }: CheckContext, formats: Formats, extended: Extend) =>
+export const providerCheck = ({ credential, extended }: CheckContext, formats: Formats) =>
   refine(
     strict(
       extended("providers.*", {
@@ -98,7 +97,7 @@ const prices = {
 export const priceCheck = strict(prices);
 
 /** `dialect` absent: the vendor's for this model. `upstream_model` absent: the model's own name. */
-export const modelCheck = (formats: Formats, extended: Extend) =>
+export const modelCheck = ({ extended }: CheckContext, formats: Formats) =>
   strict(
     extended("models.*", {
       provider: nonEmpty,

@@ -1,16 +1,9 @@
 // References between the parts of a configuration: names that nothing has, names that two things
 // have, and settings that a dialect cannot express. It looks at the raw JSON, so that an issue of
 // shape elsewhere hides none.
-import {
-  modelDialect,
-  PLACES,
-  VENDOR_PRESETS,
-  vendorPreset,
-  type VendorPreset,
-} from "./vendors.ts";
+import { modelDialect, PLACES, vendorPreset, type Formats, type VendorPreset } from "./vendors.ts";
 import type { ValidationIssue } from "../core/schema/checker.ts";
 import { asArray, asObject } from "../core/schema/untrusted-json.ts";
-import type { Formats } from "./formats.ts";
 
 type Path = ValidationIssue["path"];
 
@@ -79,13 +72,13 @@ function providerIssues(
   provider: Record<string, unknown>,
   formats: Formats,
 ): ValidationIssue[] {
-  const { vendor, dialect, base_url } = provider;
+  const { dialect, base_url } = provider;
   const preset = knownPreset(provider, formats);
   const issues = vendorIssues(path, provider, formats);
   if (preset && (dialect ?? preset.dialect) !== preset.dialect)
     issues.push(invalid([...path, "dialect"], `this vendor's is "${preset.dialect}"`));
-  const isByModel = preset && VENDOR_PRESETS.get(String(vendor))?.by_model;
-  if (isByModel && (dialect ?? undefined) !== undefined)
+  const isByModel = preset?.by_model !== undefined;
+  if (isByModel && dialect != null)
     issues.push(
       invalid([...path, "dialect"], "each model of this vendor has its own: state it there"),
     );
@@ -105,8 +98,8 @@ function vendorIssues(
   { dialectNames }: Formats,
 ): ValidationIssue[] {
   const { vendor, dialect } = provider;
-  if ((vendor ?? undefined) !== undefined) return [];
-  if ((dialect ?? undefined) === undefined)
+  if (vendor != null) return [];
+  if (dialect == null)
     return [invalid([...path, "dialect"], "is required where no vendor is named")];
   if (vendorPreset(provider) || !dialectNames.includes(String(dialect))) return [];
   return [invalid([...path, "vendor"], `is required for the dialect ${JSON.stringify(dialect)}`)];
@@ -124,8 +117,8 @@ function placeIssues(
   const versioned = JSON.stringify(preset.versioned ?? {});
   return PLACES.flatMap((name) => {
     const isIn = (texts: unknown): boolean => JSON.stringify(texts).includes(`{${name}}`);
-    const isStated = (provider[name] ?? undefined) !== undefined;
-    const isNeeded = isIn(paths) || (isIn(addresses) && (provider["base_url"] ?? null) === null);
+    const isStated = provider[name] != null;
+    const isNeeded = isIn(paths) || (isIn(addresses) && provider["base_url"] == null);
     if (isNeeded && !isStated) return [invalid([...path, name], "is required by this vendor")];
     const isKnown = isNeeded || isIn(addresses) || versioned.includes(`{${name}}`);
     if (isStated && !isKnown)
@@ -158,8 +151,7 @@ function modelIssues(
         ]),
     ...unsupportedTraits(path, model, formats, dialect),
     // Where each model has its own format, what the provider states must fit all of them.
-    ...((model["thinking"] ?? null) === null &&
-    VENDOR_PRESETS.get(String(provider["vendor"]))?.by_model
+    ...((model["thinking"] ?? null) === null && preset?.by_model
       ? unsupportedTraits(["providers", name], provider, formats, dialect)
       : []),
   ];

@@ -1,9 +1,11 @@
 // Files at paths that an operator names: configuration, created keys, certificates, secrets. Only
 // regular files are read, up to a bound: opening a FIFO blocks until another process writes to it,
-// a device may never end, and a huge file would hold the event loop or exhaust the memory.
+// a device may never end, and a huge file would hold the event loop or exhaust the memory. Errors
+// never quote the file.
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
 import { open } from "node:fs/promises";
 import { sha256 } from "../core/hash.ts";
+import { fail } from "../core/schema/checker.ts";
 
 const MIB = 1024 ** 2;
 /** The largest file of each kind, in bytes. 256 MiB of keys.json are some 900,000 keys. */
@@ -48,6 +50,19 @@ export const whyUnreadable = (error: unknown): string =>
   (error as NodeJS.ErrnoException).code ?? (error as Error).message;
 
 /**
+ * By which a change of a file is noticed that could not be read: the reason, or null if there is no
+ * file.
+ */
+export function stateOfFailed(error: unknown): string | null {
+  const why = whyUnreadable(error);
+  return why === "ENOENT" ? null : why;
+}
+
+/** Throws the ValidationError of a file that could not be read. */
+export const failUnreadable = (path: string, error: unknown): never =>
+  fail("invalid_value", `cannot read ${path}: ${whyUnreadable(error)}`);
+
+/**
  * Reads a file at once, for the start of the process and for commands. whyUnreadable() tells the
  * reason of an error.
  */
@@ -69,5 +84,59 @@ export async function readRegularFileLater(path: string, maxBytes: number): Prom
     return contentOf(await file.readFile(), maxBytes);
   } finally {
     await file.close();
+  }
+}
+
+/** Decodes a file's bytes as UTF-8, without a byte order mark. */
+export const textIn = (bytes: Buffer): string => bytes.toString("utf8").replace(/^\ufeff/, "");
+
+/** Parses the text of the file at `path`. Throws a ValidationError that says where the fault is. */
+export function parseJsonFile(path: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const fault = describeFault(text, (error as Error).message);
+    return fail("invalid_value", `${path} is not JSON: ${fault}`);
+  }
+}
+
+/** Characters of a text in which an unexpected token is searched for: some 0.1 s. */
+const MAX_SEARCHED = 1_000_000;
+
+const TOKEN = /^Unexpected token '.'/su;
+
+/**
+ * Says where a text stops being JSON. V8's message quotes the text around the fault, which may be a
+ * key, so only the place is repeated. For an unexpected token V8 states no place. It is searched
+ * for; in a larger text the token's first character is repeated instead.
+ */
+function describeFault(text: string, message: string): string {
+  const token = TOKEN.exec(message)?.[0];
+  if (token !== undefined && text.length > MAX_SEARCHED) return token;
+  const stated = Number(/position (\d+)/.exec(message)?.[1] ?? text.length);
+  const position = token === undefined ? stated : unexpectedTokenIn(text);
+  const lines = text.slice(0, position).split("\n");
+  const column = (lines.at(-1)?.length ?? 0) + 1;
+  return `the fault is at line ${lines.length}, column ${column}`;
+}
+
+/** The index of the token: it ends the shortest beginning of the text that has one. */
+function unexpectedTokenIn(text: string): number {
+  let without = 0;
+  let having = text.length;
+  while (having - without > 1) {
+    const middle = Math.floor((without + having) / 2);
+    if (hasUnexpectedToken(text.slice(0, middle))) having = middle;
+    else without = middle;
+  }
+  return without;
+}
+
+function hasUnexpectedToken(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return false;
+  } catch (error) {
+    return TOKEN.test((error as Error).message);
   }
 }

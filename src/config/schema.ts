@@ -1,8 +1,8 @@
 // The schema of gateway.json: the core's fields, their bounds and defaults. The JSON Schema of the
 // file is derived from this. Extensions add their settings to it (setting.ts).
 import type { Config } from "../core/config.ts";
-import { configSlots, dialectsOf, type ConfigExtension, type ExtensionEntry } from "./extension.ts";
-import { install } from "../core/extension/install.ts";
+import { configSlots, type ConfigExtension, type ExtensionEntry } from "./extension.ts";
+import type { Installed } from "../core/extension/installer.ts";
 import type { CheckContext } from "./setting.ts";
 import type { ProviderSettings } from "../core/routing/model.ts";
 import {
@@ -13,7 +13,7 @@ import {
   type WrittenModel,
 } from "./providers-and-models.ts";
 import { sha256 } from "../core/hash.ts";
-import type { Places } from "./vendors.ts";
+import type { Formats, Places } from "./vendors.ts";
 import {
   array,
   fail,
@@ -26,7 +26,6 @@ import {
   string,
   withDefault,
   type Check,
-  type Fields,
 } from "../core/schema/checker.ts";
 import {
   exactlyOne,
@@ -37,30 +36,24 @@ import {
   positive,
   section,
   strict,
-  type Extend,
   host,
 } from "./fields.ts";
-import { createFormats } from "./formats.ts";
 import { aliasCheck, type WrittenAlias } from "./policy.ts";
 import { MAX_CERTIFICATE_BYTES } from "./regular-file.ts";
-import { createSecretFiles, type SecretFiles } from "./secret-files.ts";
-import { secret, type Environment } from "./secrets.ts";
-
-export type { Environment } from "./secrets.ts";
+import { secret, type Environment, type SecretFiles } from "./secrets.ts";
 
 /** Data for the check of a configuration. */
 export interface SchemaOptions {
   /** Where `"$NAME"` is looked up. */
   readonly env: Environment;
-  /** The files of secrets. Absent: relative paths are relative to the working directory. */
-  readonly secretFiles?: SecretFiles;
-  /** The extensions whose settings and dialects a configuration may use. Absent: none. */
-  readonly extensions?: readonly ConfigExtension[];
-  /**
-   * All that there are: fields of those that are not loaded are named in messages. Absent:
-   * `extensions` only.
-   */
-  readonly entries?: readonly ExtensionEntry[];
+  /** The files of secrets. */
+  readonly secretFiles: SecretFiles;
+  /** The extensions whose settings and dialects a configuration may use. */
+  readonly extensions: readonly ConfigExtension[];
+  /** What these have installed. */
+  readonly installed: Installed;
+  /** All that there are: fields of those that are not loaded are named in messages. */
+  readonly entries: readonly ExtensionEntry[];
   /**
    * A provider's or a client's key whose environment variable is not set, or whose file cannot be
    * read, is no fault. Absent: it is one.
@@ -84,15 +77,9 @@ export interface WrittenConfig extends Omit<Config, "providers" | "models" | "al
 }
 
 /** The check of gateway.json, with its JSON Schema. */
-export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
+export function configSchema(options: SchemaOptions, formats: Formats): Check<WrittenConfig> {
   const context = checkContext(options);
-  const { extensions = [], entries = [] } = options;
-  const formats = createFormats(install(extensions), dialectsOf(entries));
-  /** The core's fields of the section at `path`, and those that extensions add to it. */
-  const extended = <F extends Fields>(path: string, fields: F): F => ({
-    ...fields,
-    ...context.addedTo(path),
-  });
+  const { extended } = context;
   return strict(
     extended("", {
       server: section(
@@ -115,9 +102,9 @@ export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
         }),
       ),
       data_dir: withDefault(nonEmpty, "./data"),
-      providers: record(providerCheck(context, formats, extended)),
-      models: record(modelCheck(formats, extended)),
-      aliases: withDefault(record(aliasCheck(extended)), new Map()),
+      providers: record(providerCheck(context, formats)),
+      models: record(modelCheck(context, formats)),
+      aliases: withDefault(record(aliasCheck(context)), new Map()),
       accounts: withDefault(
         record(
           strict(
@@ -130,7 +117,7 @@ export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
         ),
         new Map(),
       ),
-      keys: withDefault(array(keyCheck(context, extended)), []),
+      keys: withDefault(array(keyCheck(context)), []),
       limits: section(
         extended("limits", {
           rpm: withDefault(rpm, 60),
@@ -160,7 +147,7 @@ const accountName = string({
   expected: "a name without characters that no text can have",
 });
 
-const keyCheck = ({ credential }: CheckContext, extended: Extend) =>
+const keyCheck = ({ credential, extended }: CheckContext) =>
   refine(
     strict(
       extended("keys.*", {
@@ -184,13 +171,17 @@ const keyCheck = ({ credential }: CheckContext, extended: Extend) =>
   );
 
 function checkContext(options: SchemaOptions): CheckContext {
-  const { env, secretsOptional = false, extensions = [], entries = [] } = options;
-  const sources = { env, files: options.secretFiles ?? createSecretFiles("") };
-  const settings = extensions.flatMap((extension) => extension.settings ?? []);
+  const { env, secretFiles: files, secretsOptional = false, extensions, installed } = options;
+  const sources = { env, files };
+  const settings = [
+    // Those of extensions that are not loaded are absent, or they would be; but messages name them.
+    ...options.entries.flatMap((entry) => entry.settings ?? []).map(notLoaded),
+    ...extensions.flatMap((extension) => extension.settings ?? []),
+  ].map((setting) => ({ setting, steps: setting.path.split(".") }));
   const context: CheckContext = {
     env,
     fileText(path) {
-      const { text, fault = "", path: file } = sources.files.read(path, MAX_CERTIFICATE_BYTES);
+      const { text, fault = "", path: file } = files.read(path, MAX_CERTIFICATE_BYTES);
       if (text !== undefined || secretsOptional) return text;
       return fail("invalid_value", `cannot read the file ${file}: ${fault}`);
     },
@@ -198,7 +189,7 @@ function checkContext(options: SchemaOptions): CheckContext {
     credential: secret(sources, !secretsOptional),
     storeAddress(path, builtIn) {
       if (secretsOptional && path === "limits.store") return secret(sources, false);
-      const store = install(extensions).filled(configSlots.store(path));
+      const store = installed.filled(configSlots.store(path));
       const other = store ? ` or the address of ${store.expected}` : "";
       return refine(secret(sources), (text) => {
         const isStore = store?.scheme.test(text) && URL.canParse(text);
@@ -208,24 +199,14 @@ function checkContext(options: SchemaOptions): CheckContext {
           : fail("invalid_value", `expected ${JSON.stringify(builtIn)}${other}`);
       });
     },
-    addedTo(path) {
-      const added: Record<string, Check<unknown>> = {};
-      const below = (child: string): string | undefined => {
-        const at = child.lastIndexOf(".");
-        return child.slice(0, Math.max(0, at)) === path ? child.slice(at + 1) : undefined;
-      };
-      // Those of extensions that are not loaded are absent, or they would be; but messages name
-      // them.
-      for (const name of entries.flatMap((entry) => entry.settings ?? []).map(below))
-        if (name !== undefined) added[name] = absent;
-      for (const setting of settings) {
-        const name = below(setting.path);
-        if (name !== undefined) added[name] = setting.check(context);
-      }
-      return added;
+    extended(path, fields) {
+      const added = settings
+        .filter(({ steps }) => steps.slice(0, -1).join(".") === path)
+        .map(({ setting, steps }) => [steps.at(-1), setting.check(context)]);
+      return { ...fields, ...Object.fromEntries(added) };
     },
   };
   return context;
 }
 
-const absent = optional(object({}));
+const notLoaded = (path: string) => ({ path, check: () => optional(object({})) });

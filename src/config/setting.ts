@@ -1,6 +1,7 @@
 // A setting that an extension adds to gateway.json: where it stands, what it must look like, and
 // how its value is read.
 import { withDefault, type Check, type Fields } from "../core/schema/checker.ts";
+import { asObject } from "../core/schema/untrusted-json.ts";
 import type { Environment } from "./secrets.ts";
 
 /** Data on which the check of a setting may depend. */
@@ -26,8 +27,8 @@ export interface CheckContext {
    * be a secret.
    */
   storeAddress(path: string, builtIn: string): Check<string>;
-  /** The fields that other extensions add to the section at `path`. */
-  addedTo(path: string): Fields;
+  /** The fields of the section at `path`, with those that extensions add to it. */
+  extended<F extends Fields>(path: string, fields: F): F;
 }
 
 export interface Setting<T> {
@@ -47,17 +48,14 @@ export interface Setting<T> {
   of(parent: object | undefined): T;
 }
 
-/** The steps of a path below its last `*`. */
-const stepsOf = (path: string): readonly string[] => path.split(".*.").at(-1)!.split(".");
-
-/** Reads the value at a path below an object. Undefined: there is none. */
-export const valueAt =
-  (steps: readonly string[]) =>
-  (parent: object | undefined): unknown => {
-    let value: unknown = parent;
-    for (const step of steps) value = (value as Record<string, unknown> | undefined)?.[step];
-    return value;
-  };
+/**
+ * Returns what reads the value at a setting's path: below an object, or below the row that a `*`
+ * stands for. Undefined: there is none.
+ */
+export function valueAt(path: string): (parent: object | undefined) => unknown {
+  const steps = path.split(".*.").at(-1)!.split(".");
+  return (parent) => steps.reduce<unknown>((value, step) => asObject(value)[step], parent);
+}
 
 /**
  * Defines a setting. `fallback` is its value where gateway.json does not have it; a check that has
@@ -70,7 +68,7 @@ export function defineSetting<T, F extends T | undefined>(
   { fixed = false }: { readonly fixed?: boolean } = {},
 ): Setting<T | Extract<F, undefined>> {
   type Value = T | Extract<F, undefined>;
-  const written = valueAt(stepsOf(path));
+  const written = valueAt(path);
   return {
     path,
     check(context) {

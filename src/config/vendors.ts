@@ -1,4 +1,8 @@
-// The vendors whose rows in vendors.json preset a provider's address and traits.
+// The vendors whose rows in vendors.json preset a provider's address and traits, and which of them,
+// and which wire formats, a configuration can name.
+import { dialectsIn } from "../core/extension/places.ts";
+import type { Installed } from "../core/extension/installer.ts";
+import type { DialectDefinition } from "../core/providers/dialect.ts";
 import { withOverrides } from "../core/routing/model.ts";
 import type { TraitOverrides, Traits } from "../core/providers/traits.ts";
 import vendorsJson from "./vendors.json" with { type: "json" };
@@ -17,8 +21,6 @@ export interface VendorPreset {
   readonly hosts?: Readonly<Record<string, string>> | undefined;
   /** True for a hosted service that refuses requests without a key or credentials. */
   readonly needs_key?: boolean | undefined;
-  /** A note for operators, in Markdown. */
-  readonly note: string;
   /** The traits of models that do not think. */
   readonly traits: Traits;
   /** The traits of models that think. */
@@ -48,11 +50,9 @@ export type Places = { readonly [name in (typeof PLACES)[number]]?: string | und
 
 /** A row of vendors.json, or a variant in one. Tests check all of them. */
 interface VendorRow
-  extends Omit<VendorPreset, "traits" | "reasoningTraits" | "variants" | "title" | "note"> {
+  extends Omit<VendorPreset, "traits" | "reasoningTraits" | "variants" | "title"> {
   /** Absent in a variant: that of its vendor. */
   readonly title?: string;
-  /** Absent in a variant: that of its vendor. */
-  readonly note?: string;
   /** The vendor whose traits it departs from. Absent: generic. */
   readonly like?: string;
   readonly traits?: TraitOverrides;
@@ -79,15 +79,15 @@ const generic = {
 } as Traits;
 
 function presetOf(row: VendorRow): VendorPreset {
-  const { like, reasoning = {}, variants = {}, title = "", note = "", ...others } = row;
+  const { like, reasoning = {}, variants = {}, title = "", ...others } = row;
   const base: VendorRow | undefined = like === undefined ? undefined : ROWS.get(like);
   const traits = withOverrides(withOverrides(generic, base?.traits), row.traits);
   const reasoningTraits = withOverrides(withOverrides(traits, base?.reasoning), reasoning);
-  const variant = (own: VendorRow): VendorPreset => presetOf({ ...own, title, note });
+  const { by_model } = row;
+  const variant = (own: VendorRow): VendorPreset => presetOf({ ...own, title, by_model });
   return {
     ...others,
     title,
-    note,
     traits,
     reasoningTraits,
     variants: new Map(Object.entries(variants).map(([name, own]) => [name, variant(own)])),
@@ -102,9 +102,26 @@ export const VENDOR_PRESETS: ReadonlyMap<string, VendorPreset> = new Map(
   [...ROWS].map(([name, row]) => [name, presetOf(row)]),
 );
 
-/** The names of the vendors that speak one of these formats. */
-export const vendorNames = (dialects: readonly string[]): readonly string[] =>
-  [...VENDOR_PRESETS].filter(([, { dialect }]) => dialects.includes(dialect)).map(([name]) => name);
+/** The wire formats and vendors that a configuration can name. */
+export interface Formats {
+  /** The core's own format, and those of the extensions that are loaded, by their names. */
+  readonly dialects: ReadonlyMap<string, DialectDefinition>;
+  /**
+   * The values that `dialect` may have, also those whose extension is not loaded because nothing
+   * names them.
+   */
+  readonly dialectNames: readonly string[];
+  /** The same of `vendor`. */
+  readonly vendorNames: readonly string[];
+}
+
+/** `others`: the dialects of extensions that are not loaded. */
+export function createFormats(installed: Installed, others: readonly string[] = []): Formats {
+  const dialects = dialectsIn(installed);
+  const dialectNames = [...new Set([...dialects.keys(), ...others])];
+  const spoken = [...VENDOR_PRESETS].filter(([, { dialect }]) => dialectNames.includes(dialect));
+  return { dialects, dialectNames, vendorNames: spoken.map(([name]) => name) };
+}
 
 /** The formats that a provider or a model may need: the one it names, or all of its vendor's. */
 export function dialectNamesOf({ vendor, dialect }: VendorReference): readonly string[] {

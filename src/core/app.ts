@@ -6,10 +6,9 @@ import { systemClock, type Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Diagnose } from "./diagnose.ts";
 import { errorRenderer, internalErrorReporter, shuttingDown } from "./error-responses.ts";
-import { requestCheck } from "./extension/defaults.ts";
 import { install } from "./extension/install.ts";
 import type { Extension, Installed } from "./extension/installer.ts";
-import { slots, type HostSources, type Report } from "./extension/places.ts";
+import { requestCheck, slots, type HostSources, type Report } from "./extension/places.ts";
 import { startProcess } from "./extension/process-parts.ts";
 import type { Handler, Routes } from "./http/exchange.ts";
 import { sendJson } from "./http/responses.ts";
@@ -91,8 +90,7 @@ function assemble(config: Config, options: GatewayOptions) {
   const readKey = installation.filled(slots.fingerprintKey);
   const fingerprint = createFingerprint(readKey && (() => readKey(config.data_dir, diagnose)));
   const secure = installation.filled(slots.secure)?.(config, "server");
-  const sources = { ...services, ...parts.forModels, transport, fingerprint };
-  const snapshots = createSnapshots(config, sources);
+  const snapshots = createSnapshots(config, { ...services, ...parts, transport, fingerprint });
   return { clock, installed: installation as Installed, logs, parts, secure, snapshots };
 }
 
@@ -178,10 +176,9 @@ function createPublicServer(config: Config, assembly: Assembly, inForce: () => S
     ...publicRoutes(inForce, parts.ledger),
     ...parts.routes,
   };
-  const { host, port, receive_ms: receiveMs, send_ms: sendMs } = config.server;
   const boundPipeline = installed.filled(slots.boundPipeline);
   const capacity = installed.filled(slots.capacity)?.(config);
-  const options = { host, port, receiveMs, sendMs, secure, boundPipeline, capacity };
+  const options = { ...config.server, secure, boundPipeline, capacity };
   return createServer(routes, options, {
     clock,
     observe: parts.observe,

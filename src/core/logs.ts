@@ -35,23 +35,22 @@ export function createLogs(targets: LogTargets, clock: Clock, installed: Install
   const boundLog = installed.filled(slots.boundLog);
   const dropped = { access: 0, diagnostics: 0 };
 
-  function open(log: keyof DroppedLines, target: WriteLines | Writable | undefined): LineLog {
-    if (target === undefined) return createLineLog(() => undefined);
-    if (typeof target === "function") return createLineLog(target);
-    if (!boundLog) return createLineLog((lines) => target.write(lines));
-    const writeLines = boundLog(target, {
+  function writerTo(log: keyof DroppedLines, target?: WriteLines | Writable): WriteLines {
+    if (target === undefined) return () => undefined;
+    if (typeof target === "function") return target;
+    if (!boundLog) return (lines) => target.write(lines);
+    return boundLog(target, {
       dropped() {
         dropped[log] += 1;
       },
       recovered: (lines) => diagnose({ event: "log_lines_dropped", level: "warn", log, lines }),
     });
-    return createLineLog(writeLines);
   }
 
   const diagnose: Diagnose = (event) =>
     diagnostics.write({ time: new Date(clock.now()).toISOString(), ...event });
-  const diagnostics = open("diagnostics", targets.diagnostics);
-  const access = open("access", targets.accessLog);
+  const diagnostics = createLineLog(writerTo("diagnostics", targets.diagnostics));
+  const access = createLineLog(writerTo("access", targets.accessLog));
   function flush(): void {
     access.flush();
     diagnostics.flush();

@@ -3,9 +3,8 @@
 import { createKeyring, NO_CREATED_KEYS, type Keyring } from "./accounts/keyring.ts";
 import type { Snapshot } from "./chat/context.ts";
 import type { Config } from "./config.ts";
-import { dialectsIn, reachIn } from "./extension/defaults.ts";
 import type { Installed } from "./extension/installer.ts";
-import { moments, slots, type HostSources } from "./extension/places.ts";
+import { modelServices, moments, slots, type HostSources } from "./extension/places.ts";
 import type { Breaker } from "./routing/breaker.ts";
 import { createCatalog } from "./routing/catalog.ts";
 import type { CatalogServices } from "./routing/model.ts";
@@ -16,7 +15,7 @@ type SnapshotOptions = Pick<CatalogServices, SourcesOfCatalogs> &
   Pick<HostSources, "installed" | "clock" | "diagnose">;
 
 export function createSnapshots(initial: Config, options: SnapshotOptions) {
-  const { clock, diagnose, transport, fingerprint, createBreaker, capable } = options;
+  const { clock, diagnose } = options;
   const breakers = new Map<string, Breaker>();
   const openKeys = options.installed.filled(slots.keySource);
   const keys = openKeys?.({ dataDir: initial.data_dir, changed: renewKeyring, diagnose });
@@ -34,16 +33,9 @@ export function createSnapshots(initial: Config, options: SnapshotOptions) {
       config,
       keyring: keyringOf(config),
       catalog: createCatalog(config, {
-        dialects: dialectsIn(installed),
-        transport,
-        reach: reachIn(installed, { clock, diagnose }),
-        redact: installed.filled(slots.redact)?.(config, installed),
-        jsonExcess: installed.filled(slots.jsonExcess),
-        mediaTokens: installed.filled(slots.mediaTokens),
-        capable,
-        createBreaker,
+        ...options,
+        ...modelServices(config, installed, options),
         breakers,
-        fingerprint,
       }),
       guard: (exchange) => guards.some((guard) => guard(exchange)),
       loadedAt: new Date(clock.now()).toISOString(),

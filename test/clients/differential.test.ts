@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { ValidateFunction } from "ajv";
-import { requestCheck } from "../../src/core/extension/defaults.ts";
+import { requestCheck } from "../../src/core/extension/places.ts";
 import { ValidationError } from "../../src/core/schema/checker.ts";
 import { installed } from "../support/config.ts";
 import { configFor, json, startGateway } from "../support/gateway.ts";

@@ -7,10 +7,11 @@ import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import demoConfig from "../../src/extensions/providers/demo/demo.json" with { type: "json" };
 import type { LoadOptions } from "../../src/config/load.ts";
-import { configSchema, type Environment } from "../../src/config/schema.ts";
+import { configSchema } from "../../src/config/schema.ts";
+import type { Environment } from "../../src/config/secrets.ts";
 import { sha256 } from "../../src/core/hash.ts";
 import { extensions as entries } from "../../src/extensions.ts";
-import { allExtensions, checkConfig, loadConfig, VENDORS } from "../support/config.ts";
+import { checking, checkConfig, loadConfig, VENDORS, formats } from "../support/config.ts";
 import { ValidationError, pathText } from "../../src/core/schema/checker.ts";
 import { folder } from "../support/folder.ts";
 import { merge } from "../support/gateway.ts";
@@ -197,7 +198,7 @@ describe("unknown fields", () => {
 
   it("are refused in every object, as the JSON Schema of the file says", () => {
     type Schema = Record<string, any>;
-    const { schema } = configSchema({ env: {}, extensions: allExtensions });
+    const { schema } = configSchema(checking, formats);
     const names: string[] = [];
     const visit = (path: string, { properties, additionalProperties, ...rest }: Schema): void => {
       if (properties) {

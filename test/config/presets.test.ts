@@ -6,6 +6,8 @@ import { checkConfig as checkCoreConfig } from "../../src/config/check.ts";
 import { partial } from "../../src/config/fields.ts";
 import vendorsJson from "../../src/config/vendors.json" with { type: "json" };
 import { traitsOf, vendorPreset } from "../../src/config/vendors.ts";
+import { createSecretFiles } from "../../src/config/secrets.ts";
+import { install } from "../../src/core/extension/install.ts";
 import { traitChecks } from "../../src/config/traits.ts";
 import { withOverrides } from "../../src/core/routing/model.ts";
 import {
@@ -53,9 +55,11 @@ describe("vendor presets", () => {
   });
 
   it("of formats that nothing knows are one fault", () => {
+    const nothing = { extensions: [], entries: [], installed: install([]) };
+    const core = { env: {}, secretFiles: createSecretFiles(""), ...nothing };
     const faulty = (path: string, provider: object) =>
       assert.throws(
-        () => checkCoreConfig({ providers: { x: provider }, models: {} }, { env: {} }),
+        () => checkCoreConfig({ providers: { x: provider }, models: {} }, core),
         ({ issues }: ValidationError) => issues.map((each) => pathText(each.path)).join() === path,
       );
     const base_url = "http://x";

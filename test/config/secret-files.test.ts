@@ -16,10 +16,10 @@ import {
 import { join, relative } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { checkConfig as checkCoreConfig } from "../../src/config/check.ts";
-import { createSecretFiles } from "../../src/config/secret-files.ts";
+import { createSecretFiles } from "../../src/config/secrets.ts";
 import { sha256 } from "../../src/core/hash.ts";
 import { lines, run, type Running } from "../support/command.ts";
-import { allExtensions, loadConfig } from "../support/config.ts";
+import { checking, loadConfig } from "../support/config.ts";
 import { folder, replace } from "../support/folder.ts";
 import { configFor, demo, json, KEY, user } from "../support/gateway.ts";
 import { runHere } from "../support/run-here.ts";
@@ -102,10 +102,13 @@ describe("a secret in a file", () => {
   });
 
   it("is not needed by a command that calls no provider", () => {
-    const options = { env: {}, extensions: allExtensions };
     const files = () => createSecretFiles(folder());
     const check = (secretsOptional: boolean) =>
-      checkCoreConfig(withKey("$file:none"), { ...options, secretsOptional, secretFiles: files() });
+      checkCoreConfig(withKey("$file:none"), {
+        ...checking,
+        secretsOptional,
+        secretFiles: files(),
+      });
     assert.equal(check(true).providers.get("lab")?.api_key, "unset");
     assert.throws(() => check(false), /ENOENT/);
   });

@@ -16,8 +16,8 @@ import {
   type LoadOptions,
 } from "../../src/config/load.ts";
 import type { Config } from "../../src/core/config.ts";
-import type { Environment } from "../../src/config/schema.ts";
-import { createFormats } from "../../src/config/formats.ts";
+import { createFormats } from "../../src/config/vendors.ts";
+import { createSecretFiles, type Environment } from "../../src/config/secrets.ts";
 import { createLoader, isNeededBy } from "../../src/config/loader.ts";
 import type { Limiter } from "../../src/core/accounts/limiter.ts";
 import type { Writable } from "node:stream";
@@ -34,12 +34,22 @@ export const installed = install(allExtensions);
 export const formats = createFormats(installed, dialectsOf(entries));
 export { VENDOR_PRESETS as VENDORS } from "../../src/config/vendors.ts";
 
+/** A configuration is checked that may use every extension. */
+export const checking = {
+  env: {},
+  secretFiles: createSecretFiles(""),
+  extensions: allExtensions,
+  installed,
+  entries,
+};
+
 /** Checks a configuration that may use every extension. */
 export const checkConfig = (
   json: unknown,
   env: Environment = {},
   secretsOptional = false,
-): Config => checkCoreConfig(json, { env, extensions: allExtensions, entries, secretsOptional });
+): Config =>
+  checkCoreConfig(json, { ...checking, env, secretFiles: createSecretFiles(""), secretsOptional });
 
 export const loadConfig = (options: Omit<LoadOptions, "loader">): Promise<Loaded> =>
   loadCoreConfig({ ...options, loader });

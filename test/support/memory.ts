@@ -20,7 +20,7 @@ import {
   createLeftStreams,
 } from "../../src/extensions/routing/left-streams/index.ts";
 import type { Clock } from "../../src/core/clock.ts";
-import { requestCheck } from "../../src/core/extension/defaults.ts";
+import { requestCheck } from "../../src/core/extension/places.ts";
 import type { GatewayContext, Observe } from "../../src/core/extension/installer.ts";
 import { slots } from "../../src/core/extension/places.ts";
 import { internalErrorReporter, renderError } from "../../src/core/error-responses.ts";

@@ -11,8 +11,7 @@ import type { Ended } from "./program.ts";
 /** A command that nobody interrupts. */
 const SIGNALS = {
   onHangup: () => undefined,
-  onStop: () => undefined,
-  stopRequested: () => false,
+  stopped: new AbortController().signal,
   leaveToSystem: () => undefined,
 };
 

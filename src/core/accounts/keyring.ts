@@ -144,7 +144,7 @@ export function createKeyring(
   }
 
   return {
-    authenticate(authorization: string | undefined, identified?: (caller: Caller) => void): Caller {
+    authenticate(authorization, identified) {
       const key = authorization && /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
       if (!key) throw refusal("missing_api_key", NO_KEY, "Bearer");
       // Header bytes beyond ASCII arrive as Latin-1: hash the bytes that were sent.
@@ -156,7 +156,7 @@ export function createKeyring(
         throw refusal("api_key_disabled", "The API key has been revoked or has expired.");
       return caller;
     },
-    accounts(): AccountLimits {
+    accounts() {
       const names = [...created.accounts, ...settings.keys.map(({ account }) => account)];
       return new Map(names.map((account) => [account, limitOf(account)]));
     },

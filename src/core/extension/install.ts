@@ -94,7 +94,6 @@ export function install(extensions: readonly Extension[]): Installation {
   for (const extension of extensions) extension.install(installerOf(extension.name));
   const order = outermostFirst(outside);
   return {
-    names: extensions.map(({ name }) => name),
     filled: <T>({ name }: Slot<T>) => values.get(name) as T | undefined,
     family: <T>({ prefix }: SlotFamily<T>) =>
       new Map(

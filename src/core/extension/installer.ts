@@ -113,8 +113,6 @@ export const start = moment<(context: GatewayContext) => void>("start");
 
 /** What extensions have installed. */
 export interface Installed {
-  /** The names of the extensions, in the order of src/extensions.ts. */
-  readonly names: readonly string[];
   /** What fills a slot. Undefined: nothing does. */
   filled<T>(slot: Slot<T>): T | undefined;
   /** What fills the slots of a family, by their names. */

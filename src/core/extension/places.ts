@@ -1,5 +1,6 @@
 // The places of the core that an extension can fill, and the moments that extensions can hear. An
-// empty place has the meaning that its comment states.
+// empty place has the meaning that its comment states. At the end: the core's own dialect, check of
+// requests and transport, with what extensions add to them.
 import type { Writable } from "node:stream";
 import type { AccountLimits, CreatedKeys } from "../accounts/keyring.ts";
 import type { Limiter } from "../accounts/limiter.ts";
@@ -13,10 +14,11 @@ import type { WriteLines } from "../http/line-log.ts";
 import type { Guard } from "../http/request-listener.ts";
 import type { BoundPipeline, SecureListener } from "../http/server.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { ChatRequest } from "../openai/request.ts";
+import { chatRequest, type ChatRequest } from "../openai/request.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
+import { openaiDialectDefinition } from "../providers/openai/index.ts";
 import type { Breaker } from "../routing/breaker.ts";
-import type { Capable, Destination, Redact } from "../routing/model.ts";
+import type { Capable, CatalogServices, Destination, Redact } from "../routing/model.ts";
 import type { Check } from "../schema/checker.ts";
 import type { JsonExcess } from "../schema/large-json.ts";
 import type { Transport } from "../upstream/transport.ts";
@@ -211,3 +213,26 @@ export interface Report {
   /** What extensions report, by their names. */
   readonly extensions: Readonly<Record<string, unknown>>;
 }
+
+/** The wire formats by their names. One of an extension takes the place of the core's own. */
+export const dialectsIn = (installed: Installed): ReadonlyMap<string, DialectDefinition> =>
+  new Map([["openai", openaiDialectDefinition], ...installed.family(slots.dialect)]);
+
+/** The check of a chat completions request. */
+export const requestCheck = (installed: Installed): Check<ChatRequest> =>
+  installed
+    .listeners(moments.extendRequest)
+    .reduce<Check<ChatRequest>>((check, { call }) => call(check), chatRequest);
+
+/** What extensions have for the models of a configuration. */
+export const modelServices = (config: Config, installed: Installed, services: ReachServices) =>
+  ({
+    dialects: dialectsIn(installed),
+    reach: (destination, transport) =>
+      installed
+        .listeners(moments.reach)
+        .reduce((inner, { call }) => call(destination, inner, services), transport),
+    redact: installed.filled(slots.redact)?.(config, installed),
+    jsonExcess: installed.filled(slots.jsonExcess),
+    mediaTokens: installed.filled(slots.mediaTokens),
+  }) satisfies Partial<CatalogServices>;

@@ -1,6 +1,5 @@
 // What extensions add to the gateway of one process: created in their order, and opened, reloaded
 // and closed together.
-import type { ClientApi } from "../chat/client-api.ts";
 import type { Config } from "../config.ts";
 import type { Exchange, Routes } from "../http/exchange.ts";
 import { noLedger } from "../ledger/ledger.ts";
@@ -21,7 +20,7 @@ export function startProcess(installation: Installation, services: Services) {
   const heard: Heard = { open: [], reload: [], report: [], close: [] };
   const created = createParts(installation.steps, services, heard);
   const { observers, routes } = created;
-  const started = new Set(installation.names);
+  const started = new Set(installation.steps.map(({ extension }) => extension));
   let complete = wrapped(installation, created);
 
   const partIn = <T>({ name }: Slot<Create<T>>) => created.slots.get(name) as T | undefined;
@@ -34,10 +33,14 @@ export function startProcess(installation: Installation, services: Services) {
     transport: partIn(slots.transport),
     /** Undefined: no extension has budgets. */
     hold: partIn(slots.hold),
-    /** What the models of a configuration need. */
-    forModels: { createBreaker: partIn(slots.breaker), capable: partIn(slots.capable) },
+    /** Undefined: models have no breakers. */
+    createBreaker: partIn(slots.breaker),
+    /** Undefined: all models that are allowed are asked. */
+    capable: partIn(slots.capable),
     /** Formats of clients beside chat completions. */
-    apis: apisIn(created),
+    apis: [...installation.family(slots.clientApi).keys()].flatMap(
+      (name) => partIn(slots.clientApi(name)) ?? [],
+    ),
     /** Completes a request, with what extensions put around it. */
     complete: ((...request) => complete(...request)) as Complete,
     /** As Installer.route, of all. */
@@ -95,8 +98,3 @@ const wrapped = ({ aroundOrder }: Installed, { arounds }: CreatedParts): Complet
     (complete, extension) => arounds.get(extension)!(complete),
     completeWithFallback,
   );
-
-const apisIn = (created: CreatedParts): readonly ClientApi[] =>
-  [...created.slots]
-    .filter(([name, api]) => name.startsWith(slots.clientApi.prefix) && api !== undefined)
-    .map(([, api]) => api as ClientApi);

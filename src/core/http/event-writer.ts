@@ -9,7 +9,7 @@
 // on as it is. The tests look at the bytes, on each line of Node.
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
-import { systemClock } from "../clock.ts";
+import type { Clock } from "../clock.ts";
 import type { Cancel } from "./cancel.ts";
 
 const HEADERS = {
@@ -26,7 +26,7 @@ export function createEventSink(
   res: ServerResponse,
   keepAlive: { readonly ms: number; readonly events: string },
   cancel: Cancel,
-  clock = systemClock,
+  clock: Clock,
 ) {
   let silence = clock.after(keepAlive.ms, sendKeepAlive);
   /** False for a client of HTTP/1.0: the end of the connection ends the response. */

@@ -19,8 +19,6 @@ import type { Exchange, ExchangeObserver, Routes } from "./exchange.ts";
 import { createRefusals } from "./refusals.ts";
 import { answerRequest, type RequestHooks } from "./request-listener.ts";
 
-/** Default of `sendMs`. */
-const SEND_MS = 30_000;
 /** Longer than the usual 60 s of clients and load balancers, so that they close first. */
 const KEEP_ALIVE_MS = 75_000;
 const MAX_HEAD_MS = 60_000;
@@ -41,12 +39,9 @@ export interface ServerOptions {
   /** The port to listen on; 0: any free one. */
   readonly port: number;
   /** Within so many milliseconds a request must have arrived as a whole. */
-  readonly receiveMs: number;
-  /**
-   * A response is cut after this many milliseconds in which the client took nothing of it. Absent:
-   * 30 s.
-   */
-  readonly sendMs?: number | undefined;
+  readonly receive_ms: number;
+  /** A response is cut after this many milliseconds in which the client took nothing of it. */
+  readonly send_ms: number;
   /** Absent: plain HTTP. */
   readonly secure?: SecureListener | undefined;
   /** Absent: Node's parser takes what one read brings. */
@@ -127,11 +122,11 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   nodeServer.on("clientError", refusals.clientError);
 
   return {
-    async listen(): Promise<string> {
+    async listen() {
       await once(nodeServer.listen(port, host), "listening");
       return urlOf(secure ? "https" : "http", nodeServer.address() as AddressInfo);
     },
-    async close(drainMs: number, reason: Error): Promise<void> {
+    async close(drainMs, reason) {
       draining = true;
       const closed = new Promise<unknown>((resolve) => nodeServer.close(resolve));
       for (const { res } of connections.exchanges())
@@ -151,18 +146,18 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   };
 }
 
-function createNodeServer({ secure, receiveMs, sendMs }: ServerOptions): http.Server {
+function createNodeServer({ secure, receive_ms, send_ms }: ServerOptions): http.Server {
   const options: http.ServerOptions = {
     requireHostHeader: false, // Node's own refusal has no X-Request-Id.
     keepAliveTimeout: KEEP_ALIVE_MS,
     noDelay: true,
-    headersTimeout: Math.min(MAX_HEAD_MS, receiveMs),
-    requestTimeout: receiveMs,
-    connectionsCheckingInterval: Math.min(MAX_CHECK_INTERVAL_MS, Math.ceil(receiveMs / 2)),
+    headersTimeout: Math.min(MAX_HEAD_MS, receive_ms),
+    requestTimeout: receive_ms,
+    connectionsCheckingInterval: Math.min(MAX_CHECK_INTERVAL_MS, Math.ceil(receive_ms / 2)),
   };
   const server = secure ? secure.create(options) : http.createServer(options);
   server.maxHeadersCount = 0; // Their size is bounded. Node would drop surplus ones in silence.
-  server.timeout = sendMs ?? SEND_MS;
+  server.timeout = send_ms;
   return server;
 }
 

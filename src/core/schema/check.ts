@@ -64,6 +64,9 @@ export type Infer<C> = C extends Check<infer T> ? T : never;
 /** The checks of an object's fields, by name. */
 export type Fields = { readonly [name: string]: Check<unknown> };
 
+/** The type of an object whose fields these are. */
+export type Checked<F extends Fields> = { -readonly [K in keyof F]: Infer<F[K]> };
+
 const isPlainName = (step: string | number): boolean =>
   typeof step === "string" && /^[\w$/.-]+$/.test(step) && !step.includes("..");
 

@@ -11,6 +11,7 @@ import {
   ValidationError,
   wrongType,
   type Check,
+  type Checked,
   type Fields,
   type Infer,
   type ValidationIssue,
@@ -107,7 +108,7 @@ export function object<F extends Fields>(fields: F, { strict = false }: ObjectRu
         fail("missing_required_parameter", "is required");
       checked[name] = check(member, all);
     });
-    return checked as { -readonly [K in keyof F]: Infer<F[K]> };
+    return checked as Checked<F>;
   });
 }
 

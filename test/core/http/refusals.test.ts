@@ -31,7 +31,7 @@ async function serve(t: Scope, path: string, handler: Handler, over: Partial<Ser
   const statuses: number[] = [];
   const server = createServer(
     { [path]: { GET: handler } },
-    { host: "127.0.0.1", port: 0, receiveMs: 60_000, ...over },
+    { host: "127.0.0.1", port: 0, receive_ms: 60_000, send_ms: 30_000, ...over },
     {
       clock: systemClock,
       renderError,

@@ -1,6 +1,6 @@
 // GET /openapi.json: the contract as an OpenAPI 3.1 document. The schema of a request is taken from
 // the check itself. Extensions that serve further APIs describe them here.
-import { requestCheck } from "../../../core/extension/defaults.ts";
+import { requestCheck } from "../../../core/extension/places.ts";
 import { moment, type Installed, type Installer } from "../../../core/extension/installer.ts";
 import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";

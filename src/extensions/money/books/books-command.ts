@@ -28,7 +28,7 @@ type BooksWork = (context: BooksContext) => Promise<number | void>;
 export const withBooks =
   (work: BooksWork): Command["run"] =>
   async (args, terminal) => {
-    const { config, installed } = await terminal.load(args, { withoutSecrets: true });
+    const { config, installed } = await terminal.load(args, { secretsOptional: true });
     const diagnose = (event: object): void => terminal.warn(JSON.stringify(event));
     const books = openBooks(config, { clock: systemClock, diagnose, installed });
     return await work({ books, config, installed, args, terminal }).finally(() =>

@@ -53,7 +53,7 @@ export const publicKeyCommand: Command = {
   example: "seal public-key",
   options: { json: JSON_OPTION },
   async run(args, terminal) {
-    const { config } = await terminal.load(args, { withoutSecrets: true });
+    const { config } = await terminal.load(args, { secretsOptional: true });
     const dataDir = resolve(config.data_dir);
     const path = keyFile(dataDir);
     if (!existsSync(path)) {

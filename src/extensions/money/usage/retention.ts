@@ -4,7 +4,7 @@
 // nothing is deleted until the clock has gone on for a day without jumping.
 import { join } from "node:path";
 import { DAY_MS } from "../../../config/fields.ts";
-import { readJson } from "../../../config/json-file.ts";
+import { MAX_KEYS_BYTES, readRegularFile, whyUnreadable } from "../../../config/regular-file.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { replaceFile } from "../../scale/data-files/index.ts";
 import { isoTime } from "../records/index.ts";
@@ -34,9 +34,9 @@ export async function isClockSteady({ dataDir, clock, days }: BooksFiles): Promi
 /** Empty: there is none yet. Undefined: it cannot be read, or is lost. */
 function noteIn(file: string, mayBeAbsent: boolean): Record<string, unknown> | undefined {
   try {
-    return asObject(readJson(file, {}, mayBeAbsent ? ["ENOENT"] : []));
-  } catch {
-    return undefined;
+    return asObject(JSON.parse(readRegularFile(file, MAX_KEYS_BYTES).bytes.toString()));
+  } catch (error) {
+    return mayBeAbsent && whyUnreadable(error) === "ENOENT" ? {} : undefined;
   }
 }
 

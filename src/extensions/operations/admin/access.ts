@@ -4,7 +4,7 @@ import { timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { createLimiter } from "../../../core/accounts/limiter.ts";
-import { isLoopback } from "../../../config/demo-key.ts";
+import { isLoopback } from "../../../config/fields.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
 import { sha256 } from "../../../core/hash.ts";
 import type { Exchange } from "../../../core/http/exchange.ts";

@@ -3,8 +3,7 @@
 import type { Installer } from "../../../core/extension/installer.ts";
 import type { ServerResponse } from "node:http";
 import { configMoments, type Warning } from "../../../config/extension.ts";
-import { host, port, strict } from "../../../config/fields.ts";
-import { isLoopback } from "../../../config/demo-key.ts";
+import { host, isLoopback, port, strict } from "../../../config/fields.ts";
 import { NO_STORE, once, type Host, type HostPart } from "../../scale/installation/index.ts";
 import { accountLimitName } from "../../../core/accounts/limiter.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
@@ -41,15 +40,16 @@ export interface AdminSettings {
 export const admin = defineSetting(
   "admin",
   undefined,
-  ({ credential, addedTo }) =>
+  ({ credential, extended }) =>
     refine(
-      strict({
-        host: withDefault(host, DEFAULT_ADDRESS.host),
-        port: withDefault(port, DEFAULT_ADDRESS.port),
-        password: optional(credential),
-        plain: withDefault(boolean(), false),
-        ...addedTo("admin"),
-      }),
+      strict(
+        extended("admin", {
+          host: withDefault(host, DEFAULT_ADDRESS.host),
+          port: withDefault(port, DEFAULT_ADDRESS.port),
+          password: optional(credential),
+          plain: withDefault(boolean(), false),
+        }),
+      ),
       assertSafe,
     ),
   { fixed: true },
@@ -152,14 +152,14 @@ export function operatorListener(
   address: Pick<ServerOptions, "host" | "port" | "secure">,
   { title, routes, guard = () => undefined }: OperatorListener,
 ): HostPart & { listen(): Promise<void> } {
-  const { receive_ms: receiveMs, send_ms: sendMs } = config.server;
+  const { receive_ms, send_ms } = config.server;
   const boundPipeline = installed.filled(slots.boundPipeline);
   const capacity = createCapacity(MAX_CONNECTIONS, Infinity);
   let server: Server | undefined;
   let url: string | undefined;
   return {
     async listen() {
-      const options = { ...address, receiveMs, sendMs, boundPipeline, capacity };
+      const options = { ...address, receive_ms, send_ms, boundPipeline, capacity };
       server = createServer(routes(), options, {
         clock,
         access: () => undefined,

@@ -5,8 +5,7 @@ import { configMoments, type KeyedModel } from "../../../config/extension.ts";
 import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Installed } from "../../../core/extension/installer.ts";
-import { slots } from "../../../core/extension/places.ts";
-import { dialectsIn, reachIn } from "../../../core/extension/defaults.ts";
+import { modelServices } from "../../../core/extension/places.ts";
 import { Cancel } from "../../../core/http/cancel.ts";
 import { Meter } from "../../../core/ledger/meter.ts";
 import { chatRequest } from "../../../core/openai/request.ts";
@@ -60,12 +59,8 @@ export async function callProviders(
   deadlineMs = LIVE_DEADLINE_MS,
 ): Promise<readonly LiveAnswer[]> {
   const { models } = createCatalog(config, {
-    dialects: dialectsIn(installed),
+    ...modelServices(config, installed, { clock: systemClock, diagnose: () => undefined }),
     transport: fetchTransport(),
-    reach: reachIn(installed, { clock: systemClock, diagnose: () => undefined }),
-    redact: installed.filled(slots.redact)?.(config, installed),
-    jsonExcess: installed.filled(slots.jsonExcess),
-    mediaTokens: undefined,
     breakers: new Map(),
     fingerprint: createFingerprint(),
   });

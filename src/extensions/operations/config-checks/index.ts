@@ -6,7 +6,7 @@ import type { Installer } from "../../../core/extension/installer.ts";
 import { vendorPreset } from "../../../config/vendors.ts";
 import type { ValidationIssue } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import type { Formats } from "../../../config/formats.ts";
+import type { Formats } from "../../../config/vendors.ts";
 import { invalid } from "../../../config/references.ts";
 import { repeatedMembers } from "./duplicates.ts";
 

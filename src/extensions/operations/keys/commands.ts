@@ -20,7 +20,7 @@ const IN_CONFIG = "(in the configuration)";
 const IN_CONFIG_UNREAD = "(in the configuration; its secret cannot be read here)";
 /** The id of each key whose environment variable or file is not there for this command. */
 const UNREAD_ID = keyIdOf(sha256(UNREAD_SECRET));
-const NO_SECRETS = { withoutSecrets: true };
+const NO_SECRETS = { secretsOptional: true };
 const COLUMNS = [
   "key_id",
   "account",

@@ -4,10 +4,12 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { keyIdOf, type CreatedKeys } from "../../../core/accounts/keyring.ts";
-import { failUnreadable, parseJsonFile, textIn } from "../../../config/json-file.ts";
 import {
+  failUnreadable,
   MAX_KEYS_BYTES,
+  parseJsonFile,
   readRegularFile,
+  textIn,
   whyUnreadable,
   type FileContent,
 } from "../../../config/regular-file.ts";

@@ -1,7 +1,11 @@
 // Reads a configuration of LiteLLM. JSON needs nothing; for YAML the optional package `yaml` is
 // loaded. Messages never quote the file, which may hold keys.
-import { failUnreadable, textIn } from "../../../config/json-file.ts";
-import { MAX_CONFIG_BYTES, readRegularFile } from "../../../config/regular-file.ts";
+import {
+  failUnreadable,
+  MAX_CONFIG_BYTES,
+  readRegularFile,
+  textIn,
+} from "../../../config/regular-file.ts";
 import { fail } from "../../../core/schema/checker.ts";
 import { loadPeer } from "../../scale/stores/index.ts";
 

@@ -31,7 +31,7 @@ export interface AdminClient {
  * rest of the file is faulty while the gateway goes on. Of the secrets only admin.password matters,
  * and the listener says if it is wrong.
  */
-export const FOR_ADMIN = { withoutSecrets: true, members: ["admin", "data_dir"] };
+export const FOR_ADMIN = { secretsOptional: true, members: ["admin", "data_dir"] };
 
 interface Place {
   readonly host: string;

@@ -10,9 +10,7 @@ export { createPooledClient, type PooledClient } from "./client.ts";
 export { connectTo, endpointOf, type Connect, type SecureOptions } from "./socket.ts";
 
 /** The section of these settings and of others that concern the calls. */
-const upstream = defineSetting("upstream", {}, (context) =>
-  section({ ...context.addedTo("upstream") }),
-);
+const upstream = defineSetting("upstream", {}, ({ extended }) => section(extended("upstream", {})));
 
 /** "fetch": Node's own, for those who need what it does. */
 const client = defineSetting("upstream.client", "pooled", () => literal("pooled", "fetch"), {

@@ -3,7 +3,7 @@
 // logs: several writers on one pipe would interleave their lines.
 import { createKeyring, NO_CREATED_KEYS } from "../../../core/accounts/keyring.ts";
 import { createLimiter } from "../../../core/accounts/limiter.ts";
-import { assertFits } from "../../../config/replacement.ts";
+import { assertFits } from "../../../config/check.ts";
 import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import { install } from "../../../core/extension/install.ts";
@@ -23,7 +23,7 @@ export function createSupervisor(
   workers: number,
   options: SuperviseOptions,
 ): RunningGateway {
-  const { extensions, stopRequested } = options;
+  const { extensions, stopped } = options;
   const clock = systemClock;
   const installed = install(extensions);
   const logs = createLogs(options, clock, installed);
@@ -32,7 +32,7 @@ export function createSupervisor(
   const stopAdmitting = admitForWorkers(limiter);
   const stopRelaying = relayToOthers();
   const atStart = messageOf(initial, extensions);
-  const pool = createWorkerPool({ atStart, logs, clock, stopRequested });
+  const pool = createWorkerPool({ atStart, logs, clock, stopped });
   // Only for the list of accounts. A keys.json that cannot be read any more is reported by the
   // workers, which authenticate by it.
   const silent = { changed: () => undefined, diagnose: () => undefined };

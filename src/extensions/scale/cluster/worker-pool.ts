@@ -43,10 +43,10 @@ export interface WorkerPoolOptions {
   /** Times the wait before a worker is started again. */
   readonly clock: Clock;
   /**
-   * Whether the process has received a signal to stop, which a terminal sends to its child
+   * Aborted when the process has received a signal to stop, which a terminal sends to its child
    * processes too.
    */
-  stopRequested(): boolean;
+  readonly stopped: AbortSignal;
 }
 
 export interface WorkerPool {
@@ -74,7 +74,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   let stopping = false;
   cluster.setupPrimary({ serialization: "advanced", silent: true });
 
-  const isStopping = (): boolean => stopping || options.stopRequested();
+  const isStopping = (): boolean => stopping || options.stopped.aborted;
 
   function start(): Promise<string> {
     const worker = cluster.fork();

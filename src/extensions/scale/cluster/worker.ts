@@ -3,7 +3,8 @@
 import cluster, { type Worker } from "node:cluster";
 import type { Config } from "../../../core/config.ts";
 import type { Report } from "../../../core/extension/places.ts";
-import type { WorkerGateway, WorkerProgram } from "../../../command-line/processes.ts";
+import type { WorkerProgram } from "../../../command-line/processes.ts";
+import type { Gateway } from "../../../core/app.ts";
 import { createRemoteLimiter } from "./limiter.ts";
 
 /**
@@ -51,11 +52,11 @@ export function runWorker(program: WorkerProgram): () => void {
   };
   const limiter = createRemoteLimiter();
   /** From the first configuration on. */
-  let serving: Promise<WorkerGateway | undefined> | undefined;
+  let serving: Promise<Gateway | undefined> | undefined;
   let isEnding = false;
   let stopRequested = false;
 
-  async function begin({ config, extensions }: ConfigMessage): Promise<WorkerGateway | undefined> {
+  async function begin({ config, extensions }: ConfigMessage): Promise<Gateway | undefined> {
     try {
       const gateway = await program.create(config, extensions, limiter);
       send({ listening: await gateway.listen() });

@@ -1,6 +1,6 @@
 // One installation, however many processes serve: it adds their reports up, and starts the
 // extensions that exist once.
-import { hasDemoKey } from "../../../config/demo-key.ts";
+import { hasDemoKey } from "../../../config/check.ts";
 import { moments, type HostRunner, type HostSources } from "../../../core/extension/places.ts";
 import type { Report } from "../../../core/extension/places.ts";
 import type { Routes } from "../../../core/http/exchange.ts";

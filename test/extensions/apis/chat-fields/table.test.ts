@@ -7,7 +7,7 @@ import { describe, it } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { fieldTable, type Fate } from "../../../support/field-table.ts";
 import { installed, VENDORS } from "../../../support/config.ts";
-import { requestCheck } from "../../../../src/core/extension/defaults.ts";
+import { requestCheck } from "../../../../src/core/extension/places.ts";
 import { configFor, KEY } from "../../../support/gateway.ts";
 import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
 import { speak } from "../../../support/provider.ts";

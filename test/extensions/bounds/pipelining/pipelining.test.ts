@@ -35,7 +35,7 @@ interface Site {
  * A server of our own, whose GET /held is answered by whoever holds its exchange, and which sends
  * /large in one piece.
  */
-async function startSite(t: TestContext, options: { sendMs?: number } = {}): Promise<Site> {
+async function startSite(t: TestContext, options: { send_ms?: number } = {}): Promise<Site> {
   const taken: Exchange[] = [];
   const statuses: number[] = [];
   const bodies: string[] = [];
@@ -64,7 +64,7 @@ async function startSite(t: TestContext, options: { sendMs?: number } = {}): Pro
         },
       },
     },
-    { host: "127.0.0.1", port: 0, receiveMs: 60_000, boundPipeline, ...options },
+    { host: "127.0.0.1", port: 0, receive_ms: 60_000, send_ms: 30_000, boundPipeline, ...options },
     {
       clock: unhurriedClock,
       renderError,
@@ -135,7 +135,7 @@ describe("pipelined requests", () => {
 
 describe("answers that nobody reads", () => {
   it("end their connection when nothing was taken for send_ms, and are logged as 499", async (t) => {
-    const { url, statuses } = await startSite(t, { sendMs: 200 });
+    const { url, statuses } = await startSite(t, { send_ms: 200 });
     const closed = ["/large", "/begun"].map(async (path) => {
       const socket = connect(t, url);
       socket.pause();
@@ -151,7 +151,7 @@ describe("answers that nobody reads", () => {
   });
 
   it("are not those of a client that reads slowly: it gets all of it", async (t) => {
-    const { url, statuses, taken } = await startSite(t, { sendMs: 900 });
+    const { url, statuses, taken } = await startSite(t, { send_ms: 900 });
     const socket = connect(t, url);
     let size = 0;
     socket.on("data", (bytes: Buffer) => {

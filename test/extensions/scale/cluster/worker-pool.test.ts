@@ -26,7 +26,7 @@ function startPool(t: TestContext, diagnose = (_event: object): void => undefine
   const atStart: any = "that of the start";
   const logs: any = { access: {}, diagnostics: {}, diagnose };
   const clock: any = { after: () => undefined };
-  const pool = createWorkerPool({ atStart, logs, clock, stopRequested: () => false });
+  const pool = createWorkerPool({ atStart, logs, clock, stopped: new AbortController().signal });
   pool.start().catch(() => undefined);
   return { pool, worker, child, sent };
 }
