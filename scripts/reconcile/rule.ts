@@ -195,15 +195,27 @@ const together = (parts: readonly Part[]): Counts =>
       NO_COUNTS,
     );
 
-/** The calls with a completion that is known: a bounded one is what the others leave of the sum. */
-function settleBounds(parts: readonly Part[], actual: Counts): readonly Part[] {
-  const open = parts.find(({ expected }) => expected.most !== undefined);
-  if (!open) return parts;
-  const rest = together(parts).completion - open.expected.counts.completion;
-  const completion = actual.completion - rest;
-  if (completion < 0 || completion > open.expected.most!) return parts;
-  const expected = { ...open.expected, counts: { ...open.expected.counts, completion } };
-  return parts.map((part) => (part === open ? { ...part, expected } : part));
+/** All ways to make a total of numbers, each of which is at most one of these. */
+function sumsOf(total: number, [most, ...others]: readonly number[]): readonly number[][] {
+  if (most === undefined) return total === 0 ? [[]] : [];
+  return Array.from({ length: Math.min(most, total) + 1 }, (_, first) =>
+    sumsOf(total - first, others).map((rest) => [first, ...rest]),
+  ).flat();
+}
+
+/** The calls with completions that are known: bounded ones share what the others leave of the sum. */
+function settleBounds(parts: readonly Part[], actual: Counts): readonly (readonly Part[])[] {
+  const open = parts.filter(({ expected }) => expected.most !== undefined);
+  const known = together(parts.filter((part) => !open.includes(part))).completion;
+  const most = open.map(({ expected }) => expected.most!);
+  return sumsOf(actual.completion - known, most).map((completions) =>
+    parts.map((part) => {
+      const completion = completions[open.indexOf(part)];
+      if (completion === undefined) return part;
+      const counts = { ...part.expected.counts, completion };
+      return { ...part, expected: { ...part.expected, counts } };
+    }),
+  );
 }
 
 /** How all these calls together are known. */
@@ -228,7 +240,7 @@ function candidates(house: House, entry: Entry, asked: Asked, actual: Counts) {
     asked.model === CONTINUED && asked.stream && last
       ? continuedParts(status, calls, asked)
       : expected.map((each) => [{ model, expected: each }]);
-  return sets.map((parts) => settleBounds(parts, actual));
+  return sets.flatMap((parts) => settleBounds(parts, actual));
 }
 
 /** What these calls cost together, at the prices of one table. */
