@@ -4,13 +4,20 @@ import { fail, isObject, wrongType } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { VENDOR_ROWS } from "../vendor-models/index.ts";
 import { deploymentIn, type Deployment } from "./deployment.ts";
-import { groupsOf } from "./groups.ts";
-import { createLeftOutList, type Fields, type LeftOut, type LeftOutList } from "./left-out.ts";
+import { freeName, groupsOf } from "./groups.ts";
+import {
+  createLeftOutList,
+  numberIn,
+  type Fields,
+  type LeftOut,
+  type LeftOutList,
+} from "./left-out.ts";
 
 /** The account of the clients' key. */
 const ACCOUNT = "main";
 const CLIENT_VARIABLE = "GATEWAY_KEY";
 const ENVIRONMENT = "os.environ/";
+const SECTIONS = ["model_list", "router_settings", "litellm_settings", "general_settings"];
 
 /** A gateway.json, and what it does not have. */
 export interface Conversion {
@@ -31,21 +38,27 @@ export interface Conversion {
  */
 export function convertLitellm(value: unknown): Conversion {
   if (!isObject(value)) return wrongType("an object with a model_list", value);
-  const { model_list, router_settings, litellm_settings, general_settings, ...others } = value;
+  const { model_list } = value;
   if (!Array.isArray(model_list)) return fail("invalid_type", "expected a list", ["model_list"]);
   const leftOut = createLeftOutList();
   const deployments = model_list.flatMap(
     (entry, at) => deploymentIn(entry, `model_list[${at}]`, leftOut) ?? [],
   );
   if (deployments.length === 0) return fail("invalid_value", noModel(leftOut), ["model_list"]);
-  const variables = new Set<string>();
-  const { providers, nameOf } = providersOf(deployments, variables, leftOut);
-  const router = asObject(router_settings);
-  const library = asObject(litellm_settings);
+  const variables = createVariables(value, leftOut);
+  const { providers, nameOf } = providersOf(deployments, variables);
+  const sectionAt = (name: string): Fields => {
+    if (!isObject(value[name] ?? {})) leftOut.add(name, "expected an object");
+    return asObject(value[name]);
+  };
+  const router = sectionAt("router_settings");
+  const library = sectionAt("litellm_settings");
   const groups = groupsOf(deployments, nameOf, { router, library, leftOut });
-  const keys = [{ account: ACCOUNT, key: clientKey(general_settings, variables, leftOut) }];
+  const keys = [
+    { account: ACCOUNT, key: clientKey(sectionAt("general_settings"), variables, leftOut) },
+  ];
   const settings = { ...retries(router, library, leftOut), ...breaker(router, leftOut) };
-  leftOut.addRest("", others, []);
+  leftOut.addRest("", value, SECTIONS);
   return {
     config: {
       apis: ["messages", "responses"],
@@ -58,7 +71,7 @@ export function convertLitellm(value: unknown): Conversion {
       ...settings,
     },
     leftOut: leftOut.list,
-    variables: [...variables],
+    variables: [...variables.names],
   };
 }
 
@@ -75,11 +88,7 @@ interface Providers {
 }
 
 /** One provider for each vendor, address, version and key. */
-function providersOf(
-  deployments: readonly Deployment[],
-  variables: Set<string>,
-  leftOut: LeftOutList,
-): Providers {
+function providersOf(deployments: readonly Deployment[], variables: Variables): Providers {
   const identity = ({ vendor, baseUrl, apiVersion, apiKey }: Deployment): string =>
     JSON.stringify([vendor, baseUrl, apiVersion, apiKey]);
   const names = new Map<string, string>();
@@ -91,8 +100,8 @@ function providersOf(
     const count = Object.values(providers).filter((row) => asObject(row)["vendor"] === vendor);
     const name = count.length === 0 ? vendor : `${vendor}-${count.length + 1}`;
     names.set(id, name);
-    const variable = variableOf(deployment, name, leftOut);
-    if (variable !== undefined) variables.add(variable);
+    const variable = variableOf(deployment, name, variables);
+    if (variable !== undefined) variables.names.add(variable);
     providers[name] = {
       vendor,
       ...(baseUrl !== undefined && { base_url: baseUrl }),
@@ -107,32 +116,45 @@ function providersOf(
 function variableOf(
   { vendor, apiKey, path }: Deployment,
   provider: string,
-  leftOut: LeftOutList,
+  variables: Variables,
 ): string | undefined {
   if (apiKey === undefined) return VENDOR_ROWS.get(vendor)?.variable;
   const fallback = `${provider.toUpperCase().replace(/\W/g, "_")}_KEY`;
-  return variableFor(apiKey, `${path}.litellm_params.api_key`, fallback, leftOut);
+  return variables.of(apiKey, `${path}.litellm_params.api_key`, fallback);
 }
 
-/** The variable of a secret, which is never copied itself; `fallback`: of one in plain text. */
-function variableFor(secret: string, path: string, fallback: string, leftOut: LeftOutList): string {
-  const name = secret.slice(ENVIRONMENT.length);
-  if (secret.startsWith(ENVIRONMENT) && /^[A-Za-z_]\w*$/.test(name)) return name;
-  if (secret.startsWith(ENVIRONMENT))
-    return fail("invalid_value", `${path}: expected ${ENVIRONMENT}NAME`);
-  leftOut.add(path, `a secret in plain text is not copied: export it as ${fallback}`);
-  return fallback;
+/** The environment variables that hold the secrets. */
+interface Variables {
+  readonly names: Set<string>;
+  /** The variable of a secret, which is never copied itself; `fallback`: of one in plain text. */
+  of(secret: string, path: string, fallback: string): string;
 }
 
-function clientKey(section: unknown, variables: Set<string>, leftOut: LeftOutList): string {
-  const { master_key, ...others } = asObject(section);
+function createVariables(file: unknown, leftOut: LeftOutList): Variables {
+  // What the file names holds another secret than one in plain text.
+  const named = JSON.stringify(file).matchAll(/os\.environ\/(\w+)/g);
+  const taken = new Set([...named].map(([, name]) => name));
+  return {
+    names: new Set(),
+    of(secret, path, fallback) {
+      const name = secret.slice(ENVIRONMENT.length);
+      if (secret.startsWith(ENVIRONMENT) && /^[A-Za-z_]\w*$/.test(name)) return name;
+      if (secret.startsWith(ENVIRONMENT))
+        return fail("invalid_value", `${path}: expected ${ENVIRONMENT}NAME`);
+      const free = freeName(fallback, (text) => taken.has(text), "_");
+      leftOut.add(path, `a secret in plain text is not copied: export it as ${free}`);
+      return free;
+    },
+  };
+}
+
+function clientKey(section: Fields, variables: Variables, leftOut: LeftOutList): string {
+  const { master_key, ...others } = section;
   const path = "general_settings.master_key";
   if (master_key !== undefined && master_key !== null && typeof master_key !== "string")
     return fail("invalid_type", `${path}: expected a text`);
-  const variable = master_key
-    ? variableFor(master_key, path, CLIENT_VARIABLE, leftOut)
-    : CLIENT_VARIABLE;
-  variables.add(variable);
+  const variable = master_key ? variables.of(master_key, path, CLIENT_VARIABLE) : CLIENT_VARIABLE;
+  variables.names.add(variable);
   leftOut.addRest("general_settings", others, []);
   return `$${variable}`;
 }
@@ -157,7 +179,7 @@ function breaker(router: Fields, leftOut: LeftOutList): object {
   if (Number.isSafeInteger(allowed_fails) && (allowed_fails as number) >= 0)
     section["failures"] = (allowed_fails as number) + 1;
   else leftOut.addRest("router_settings", { allowed_fails }, []);
-  const cooldown = Math.round(Number(cooldown_time) * 1000);
+  const cooldown = Math.round(numberIn(cooldown_time) * 1000);
   if (cooldown >= 1 && cooldown <= 86_400_000) section["cooldown_ms"] = cooldown;
   else leftOut.addRest("router_settings", { cooldown_time }, []);
   return Object.keys(section).length === 0 ? {} : { breaker: section };

@@ -5,7 +5,7 @@ import { VENDOR_PRESETS } from "../../../config/vendors.ts";
 import { fail } from "../../../core/schema/checker.ts";
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import { baseUrlFor, VENDOR_ROWS } from "../vendor-models/index.ts";
-import type { Fields, LeftOutList } from "./left-out.ts";
+import { numberIn, type Fields, type LeftOutList } from "./left-out.ts";
 
 /** The vendors by LiteLLM's prefixes, where these are not the vendor's name here. */
 const VENDOR_BY_PREFIX: Readonly<Record<string, string>> = {
@@ -244,8 +244,7 @@ function priceIn(fields: Fields): object | undefined {
 /** Undefined: there is no price. Null: it cannot be stated with six decimals per million tokens. */
 function perMillion(value: unknown): number | undefined | null {
   if (value === undefined || value === null) return undefined;
-  // YAML 1.1 reads 1e-06 as a number, later versions read it as text.
-  const price = Number(value) * 1e6;
+  const price = numberIn(value) * 1e6;
   if (!(price >= 0 && price <= 1_000_000)) return null;
   const rounded = Number(price.toFixed(6));
   return Math.abs(rounded - price) <= price * 1e-9 ? rounded : null;

@@ -79,9 +79,9 @@ export function groupsOf(
 }
 
 /** The name itself, or with a number, if a model or a group has it already. */
-function freeName(name: string, isTaken: (name: string) => boolean): string {
+export function freeName(name: string, isTaken: (name: string) => boolean, joint = "-"): string {
   for (let count = 1; ; count += 1) {
-    const free = count === 1 ? name : `${name}-${count}`;
+    const free = count === 1 ? name : `${name}${joint}${count}`;
     if (!isTaken(free)) return free;
   }
 }

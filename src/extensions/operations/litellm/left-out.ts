@@ -4,6 +4,10 @@
 /** An object of the file. */
 export type Fields = Readonly<Record<string, unknown>>;
 
+/** YAML 1.1 reads 1e-06 as a number, later versions read it as text. Anything else is NaN. */
+export const numberIn = (value: unknown): number =>
+  typeof value === "number" || typeof value === "string" ? Number(value) : Number.NaN;
+
 /** A field that was not carried over. Its value is not here: it may be a secret. */
 export interface LeftOut {
   /** Where it stands: `model_list[0].litellm_params.rpm`. */

@@ -321,6 +321,29 @@ describe("single fields of LiteLLM's configuration", () => {
     ]);
   });
 
+  it("sections and figures of another type are left out", async () => {
+    const sections = { router_settings: { cooldown_time: true }, litellm_settings: [] };
+    const price = { input_cost_per_token: true, output_cost_per_token: true };
+    const made = await convert(one({ model: "openai/x", ...price }, {}, sections));
+    assert.deepEqual([made.config.breaker, made.config.models.m.price], [undefined, undefined]);
+    assert.deepEqual(pathsOf(made).sort(), [
+      "litellm_settings",
+      "model_list[0].litellm_params.input_cost_per_token",
+      "model_list[0].litellm_params.output_cost_per_token",
+      "router_settings.cooldown_time",
+    ]);
+  });
+
+  it("a secret in plain text gets no variable that the file names for another one", async () => {
+    const model_list = ["os.environ/OPENAI_2_KEY", SECRET].map((api_key, at) =>
+      chat(`m${at}`, { model: "openai/x", api_key }),
+    );
+    const { config } = await convert({ model_list, general_settings: { master_key: SECRET } });
+    assert.equal(config.providers.openai.api_key, "$OPENAI_2_KEY");
+    assert.equal(config.providers["openai-2"].api_key, "$OPENAI_2_KEY_2");
+    assert.equal(config.keys[0].key, "$GATEWAY_KEY");
+  });
+
   it("fallbacks that go in a circle end", async () => {
     const model_list = ["a", "b"].map((name) => chat(name, { model: `openai/${name}` }));
     const router_settings = { fallbacks: [{ a: ["b"] }, { b: ["a"] }] };
