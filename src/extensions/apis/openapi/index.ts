@@ -46,8 +46,17 @@ function pathItem({ summary, security, reply, names }: Operation): object {
   return { post: { ...operation, summary, security, responses } };
 }
 
-/** Answers with the document. */
+/** Answers with the document, which is made once, when it is asked for first. */
 export function openapiHandler(installed: Installed): Handler {
+  let text: string | undefined;
+  return ({ res }) => {
+    text ??= documentOf(installed);
+    sendJson(res, 200, text);
+  };
+}
+
+/** The document as text: it never changes while the process runs. */
+function documentOf(installed: Installed): string {
   const schemas: Record<string, object> = {
     ChatCompletionRequest: requestCheck(installed).schema,
     ...document.components.schemas,
@@ -59,13 +68,8 @@ export function openapiHandler(installed: Installed): Handler {
     for (const [path, operation] of Object.entries(described.operations))
       paths[path] = pathItem(operation);
   }
-  // As text: the document never changes while the process runs.
-  const text = JSON.stringify({
-    ...document,
-    paths,
-    components: { ...document.components, schemas },
-  });
-  return ({ res }) => sendJson(res, 200, text);
+  const components = { ...document.components, schemas };
+  return JSON.stringify({ ...document, paths, components });
 }
 
 export function install(gateway: Installer): void {
