@@ -34,9 +34,11 @@ const WARM_UP = 1_500;
  * The least of so many counts has nothing of what happens once a second beside requests: a batch is
  * shorter than that on a busy machine too.
  */
-const BATCHES = 11;
-const REQUESTS = 50;
-const EVENTS = 300;
+const WHOLE = { batches: 25, count: 20 };
+/** A stream of so many events takes a third of a second. */
+const EVENTS = { batches: 5, count: 300 };
+
+type Sizes = Readonly<typeof WHOLE>;
 
 /** A process whose creations are counted. */
 export interface Counted {
@@ -75,9 +77,13 @@ async function ask(url: string, agent: http.Agent, target: Target, body: string)
 }
 
 /** The least of several counts, each of what `batch` creates, for each of `count`. */
-async function least(counted: Counted, count: number, batch: () => Promise<void>): Promise<Counts> {
+async function least(
+  counted: Counted,
+  { batches: most, count }: Sizes,
+  batch: () => Promise<void>,
+): Promise<Counts> {
   const batches: Counts[] = [];
-  for (let index = 0; index < BATCHES; index += 1) {
+  while (batches.length < most) {
     const before = await counted.counts();
     await batch();
     const after = await counted.counts();
@@ -94,7 +100,7 @@ async function least(counted: Counted, count: number, batch: () => Promise<void>
     timers: leastOf("timers"),
     bytes: leastOf("bytes"),
     // A full collection in one of the batches would make the least of them negative.
-    kept: batches.map(({ kept }) => kept).sort((one, other) => one - other)[BATCHES >> 1]!,
+    kept: batches.map(({ kept }) => kept).sort((one, other) => one - other)[most >> 1]!,
   };
 }
 
@@ -106,7 +112,7 @@ export async function countWhole(counted: Counted, target: Target): Promise<Coun
     for (let time = 0; time < times; time += 1) await ask(counted.url, agent, target, body);
   };
   await askTimes(WARM_UP);
-  const counts = await least(counted, REQUESTS, () => askTimes(REQUESTS));
+  const counts = await least(counted, WHOLE, () => askTimes(WHOLE.count));
   agent.destroy();
   return counts;
 }
@@ -114,7 +120,7 @@ export async function countWhole(counted: Counted, target: Target): Promise<Coun
 /** What an event of a long stream takes, with its share of the request. */
 export async function countEvent(counted: Counted, target: Target): Promise<Counts> {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
-  const body = bodyOf(`events=${EVENTS} every=1`, target.model);
+  const body = bodyOf(`events=${EVENTS.count} every=1`, target.model);
   await ask(counted.url, agent, target, body);
   const counts = await least(counted, EVENTS, () => ask(counted.url, agent, target, body));
   agent.destroy();
