@@ -37,6 +37,8 @@ export interface TokenWindows {
   admit(limits: readonly TokenLimit[], tokens: number): Admission;
   /** Replaces the estimate of a request that was admitted under these limits. */
   correct(limits: readonly TokenLimit[], admission: Admission, tokens: number): void;
+  /** Forgets a request that was admitted under these limits: it was not made. */
+  withdraw(limits: readonly TokenLimit[], admission: Admission): void;
   /** The limit that has least left. Undefined: none of them bounds tokens. */
   state(limits: readonly TokenLimit[]): TokenState | undefined;
 }
@@ -134,6 +136,14 @@ export function createTokenWindows(clock: () => number): TokenWindows {
       if (countsFor(admission) <= 0) return;
       for (const { window } of counting) window.sum += tokens - admission.tokens;
       admission.tokens = tokens;
+    },
+    withdraw(limits, admission) {
+      for (const { window } of windowsOf(limits)) {
+        const at = window.admissions.lastIndexOf(admission); // most are withdrawn at once
+        if (at < window.first) continue; // it does not count any more
+        window.admissions.splice(at, 1);
+        window.sum -= admission.tokens;
+      }
     },
     state: (limits) =>
       leastLeft(

@@ -1,7 +1,6 @@
 // Tokens of Microsoft Entra: those of an application, by its secret, or those of the machine's own
 // identity.
 import { strict } from "../../../config/fields.ts";
-import type { Environment } from "../../../config/secrets.ts";
 import type { CheckContext } from "../../../config/setting.ts";
 import {
   fail,
@@ -12,7 +11,7 @@ import {
   type Infer,
 } from "../../../core/schema/checker.ts";
 import {
-  bearerSettings,
+  bearerCredentials,
   type CredentialServices,
   type CredentialType,
   type Lease,
@@ -26,53 +25,62 @@ const METADATA = "http://169.254.169.254";
 /** What all models of Azure accept. */
 const SCOPE = "https://cognitiveservices.azure.com/.default";
 
-const check = ({ credential }: CheckContext) =>
-  strict({
-    type: literal("azure"),
-    /** The directory of the application. */
-    tenant_id: optional(nonEmpty),
-    /** The application, or without a secret one of the machine's identities. Absent: its own. */
-    client_id: optional(nonEmpty),
-    client_secret: optional(credential),
-    /** What the token is for. Absent: SCOPE. */
-    scope: optional(nonEmpty),
-    /** The token service: Entra's address without its path, or that of the metadata service. */
-    endpoint: optional(serviceAddress),
-  });
+const check = ({ credential, env }: CheckContext) =>
+  refine(
+    strict({
+      type: literal("azure"),
+      /** The directory of the application. */
+      tenant_id: optional(nonEmpty),
+      /** The application, or without a secret one of the machine's identities. Absent: its own. */
+      client_id: optional(nonEmpty),
+      client_secret: optional(credential),
+      /** What the token is for. Absent: SCOPE. */
+      scope: optional(nonEmpty),
+      /** The token service: Entra's address without its path, or that of the metadata service. */
+      endpoint: optional(serviceAddress),
+    }),
+    (settings) => {
+      const { tenant_id, client_secret } = settings;
+      const application = ["tenant_id", "client_id", "client_secret"] as const;
+      const missing = application.find((name) => settings[name] === undefined);
+      if (missing !== undefined && (tenant_id ?? client_secret) !== undefined)
+        fail("missing_required_parameter", "is required beside the others of an application", [
+          missing,
+        ]);
+      const { AZURE_AUTHORITY_HOST: authority, IDENTITY_ENDPOINT, IDENTITY_HEADER } = env;
+      return {
+        ...settings,
+        /** Entra's address. */
+        authority: settings.endpoint ?? (authority?.replace(/\/+$/, "") || ENTRA),
+        /** The address and the secret of App Service, which sets both for its programs. */
+        appService: { address: IDENTITY_ENDPOINT, secret: IDENTITY_HEADER },
+        secrets: [client_secret, IDENTITY_HEADER],
+      };
+    },
+  );
 
 type AzureSettings = Infer<ReturnType<typeof check>>;
 
-export const azure: CredentialType = (context) =>
-  refine(check(context), (settings) => {
-    const { tenant_id, client_secret } = settings;
-    const { env } = context;
-    const application = ["tenant_id", "client_id", "client_secret"] as const;
-    const missing = application.find((name) => settings[name] === undefined);
-    if (missing !== undefined && (tenant_id ?? client_secret) !== undefined)
-      fail("missing_required_parameter", "is required beside the others of an application", [
-        missing,
-      ]);
-    const obtain = client_secret === undefined ? tokenOfMachine : tokenOfApplication;
-    return bearerSettings([client_secret, env["IDENTITY_HEADER"]], (services) =>
-      obtain(settings, env, services),
-    );
-  });
+export const azure: CredentialType<AzureSettings> = {
+  check,
+  create(settings, services) {
+    const obtain = settings.client_secret === undefined ? tokenOfMachine : tokenOfApplication;
+    return bearerCredentials(() => obtain(settings, services), services);
+  },
+};
 
 function tokenOfApplication(
-  { tenant_id = "", client_id = "", client_secret = "", scope = SCOPE, endpoint }: AzureSettings,
-  { AZURE_AUTHORITY_HOST: authority }: Environment,
+  { tenant_id = "", client_id = "", client_secret = "", scope = SCOPE, authority }: AzureSettings,
   services: CredentialServices,
 ): Promise<Lease<string>> {
-  const entra = endpoint ?? (authority?.replace(/\/+$/, "") || ENTRA);
-  const address = `${entra}/${encodeURIComponent(tenant_id)}/oauth2/v2.0/token`;
+  const address = `${authority}/${encodeURIComponent(tenant_id)}/oauth2/v2.0/token`;
   const fields = { grant_type: "client_credentials", client_id, client_secret, scope };
   return postedToken(["Entra", address], fields, services);
 }
 
-/** From App Service, which sets both variables for its programs, else from the metadata service. */
+/** From App Service where that states its address, else from the metadata service. */
 function tokenOfMachine(
-  { scope = SCOPE, client_id, endpoint }: AzureSettings,
-  { IDENTITY_ENDPOINT: address, IDENTITY_HEADER: secret }: Environment,
+  { scope = SCOPE, client_id, endpoint, appService: { address, secret } }: AzureSettings,
   services: CredentialServices,
 ): Promise<Lease<string>> {
   const isAppService = address && secret && endpoint === undefined;

@@ -2,8 +2,8 @@
 //   { "type": "command", "run": ["gcloud", "auth", "print-access-token"], "ttl_s": 3000 }
 import { execFile, type ExecFileException } from "node:child_process";
 import { integer, strict } from "../../../config/fields.ts";
-import { array, literal, nonEmpty, refine } from "../../../core/schema/checker.ts";
-import { bearerSettings, type CredentialType } from "../token-services/index.ts";
+import { array, literal, nonEmpty, refine, type Infer } from "../../../core/schema/checker.ts";
+import { bearerCredentials, type CredentialType, type Lease } from "../token-services/index.ts";
 
 /** A command that has not ended by then is killed. */
 const DEADLINE_MS = 30_000;
@@ -17,14 +17,17 @@ const settings = strict({
   ttl_s: integer(1, 86_400),
 });
 
-export const command: CredentialType = () =>
-  refine(settings, ({ run, ttl_s }) =>
-    bearerSettings([], async ({ clock }) => {
+const check = () => refine(settings, (stated) => ({ ...stated, secrets: [] }));
+
+export const command: CredentialType<Infer<ReturnType<typeof check>>> = {
+  check,
+  create: ({ run, ttl_s }, services) =>
+    bearerCredentials(async (): Promise<Lease<string>> => {
       // The token lived already while the command ran.
-      const expiresAt = clock.now() + ttl_s * 1000;
+      const expiresAt = services.clock.now() + ttl_s * 1000;
       return { value: await outputOf(run), expiresAt };
-    }),
-  );
+    }, services),
+};
 
 /** Resolves with what the command prints, without blanks around it. */
 function outputOf([program = "", ...args]: readonly string[]): Promise<string> {

@@ -2,10 +2,18 @@
 // of the machine's own account.
 import { createPrivateKey, sign, type KeyObject } from "node:crypto";
 import { strict } from "../../../config/fields.ts";
-import { fail, literal, nonEmpty, optional, refine } from "../../../core/schema/checker.ts";
+import type { CheckContext } from "../../../config/setting.ts";
+import {
+  fail,
+  literal,
+  nonEmpty,
+  optional,
+  refine,
+  type Infer,
+} from "../../../core/schema/checker.ts";
 import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 import {
-  bearerSettings,
+  bearerCredentials,
   type CredentialType,
   isSafeAddress,
   machineToken,
@@ -38,14 +46,20 @@ const settings = strict({
   endpoint: optional(serviceAddress),
 });
 
-export const google: CredentialType = ({ env, fileText }) =>
-  refine(settings, ({ key_file, scope = SCOPE, endpoint }) => {
+const check = ({ env, fileText }: CheckContext) =>
+  refine(settings, ({ type, key_file, scope = SCOPE, endpoint }) => {
     // Google's own programs take the name of the file from this variable.
     const file = key_file ?? env["GOOGLE_APPLICATION_CREDENTIALS"];
     const account = file ? serviceAccountIn(fileText(file)) : undefined;
     const { GCE_METADATA_HOST: host } = env;
     const metadata = endpoint ?? (host ? `http://${host}` : METADATA);
-    return bearerSettings([account?.privateKey], (services) => {
+    return { type, scope, endpoint, account, metadata, secrets: [account?.privateKey] };
+  });
+
+export const google: CredentialType<Infer<ReturnType<typeof check>>> = {
+  check,
+  create: ({ scope, endpoint, account, metadata }, services) =>
+    bearerCredentials(() => {
       if (!account)
         return machineToken(
           ["the metadata service", `${metadata}${TOKEN_PATH}`],
@@ -58,8 +72,8 @@ export const google: CredentialType = ({ env, fileText }) =>
       };
       const service = ["Google's token service", endpoint ?? account.tokenUri] as const;
       return postedToken(service, fields, services);
-    });
-  });
+    }, services),
+};
 
 /** Reads the content of a key file. Undefined: it could not be read, and that is no issue here. */
 function serviceAccountIn(text: string | undefined): ServiceAccount | undefined {

@@ -5,21 +5,27 @@ import { invalid } from "../../../config/references.ts";
 import { configMoments } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { moments } from "../../../core/extension/places.ts";
-import { variant, type ValidationIssue } from "../../../core/schema/checker.ts";
+import { variant, type Infer, type ValidationIssue } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { authorized } from "./authorized.ts";
 import { aws } from "./aws/index.ts";
 import { azure } from "./azure.ts";
 import { command } from "./command.ts";
 import { google } from "./google.ts";
-import type { Credentials } from "../token-services/index.ts";
+import type { Credentials, CredentialServices, CredentialType } from "../token-services/index.ts";
+
+/** By `credentials.type`. */
+const TYPES = { aws, azure, command, google };
+
+/** Checked settings of any type. */
+type Settings = Infer<ReturnType<(typeof TYPES)[keyof typeof TYPES]["check"]>>;
 
 const credentials = defineSetting("providers.*.credentials", undefined, (context) =>
   variant("type", {
-    aws: aws(context),
-    azure: azure(context),
-    command: command(context),
-    google: google(context),
+    aws: TYPES.aws.check(context),
+    azure: TYPES.azure.check(context),
+    command: TYPES.command.check(context),
+    google: TYPES.google.check(context),
   }),
 );
 
@@ -38,11 +44,15 @@ export function install(gateway: Installer): void {
     const settings = credentials.of(destination.settings);
     if (!settings) return transport;
     const { settings: row, dialect } = destination;
-    const own = known.get(row) ?? settings.create({ ...services, destination, transport });
+    const own = known.get(row) ?? created(settings, { ...services, destination, transport });
     known.set(row, own);
     return authorized(own, dialect, transport);
   });
 }
+
+/** Each type takes what its own check has returned. */
+const created = (settings: Settings, services: CredentialServices): Credentials =>
+  (TYPES[settings.type] as CredentialType<Settings>).create(settings, services);
 
 /** Providers that have both a key and credentials, or no region for Amazon's signatures. */
 const issuesOf = (json: unknown): readonly ValidationIssue[] =>

@@ -45,13 +45,16 @@ export interface CredentialServices extends ReachServices {
   readonly transport: Transport;
 }
 
-/** The checked settings of `credentials`. */
+/** The checked settings of `credentials`: data only, as a configuration travels to the workers. */
 export interface CredentialSettings {
   /** Those of them that must not show in a log. Undefined ones are not stated. */
   readonly secrets: readonly (string | undefined)[];
-  /** Creates the credentials of one provider. Opens nothing before the first request. */
-  create(services: CredentialServices): Credentials;
 }
 
-/** A value of `credentials.type`: the check of the whole of `credentials`, `type` included. */
-export type CredentialType = (context: CheckContext) => Check<CredentialSettings>;
+/** A value of `credentials.type`. `S`: its checked settings. */
+export interface CredentialType<S extends CredentialSettings> {
+  /** The check of the whole of `credentials`, `type` included. */
+  check(context: CheckContext): Check<S>;
+  /** Creates the credentials of one provider. Opens nothing before the first request. */
+  create(settings: S, services: CredentialServices): Credentials;
+}

@@ -11,7 +11,7 @@ export type {
 export { createRenewing, type Lease } from "./renewing.ts";
 export {
   askMachine,
-  bearerSettings,
+  bearerCredentials,
   isSafeAddress,
   machineToken,
   postedToken,

@@ -6,7 +6,7 @@ import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { fail, refine } from "../../../core/schema/checker.ts";
 import { readAll } from "../../../core/upstream/body.ts";
 import { url } from "../../../config/fields.ts";
-import type { CredentialServices, CredentialSettings, Headers } from "./credentials.ts";
+import type { Credentials, CredentialServices, Headers } from "./credentials.ts";
 import { createRenewing, type Lease } from "./renewing.ts";
 
 /** A token service that has not answered by then counts as unreachable. */
@@ -142,20 +142,17 @@ export const reportFailure =
   };
 
 /** `obtain` gets a token. It rejects with an Error whose message is for the operator. */
-export const bearerSettings = (
-  secrets: CredentialSettings["secrets"],
-  obtain: (services: CredentialServices) => Promise<Lease<string>>,
-): CredentialSettings => ({
-  secrets,
-  create(services) {
-    const token = createRenewing(() => obtain(services), services.clock, reportFailure(services));
-    const headers = (value: string) => ({ Authorization: `Bearer ${value}` });
-    return {
-      headersFor() {
-        const value = token.get();
-        return typeof value === "string" ? headers(value) : value.then(headers);
-      },
-      refused: ({ Authorization = "" }) => token.refuse(Authorization.replace("Bearer ", "")),
-    };
-  },
-});
+export function bearerCredentials(
+  obtain: () => Promise<Lease<string>>,
+  services: CredentialServices,
+): Credentials {
+  const token = createRenewing(obtain, services.clock, reportFailure(services));
+  const headers = (value: string) => ({ Authorization: `Bearer ${value}` });
+  return {
+    headersFor() {
+      const value = token.get();
+      return typeof value === "string" ? headers(value) : value.then(headers);
+    },
+    refused: ({ Authorization = "" }) => token.refuse(Authorization.replace("Bearer ", "")),
+  };
+}

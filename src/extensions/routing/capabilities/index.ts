@@ -30,7 +30,8 @@ export const lacking = moment<LackOf>("lacking");
 
 /**
  * The models that have all that the request needs. Throws a ValidationError if none has: it names
- * what no model has at all, or else the first that one of them lacks. There is at least one model.
+ * what the format of an otherwise able model refuses, which the client can change; else what no
+ * model has at all, or else the first that one of them lacks. There is at least one model.
  */
 export function capable(
   models: readonly Model[],
@@ -38,12 +39,14 @@ export function capable(
   lackings: readonly LackOf[] = [],
 ): readonly Model[] {
   const ofFormats: Requirement = (model) => lackings.flatMap((call) => call(model, chat) ?? [])[0];
-  const requirements = [...requirementsOf(chat), ofFormats];
-  const found = models.filter((model) => !requirements.some((lackOf) => lackOf(model)));
+  const ofModels = requirementsOf(chat);
+  const able = models.filter((model) => !ofModels.some((lackOf) => lackOf(model)));
+  const found = able.filter((model) => !ofFormats(model));
   if (found.length > 0) return found;
+  const asked = able.length > 0 ? able : models;
+  const all = [...ofModels, ofFormats];
   const unmet =
-    requirements.find((lackOf) => models.every(lackOf)) ??
-    requirements.find((lackOf) => models.some(lackOf))!;
-  const { message, path } = models.flatMap((model) => unmet(model) ?? [])[0]!;
+    all.find((lackOf) => asked.every(lackOf)) ?? all.find((lackOf) => asked.some(lackOf))!;
+  const { message, path } = asked.flatMap((model) => unmet(model) ?? [])[0]!;
   return fail("unsupported_value", message, path);
 }

@@ -72,7 +72,7 @@ export function createGate(clock: Clock) {
       leave,
       undo() {
         inFlight -= 1;
-        windows.correct(requests, admission, 0);
+        windows.withdraw(requests, admission);
         queue.wake();
       },
     };

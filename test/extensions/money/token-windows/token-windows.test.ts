@@ -52,6 +52,20 @@ describe("a window of tokens", () => {
     assert.equal(windows.state(WIDE)!.resetMs, 0);
     assert.equal(windows.roomIn(limitOf(10), 11), MINUTE, "larger than the limit alone");
   });
+
+  it("keeps nothing of requests that are withdrawn, which would cost each later one time", () => {
+    let time = 0;
+    const windows = createTokenWindows(() => time);
+    const kept = windows.admit(WIDE, 5);
+    for (time = 1; time <= 50_000; time += 1) windows.withdraw(WIDE, windows.admit(WIDE, 3));
+    assert.deepEqual(windows.state(WIDE), { limit: 1e6, remaining: 999_995, resetMs: 9_999 });
+    windows.withdraw(WIDE, kept);
+    assert.deepEqual(windows.state(WIDE), { limit: 1e6, remaining: 1e6, resetMs: 0 });
+    const old = windows.admit(WIDE, 5);
+    time += MINUTE;
+    windows.withdraw(WIDE, old);
+    assert.equal(windows.state(WIDE)!.remaining, 1e6, "it had left by itself");
+  });
 });
 
 const ASK = { max_tokens: 7 };

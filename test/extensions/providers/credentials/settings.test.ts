@@ -151,4 +151,11 @@ describe("the settings of a cloud", () => {
           `${String(secret)} is missing in ${JSON.stringify(found)}`,
         );
     });
+
+  const COMMAND = { type: "command", run: ["echo", "token"], ttl_s: 60 };
+  for (const [row, env] of [...SECRETS, [azure(COMMAND), {}] as const])
+    it(`travel to the workers: ${JSON.stringify([row, env])}`, () => {
+      const config = checkConfig({ providers: { c: row }, models: {} }, env);
+      assert.deepEqual(structuredClone(config), config);
+    });
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { pathText } from "../../../../src/core/schema/checker.ts";
-import { capable } from "../../../../src/extensions/routing/capabilities/index.ts";
+import { capable, type LackOf } from "../../../../src/extensions/routing/capabilities/index.ts";
 import { requirementsOf } from "../../../../src/extensions/routing/capabilities/requirements.ts";
 import { catalogOf, chatOf, settingsFor, type TestModel } from "../../../support/routing.ts";
 
@@ -94,6 +94,16 @@ describe("candidates that each lack something else", () => {
     assert.throws(() => capable([...models.values()], chatOf(request)), {
       message:
         "response_format: 'response_format' of type 'json_object' is not supported with this model",
+    });
+  });
+
+  it("are all left out, and the client reads what the format of an able one refuses", () => {
+    const { models } = catalogOf(settingsFor({ blind: { ...ABLE, supports: [] }, able: ABLE }));
+    const lack = { path: ["messages", 0, "content"], message: "takes no such image" };
+    const ofAble: LackOf = ({ traits }) => (traits.supports.length > 0 ? lack : undefined);
+    const request = chatOf({ messages: [says(image)] });
+    assert.throws(() => capable([...models.values()], request, [ofAble]), {
+      message: "messages[0].content: takes no such image",
     });
   });
 });

@@ -1,6 +1,14 @@
 // Credentials of Amazon: keys that sign each request, from the configuration or from the machine.
 import { strict } from "../../../../config/fields.ts";
-import { literal, nonEmpty, optional, refine, fail } from "../../../../core/schema/checker.ts";
+import type { CheckContext } from "../../../../config/setting.ts";
+import {
+  literal,
+  nonEmpty,
+  optional,
+  refine,
+  fail,
+  type Infer,
+} from "../../../../core/schema/checker.ts";
 import {
   createRenewing,
   type Credentials,
@@ -11,12 +19,12 @@ import {
   serviceAddress,
 } from "../../token-services/index.ts";
 import { signedHeaders, type AwsKeys } from "./signature.ts";
-import { findKeys, type Places } from "./sources.ts";
+import { findKeys, VARIABLES } from "./sources.ts";
 
 /** A clock that differs by more from Amazon's makes signatures that it refuses. */
 const MAX_SKEW_MS = 240_000;
 
-export const aws: CredentialType = ({ credential, env }) =>
+const check = ({ credential, env }: CheckContext) =>
   refine(
     strict({
       type: literal("aws"),
@@ -28,7 +36,7 @@ export const aws: CredentialType = ({ credential, env }) =>
       /** The address of STS, or of the metadata service. */
       endpoint: optional(serviceAddress),
     }),
-    ({ access_key_id, secret_access_key, session_token, endpoint }) => {
+    ({ type, access_key_id, secret_access_key, session_token, endpoint }) => {
       if ((access_key_id === undefined) !== (secret_access_key === undefined))
         fail(
           "invalid_parameter_combination",
@@ -39,12 +47,15 @@ export const aws: CredentialType = ({ credential, env }) =>
       const stated = keysOf(access_key_id, secret_access_key, session_token);
       const keys = stated ?? keysOf(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN);
       return {
+        type,
+        endpoint,
+        keys,
+        env: Object.fromEntries(VARIABLES.map((name) => [name, env[name]])),
         secrets: [
           keys?.secretAccessKey,
           keys?.sessionToken,
           env["AWS_CONTAINER_AUTHORIZATION_TOKEN"],
         ],
-        create: (services) => signing(keys, { env, endpoint }, services),
       };
     },
   );
@@ -58,10 +69,13 @@ function keysOf(
   return { accessKeyId, secretAccessKey, sessionToken: sessionToken || undefined };
 }
 
-/** Credentials that sign. `fixed` undefined: the keys are found on the machine. */
-function signing(
-  fixed: AwsKeys | undefined,
-  places: Pick<Places, "env" | "endpoint">,
+type AwsSettings = Infer<ReturnType<typeof check>>;
+
+export const aws: CredentialType<AwsSettings> = { check, create };
+
+/** Credentials that sign. Without `keys` those of the machine are found. */
+function create(
+  { keys: fixed, ...places }: AwsSettings,
   services: CredentialServices,
 ): Credentials {
   const { clock, diagnose, destination } = services;

@@ -17,8 +17,23 @@ import {
 } from "../../token-services/index.ts";
 import type { AwsKeys } from "./signature.ts";
 
+/** The variables of the environment that are read. */
+export const VARIABLES = [
+  "AWS_WEB_IDENTITY_TOKEN_FILE",
+  "AWS_ROLE_ARN",
+  "AWS_ROLE_SESSION_NAME",
+  "AWS_ENDPOINT_URL_STS",
+  "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+  "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+  "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+  "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+  "AWS_EC2_METADATA_DISABLED",
+  "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+] as const;
+
 /** Where to look. */
 export interface Places {
+  /** VARIABLES of the environment. */
   readonly env: Environment;
   readonly region: string;
   /** The address of STS or of the metadata service. Undefined: the usual one. */
