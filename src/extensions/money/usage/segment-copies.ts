@@ -4,18 +4,20 @@ import type { Coverage } from "../days/index.ts";
 import type { LogCursor } from "../records/index.ts";
 
 /**
- * What is wrong with a segment that begins with the request `first`, as another one that `cursor`
- * or a closed day names. Undefined: none does.
+ * What is wrong with a segment that begins with the request `first`. Undefined: no other one that
+ * is known begins with it.
  */
-export function copyFault(
-  name: string,
-  first: string,
-  coverage: Coverage,
-  cursor: LogCursor,
-): string | undefined {
-  const listed = coverage.segments().map((other) => [other, coverage.of(other)[0]!] as const);
-  const known = [...listed, ...Object.entries(cursor)];
-  const copied = known.find(([other, begun]) => other !== name && begun.first === first);
-  if (!copied || first === "") return undefined;
-  return `begins with ${first} like ${copied[0]}: one is a copy of the other`;
+type CopyFault = (name: string, first: string) => string | undefined;
+
+/** Compares segments with those that `cursor` or a closed day names. */
+export function copyFaults(coverage: Coverage, cursor: LogCursor): CopyFault {
+  const names = new Map<string, Set<string>>();
+  const listed = coverage.segments().map((name) => [name, coverage.of(name)[0]!] as const);
+  for (const [name, { first }] of [...listed, ...Object.entries(cursor)])
+    names.set(first, (names.get(first) ?? new Set()).add(name));
+  return (name, first) => {
+    const other = [...(names.get(first) ?? [])].find((each) => each !== name);
+    if (other === undefined || first === "") return undefined;
+    return `begins with ${first} like ${other}: one is a copy of the other`;
+  };
 }

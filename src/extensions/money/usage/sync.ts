@@ -15,7 +15,7 @@ import { BooksFault, brokenFile, createCoverage, MENDING, type Coverage } from "
 import type { BooksFiles } from "./books-files.ts";
 import { closeDays } from "./close-days.ts";
 import { isClockSteady, isExpired } from "./retention.ts";
-import { copyFault } from "./segment-copies.ts";
+import { copyFaults } from "./segment-copies.ts";
 import { createSegmentReader, type SegmentReader } from "./segment-reader.ts";
 
 /** What one pass did. */
@@ -177,7 +177,7 @@ async function copyNew(pass: Pass, reader: SegmentReader, name: string): Promise
       faults.push({ event: "spend_line_unusable", detail });
     }
     const isNew = !pass.cursor[name] && coverage.of(name).length === 0;
-    const fault = isNew && copyFault(name, batch.cursor.first, coverage, pass.cursor);
+    const fault = isNew && copyFaults(coverage, pass.cursor)(name, batch.cursor.first);
     if (fault) {
       books.openSegments.delete(name);
       throw new BooksFault(`${path} ${fault}: ${MENDING}`);
