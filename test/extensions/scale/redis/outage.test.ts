@@ -7,6 +7,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { quickest, runToEnd } from "../../../support/program.ts";
 import { completion, silent, startProvider, status } from "../../../support/provider.ts";
 import { listening } from "../../../support/listening.ts";
@@ -230,6 +231,23 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     };
     await until(isBack, "Redis to be asked again");
     assert.ok(!(await connections()).includes(before));
+  });
+
+  it("that takes no writes: is a fault in each report until it does, and told once", async (t) => {
+    await redis.command("FLUSHALL");
+    const gateway = await serveHere(t, { onError: "local", accounts: acme(100) });
+    await gateway.up();
+    t.after(() => redis.command("CONFIG", "SET", "maxmemory", 0));
+    await redis.command("CONFIG", "SET", "maxmemory", 1);
+    await gateway.down(/^OOM/);
+    for (let reports = 0; reports < 3; reports += 1) {
+      await pause(300); // by then a report asks again
+      await gateway.status();
+      await gateway.down();
+    }
+    await redis.command("CONFIG", "SET", "maxmemory", 0);
+    await gateway.up();
+    assertTurns(gateway);
   });
 
   it("without the package redis: an error that says what to install", async (t) => {
