@@ -25,6 +25,8 @@ export function install(gateway: Installer): void {
     const script = openStoredScript(config, "limits", path, diagnose);
     if (!script) return undefined;
     let isOpen = false;
+    /** The last one. The store answers in the order of the questions. */
+    let looking: Promise<unknown> | undefined;
     on("open", async () => {
       await script.start();
       isOpen = true;
@@ -32,11 +34,13 @@ export function install(gateway: Installer): void {
     on("report", () => {
       // Only this tells the next report whether a store answers that no request asks: budgets have
       // a connection of their own.
-      if (isOpen) script.run(LOOK, (answer) => (answer as readonly unknown[][])[2]!.length);
+      if (isOpen)
+        looking = script.run(LOOK, (answer) => (answer as readonly unknown[][])[2]!.length);
       return script.fault();
     });
-    on("close", () => {
+    on("close", async () => {
       isOpen = false;
+      await looking; // a connection that ends before it answers is a fault
       script.close();
     });
     return createSharedLimiter(script, limiter, onError.of(config));

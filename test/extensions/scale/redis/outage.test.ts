@@ -250,6 +250,21 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     assertTurns(gateway);
   });
 
+  it("asked by a report when the gateway ends: no fault is told", async (t) => {
+    const gateway = await serveHere(t, { onError: "local", accounts: acme(100) });
+    let polls = true;
+    const poll = async (): Promise<void> => {
+      while (polls) await gateway.status().catch(() => (polls = false));
+    };
+    const polling = Promise.all([poll(), poll(), poll(), poll()]);
+    await gateway.up();
+    gateway.running.child.kill("SIGTERM");
+    await gateway.running.ended.finally(() => (polls = false));
+    await polling;
+    const failures = gateway.outages().filter(({ detail = "" }) => !SLOW.test(detail));
+    assert.deepEqual(failures, []);
+  });
+
   it("without the package redis: an error that says what to install", async (t) => {
     const { file } = place({ store: "redis://:CANARY@127.0.0.1:1", accounts: acme(5) });
     const elsewhere = mkdtempSync(join(tmpdir(), "elsewhere-"));
