@@ -28,7 +28,7 @@ async function receipt(
   url: string,
   account: string,
   id: string,
-): Promise<Omit<ReceiptAnswer, "isLate">> {
+): Promise<Omit<ReceiptAnswer, "gateway" | "isLate">> {
   const response = await fetch(`${url}/v1/requests/${encodeURIComponent(id)}`, {
     headers: { authorization: `Bearer ${keyOf(account)}` },
   });
@@ -50,9 +50,9 @@ async function collectReceipts(
   const known = house.asked.filter(({ sentId, id }) => (sentId ?? id) !== undefined);
   const chosen = known.filter(() => random() < count / known.length);
   for (const { account, sentId, id = sentId! } of chosen) {
-    const url = pick(gateways.list).address;
+    const { address, number: gateway } = pick(gateways.list);
     const add = async (by: string): Promise<unknown> =>
-      house.receipts.push({ ...(await receipt(url, by, id)), isLate });
+      house.receipts.push({ ...(await receipt(address, by, id)), gateway, isLate });
     await add(account);
     if (!id.startsWith("again-")) await add(pick(ACCOUNTS.filter((other) => other !== account)));
   }

@@ -64,6 +64,8 @@ export function readFiles(estate: Estate, dataDir: string): void {
 
 /** An answer to GET /v1/requests/ID. */
 export interface ReceiptAnswer {
+  /** The gateway that was asked. */
+  readonly gateway: number;
   readonly account: string;
   readonly id: string;
   /** It was asked for when the days of the run were closed. */

@@ -66,8 +66,9 @@ const expectedOf = ({ open, settle }: Entry): unknown => [
   settle["attempts"].map((each: Line) => attemptOf(each, each["share"])),
 ];
 
-/** The line of days.jsonl that proves a receipt. */
-function sealOf({ estates }: House, { gateway, day }: Entry): unknown {
+/** The line of days.jsonl that proves a receipt: the gateway `asked` knows only its own. */
+function sealOf({ estates }: House, { gateway, day }: Entry, asked: number): unknown {
+  if (gateway !== asked) return null;
   const line = closedDays(estates[gateway]!.days).find((each) => each["day"] === day);
   return line ? { day, number: line["number"] } : null;
 }
@@ -78,7 +79,7 @@ export function judgeReceipts(house: House, entries: readonly Entry[], findings:
     const name = JSON.stringify([entry.open["account"], entry.open["gateway_request_id"]]);
     byId.set(name, [...(byId.get(name) ?? []), entry]);
   }
-  for (const { account, id, isLate, status, body } of house.receipts) {
+  for (const { account, id, gateway, isLate, status, body } of house.receipts) {
     const own = byId.get(JSON.stringify([account, id])) ?? [];
     const what = `receipts of ${account} for ${id}`;
     if (own.length === 0) {
@@ -93,7 +94,7 @@ export function judgeReceipts(house: House, entries: readonly Entry[], findings:
       const entry = own.find(({ open }) => open["spend_id"] === spend_id);
       // When the first receipts were asked for, the last day was open.
       if (entry && (isLate || seal !== null))
-        findings.equal(seal, sealOf(house, entry), `${what}, the seal`);
+        findings.equal(seal, sealOf(house, entry, gateway), `${what}, the seal`);
     }
   }
 }

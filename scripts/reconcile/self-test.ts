@@ -138,7 +138,10 @@ const ANSWERS = [
     first(receiptOf(house), (receipt) => (receipt["cost"] = more(receipt["cost"]))),
   ),
   spoil("a receipt that another line of days.jsonl proves", /receipts of .*the seal/, (house) =>
-    first(receiptOf(house, true), ({ seal }) => (seal.number += 1)),
+    first(
+      receiptOf(house, true).filter(({ seal }) => seal !== null),
+      ({ seal }) => (seal.number += 1),
+    ),
   ),
   spoil("a receipt that another account is shown", /receipts of .*404/, (house) =>
     first(

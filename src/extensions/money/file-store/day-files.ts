@@ -147,13 +147,14 @@ export async function setSegments(files: DayFiles, segments: LogCursor): Promise
 }
 
 /**
- * The cursor in a folder. If it is lost or makes no sense, `wrong` is told why, and all whole lines
- * of the days after the last closed one count.
+ * The cursor in a folder. If it is lost or makes no sense, all whole lines of the days after the
+ * last closed one count. `wrong`: told why, also of a cursor that the system does not let read.
+ * Absent: that is thrown, for it may pass.
  */
 export function cursorOrAll(
   dir: string,
   lastClosed: string,
-  wrong: (fault: string) => void = () => undefined,
+  wrong?: (fault: string) => void,
 ): Cursor {
   const path = join(dir, "cursor.json");
   const there = dayFilesIn(dir);
@@ -161,8 +162,8 @@ export function cursorOrAll(
     if (there.length > 0 && !existsSync(path)) throw new BooksFault("is not there");
     return readCursor(path);
   } catch (error) {
-    if (!(error instanceof BooksFault)) throw error;
-    wrong(error.message);
+    if (!wrong && !(error instanceof BooksFault)) throw error;
+    wrong?.((error as Error).message);
     const sizes = there
       .filter((day) => day > lastClosed)
       .map((day) => [day, readFileSync(join(dir, `${day}.jsonl`)).lastIndexOf("\n") + 1] as const);

@@ -8,7 +8,7 @@ import { createCoverage, type ClosedDay } from "../days/index.ts";
 import { segmentsIn } from "../ledger/index.ts";
 import type { UsageLine, UsageStore } from "../records/index.ts";
 import {
-  copyFault,
+  copyFaults,
   createRecordAdder,
   differencesFrom,
   hasFileStore,
@@ -87,8 +87,9 @@ export async function proveBooks(
   const there = existsSync(spendDir) ? segmentsIn(spendDir) : [];
   for (const name of there) segments.set(name, await proveSegment(name, log));
   const ends = Object.fromEntries([...segments].map(([name, { end }]) => [name, end]));
+  const copyFault = copyFaults(coverage, ends);
   const copies = Object.entries(ends).flatMap(([name, { first }]) => {
-    const fault = copyFault(name, first, coverage, ends);
+    const fault = copyFault(name, first);
     if (fault !== undefined) findings.add(`spend/${name}`, fault);
     return fault === undefined ? [] : `${join(spendDir, name)} ${fault}`;
   });

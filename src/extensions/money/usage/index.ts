@@ -2,7 +2,7 @@
 export { BooksFault } from "../days/index.ts";
 export { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
 export { createRecordAdder, differencesFrom, lineOf, type RecordAdder } from "./close-days.ts";
-export { copyFault } from "./segment-copies.ts";
+export { copyFaults } from "./segment-copies.ts";
 export * from "./segment-reader.ts";
 export { isExpired } from "./retention.ts";
 export { hasFileStore, spend, usage } from "./settings.ts";

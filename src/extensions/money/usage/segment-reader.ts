@@ -11,6 +11,7 @@ import {
   type SettleRecord,
 } from "../records/index.ts";
 import { readLines } from "../days/index.ts";
+import { firstIdIn } from "./segment-copies.ts";
 
 /** A request that is settled. */
 export interface Settled {
@@ -56,9 +57,6 @@ export interface SegmentReader {
   /** Reads on, to byte `to` at most. */
   read(to: number): AsyncIterable<SettledBatch>;
 }
-
-/** The spend_id in the first line of a segment. Empty: that is no line of the log. */
-const firstIdIn = (line: string): string => /"spend_id":"(\w+)"/.exec(line)?.[1] ?? "";
 
 /** Lines that are parsed before requests get a turn: some two milliseconds. */
 const LINES_A_TURN = 250;

@@ -15,7 +15,7 @@ import { BooksFault, brokenFile, createCoverage, MENDING, type Coverage } from "
 import type { BooksFiles } from "./books-files.ts";
 import { closeDays } from "./close-days.ts";
 import { isClockSteady, isExpired } from "./retention.ts";
-import { copyFault } from "./segment-copies.ts";
+import { copyFaults, firstIdOf } from "./segment-copies.ts";
 import { createSegmentReader, type SegmentReader } from "./segment-reader.ts";
 
 /** What one pass did. */
@@ -62,7 +62,9 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
   const there = segmentsIn(spendDir);
   const isUnknown = (name: string) => !pass.cursor[name] && coverage.of(name).length > 0;
   const recordDays = there.some(isUnknown) ? await store.days() : [];
-  for (const name of segmentsToCopy(pass, there, recordDays)) await copySegment(pass, name);
+  const toCopy = segmentsToCopy(pass, there, recordDays);
+  refuseCopies(pass, toCopy);
+  for (const name of toCopy) await copySegment(pass, name);
   if (steady.status === "rejected") throw steady.reason;
   // Neither can be undone: closing a day too early, or deleting a segment too early.
   if (steady.value) {
@@ -103,6 +105,28 @@ function segmentsToCopy(
         "stop the gateway, run 'books rebuild' and start again",
     );
   });
+}
+
+/**
+ * Throws a BooksFault if a new segment is a copy of another. If the first one were copied, and then
+ * removed, its records would stay, and be billed beside those of the other.
+ */
+function refuseCopies(
+  { books: { spendDir }, coverage, cursor }: Pass,
+  names: readonly string[],
+): void {
+  const begun: Record<string, { readonly first: string }> = {};
+  for (const name of names) {
+    const isNew = !cursor[name] && coverage.of(name).length === 0;
+    const first = isNew ? firstIdOf(join(spendDir, name)) : "";
+    if (first !== "") begun[name] = { first };
+  }
+  if (Object.keys(begun).length === 0) return;
+  const copyFault = copyFaults(coverage, { ...cursor, ...begun });
+  for (const [name, { first }] of Object.entries(begun)) {
+    const fault = copyFault(name, first);
+    if (fault !== undefined) throw new BooksFault(`${join(spendDir, name)} ${fault}: ${MENDING}`);
+  }
 }
 
 /**
@@ -160,7 +184,7 @@ async function readerOf(
   return reader;
 }
 
-/** Copies the rest of a segment. Throws a BooksFault if it is a new one that is a copy. */
+/** Copies the rest of a segment. */
 async function copyNew(pass: Pass, reader: SegmentReader, name: string): Promise<void> {
   const { books, coverage, faults } = pass;
   const path = join(books.spendDir, name);
@@ -175,12 +199,6 @@ async function copyNew(pass: Pass, reader: SegmentReader, name: string): Promise
     for (const { line, what } of batch.problems) {
       const detail = `${path}: line ${line} ${what}`;
       faults.push({ event: "spend_line_unusable", detail });
-    }
-    const isNew = !pass.cursor[name] && coverage.of(name).length === 0;
-    const fault = isNew && copyFault(name, batch.cursor.first, coverage, pass.cursor);
-    if (fault) {
-      books.openSegments.delete(name);
-      throw new BooksFault(`${path} ${fault}: ${MENDING}`);
     }
     pass.cursor = { ...pass.cursor, [name]: batch.cursor };
     await books.store.add(records, pass.cursor);

@@ -9,6 +9,11 @@ export { onError, openStoredScript, type OnError, type StoredScript } from "./st
 
 export const settings = [onError];
 
+/**
+ * An admission to a window of a millisecond: it shows whether the store takes what is written, too.
+ */
+const LOOK = ["1", "chat-gateway:report", "1", "0", "1"];
+
 export function install(gateway: Installer): void {
   gateway.fill(configSlots.store("limits.store"), {
     // What is encoded in it can be decoded, and its path is the number of a database.
@@ -20,6 +25,8 @@ export function install(gateway: Installer): void {
     const script = openStoredScript(config, "limits", path, diagnose);
     if (!script) return undefined;
     let isOpen = false;
+    /** The last one. The store answers in the order of the questions. */
+    let looking: Promise<unknown> | undefined;
     on("open", async () => {
       await script.start();
       isOpen = true;
@@ -28,11 +35,12 @@ export function install(gateway: Installer): void {
       // Only this tells the next report whether a store answers that no request asks: budgets have
       // a connection of their own.
       if (isOpen)
-        script.run(["0", "0", "0"], (answer) => (answer as readonly unknown[][])[2]!.length);
+        looking = script.run(LOOK, (answer) => (answer as readonly unknown[][])[2]!.length);
       return script.fault();
     });
-    on("close", () => {
+    on("close", async () => {
       isOpen = false;
+      await looking; // a connection that ends before it answers is a fault
       script.close();
     });
     return createSharedLimiter(script, limiter, onError.of(config));

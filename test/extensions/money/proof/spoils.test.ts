@@ -2,7 +2,7 @@
 // file and line.
 
 import assert from "node:assert/strict";
-import { appendFileSync, truncateSync } from "node:fs";
+import { appendFileSync, mkdirSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import type { Scene } from "../../../support/projection.ts";
@@ -135,6 +135,16 @@ describe("a line of an open day", { concurrency: 2 }, () => {
       );
     }
   });
+});
+
+it("a cursor that the system does not let read is a finding beside the others", async () => {
+  const dir = copyOf(scene.dir);
+  rmSync(join(dir, "usage/cursor.json"));
+  mkdirSync(join(dir, "usage/cursor.json"));
+  edit(dir, "usage/2026-01-31.jsonl", ([first = "", ...rest]) => [otherValue(first), ...rest]);
+  const [cursor, ...others] = await findingsIn(dir);
+  assert.match(String(cursor), /^usage\/cursor.json: EISDIR/);
+  assert.ok(namedIn(others, "usage/2026-01-31.jsonl").includes(1));
 });
 
 it("a segment that is gone is found if the cursor was changed too, by older segments or the age of its day", async () => {

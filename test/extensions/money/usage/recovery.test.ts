@@ -40,6 +40,23 @@ it("a file under the name of a segment that was copied is refused, however long 
   await assert.rejects(at.other().pass(), { constructor: BooksFault, message });
 });
 
+for (const removed of [A, B])
+  it(`two new segments that begin alike: neither is copied or settled, and without ${removed} the other is billed once`, async () => {
+    const at = createScene();
+    at.write(A, open(1), settle(1), open(2));
+    at.write(B, open(1), settle(1), open(2), settle(2));
+    const texts = () => [A, B].map((name) => readFileSync(at.segment(name), "utf8"));
+    const before = texts();
+    const message = new RegExp(
+      `begins with ${spendId(1)} like .*: one is a copy of the other: stop`,
+    );
+    await assert.rejects(at.pass(), { constructor: BooksFault, message });
+    assert.deepEqual(texts(), before);
+    assert.deepEqual(await at.records(), []);
+    rmSync(at.segment(removed));
+    assert.deepEqual(await at.pass(), { copied: 2, faults: [] });
+  });
+
 describe("segments of dead processes", () => {
   it("get one interrupted line for each request that is left open, at no cost", async () => {
     const at = createScene();
