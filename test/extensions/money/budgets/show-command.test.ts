@@ -73,18 +73,18 @@ describe("keys create", () => {
     const keys = [{ account: "acme", key: KEY, ...own }];
     const { config, ask } = await priced(t, { m: speak("Fine.") }, { keys });
     const file = configFile(config);
-    const terms = ["--budget", "0.0002/day", "--tokens-per-minute", "500"];
+    const terms = ["--budget", "0.0002/month", "--tokens-per-minute", "500"];
     const made = await command(file, "keys", "create", "--account", "acme", ...terms, "--json");
     assert.equal(made.code, 0, made.stderr);
     const { key, budget: kept, tokens_per_minute: tokens } = JSON.parse(made.stdout);
-    assert.deepEqual([kept, tokens], [{ amount: "0.0002", period: "day" }, 500]);
+    assert.deepEqual([kept, tokens], [{ amount: "0.0002", period: "month" }, 500]);
     const authorization = `Bearer ${key}`;
     const status = async () => (await ask({ max_tokens: 7 }, { authorization })).status;
     await until(async () => (await status()) === 200, "the gateway to hear of the key");
     assert.equal(await status(), 402);
     const shown = await command(file, "budget", "show", "acme", "--json");
     const spent = JSON.parse(shown.stdout).budgets.map((row: any) => [row.period, row.spent]);
-    assert.deepEqual(new Map(spent).get("day"), "0.000089000007");
+    assert.deepEqual(new Map(spent).get("month"), "0.000089000007");
     const listed = JSON.parse((await command(file, "keys", "list", "--json")).stdout);
     assert.deepEqual(
       listed.map(({ budget, tokens_per_minute }: any) => ({ budget, tokens_per_minute })),
@@ -92,6 +92,6 @@ describe("keys create", () => {
     );
     const table = await command(file, "keys", "list");
     assert.match(table.stdout, /^ +key_id .* models +tokens_per_minute +budget +created/m);
-    assert.match(table.stdout, / 500 +0\.0002\/day /);
+    assert.match(table.stdout, / 500 +0\.0002\/month /);
   });
 });
