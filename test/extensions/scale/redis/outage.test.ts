@@ -157,6 +157,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
   it("with a password: the right one opens, a wrong one is a fault, and neither is ever said", async (t) => {
     const locked = await startRedis({ password: "CANARY-of-redis" });
     t.after(locked.close);
+    let isLate = false;
     await Promise.all(
       [
         // On a busy machine it may be late, which is another fault.
@@ -176,10 +177,12 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
           async () => ((await gateway.fault()) === null) === isRight,
           "the fault, or none, to be shown",
         );
+        isLate ||= isRight === true && gateway.outages().length > 0;
         assert.doesNotMatch(JSON.stringify([await gateway.status(), told]), /CANARY/);
       }),
     );
-    assert.ok((await timesOf(locked, windowKey("acme"))).length > 0);
+    const admissions = (await timesOf(locked, windowKey("acme"))).length;
+    assert.ok(admissions === 5 || (isLate && admissions > 0), `${admissions} were admitted`);
   });
 
   it("a key of one account that another program has spoilt: the others are answered, and it is told", async (t) => {
