@@ -188,9 +188,12 @@ export async function revokeKey(
   keyId: string,
   now: number,
 ): Promise<CreatedKey | undefined> {
+  const isOfId = (stored: CreatedKey): boolean => stored.key_id === keyId;
+  // Before the lock, whose folder would be made for nothing.
+  if (!readKeys(keyFile(dataDir)).some(isOfId)) return undefined;
   let key: CreatedKey | undefined;
   await updateKeys(dataDir, (keys) => {
-    const rows = keys.filter(({ key_id }) => key_id === keyId);
+    const rows = keys.filter(isOfId);
     for (const row of rows) row.revoked ??= new Date(now).toISOString();
     [key] = rows;
     return key && keys;

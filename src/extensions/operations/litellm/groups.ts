@@ -71,7 +71,12 @@ export function groupsOf(
   const aliases: Record<string, unknown> = Object.create(null);
   for (const name of names)
     if (!Object.hasOwn(models, name)) aliases[name] = { models: candidates(name) };
-  for (const [name, group] of furtherNames(router["model_group_alias"], names, isKnown, leftOut))
+  for (const [name, group] of furtherNames(
+    router["model_group_alias"],
+    [...names, ...Object.keys(models)],
+    isKnown,
+    leftOut,
+  ))
     aliases[name] = { models: candidates(group) };
   leftOut.addRest("router_settings", router, ROUTER_FIELDS);
   leftOut.addRest("litellm_settings", library, LIBRARY_FIELDS);
@@ -135,7 +140,7 @@ function fallbacksIn(
 /** `{"name": "group"}` or `{"name": {"model": "group", "hidden": true}}`. */
 function furtherNames(
   value: unknown,
-  names: ReadonlySet<string>,
+  taken: readonly string[],
   isKnown: IsKnown,
   leftOut: LeftOutList,
 ): [string, string][] {
@@ -143,8 +148,8 @@ function furtherNames(
     const path = `router_settings.model_group_alias.${name}`;
     const group = typeof target === "string" ? target : asObject(target)["model"];
     if (!isKnown(group, path)) return [];
-    if (names.has(name)) {
-      leftOut.add(path, "there is a model of this name already");
+    if (name === "" || taken.includes(name)) {
+      leftOut.add(path, name === "" ? "expected a name" : "there is a model of this name already");
       return [];
     }
     leftOut.addRest(path, asObject(target), ["model"]);

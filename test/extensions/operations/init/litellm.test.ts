@@ -371,6 +371,21 @@ describe("single fields of LiteLLM's configuration", () => {
     ]);
   });
 
+  it("a further name that is empty, or that a model has been given here, is left out", async () => {
+    const deployments = ["a", "b"].map((name) => chat("m", { model: `openai/${name}` }));
+    const model_group_alias = { "m/openai": "m", "": "m", old: "m" };
+    const made = await convert({
+      model_list: deployments,
+      router_settings: { model_group_alias },
+    });
+    assert.ok("m/openai" in made.config.models);
+    assert.deepEqual(Object.keys(made.config.aliases), ["m", "old"]);
+    assert.deepEqual(pathsOf(made), [
+      "router_settings.model_group_alias.m/openai",
+      "router_settings.model_group_alias.",
+    ]);
+  });
+
   it("of several lists of fallbacks of one name the first counts, as in LiteLLM", async () => {
     const model_list = ["a", "b", "c"].map((name) => chat(name, { model: `openai/${name}` }));
     const made = await convert({
