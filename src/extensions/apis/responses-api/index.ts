@@ -79,13 +79,13 @@ function createApi({ config, clock, diagnose }: GatewayContext): ClientApi {
     errorBody: errorWithOwnParam,
     errorEvents(error, requestId, chat) {
       const writer = askedIn(chat)!.writer ?? begin(chat, chat.model, false);
-      return writer.fail(error, requestId);
+      return writer.fail(errorWithOwnParam(error, requestId).error);
     },
   };
 }
 
 /** The vendor's shape is that of chat completions. The prompt has another name. */
-function errorWithOwnParam(error: ApiError, requestId: string): object {
+function errorWithOwnParam(error: ApiError, requestId: string): ReturnType<typeof errorBody> {
   const { error: detail } = errorBody(error, requestId);
   return { error: { ...detail, param: detail.param === "messages" ? "input" : detail.param } };
 }

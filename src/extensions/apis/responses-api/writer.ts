@@ -1,7 +1,7 @@
 // Writes a reply in the format of the Responses API: as one document, or as a stream of numbered
 // events.
 import { randomHex } from "../../../core/ids.ts";
-import type { ApiError } from "../../../core/openai/errors.ts";
+import type { errorBody } from "../../../core/openai/errors.ts";
 import type { FinishReason } from "../../../core/openai/parts.ts";
 import { RECOVERED, type ReplyWriter } from "../../../core/openai/reply.ts";
 import type { Usage } from "../../../core/openai/usage.ts";
@@ -19,8 +19,8 @@ export interface ResponseOptions extends OutputOptions {
 }
 
 export interface ResponseWriter extends ReplyWriter {
-  /** The last events of a stream that fails. */
-  fail(error: ApiError, requestId: string): string;
+  /** The last events of a stream that fails. `error`: as the body of an error has it. */
+  fail(error: ReturnType<typeof errorBody>["error"]): string;
 }
 
 /** Why a reply is incomplete. Absent: it is complete. */
@@ -91,10 +91,11 @@ export function createResponseWriter(options: ResponseOptions): ResponseWriter {
       model = name;
       return RECOVERED;
     },
-    fail({ type, code, message, param }, request_id) {
+    fail(error) {
       begin();
+      const { code, message, param } = error;
       // Some SDKs look for the error in the event itself, others in a member of it.
-      emit("error", { code, message, param, error: { type, code, message, param, request_id } });
+      emit("error", { code, message, param, error });
       emit("response.failed", { response: response("failed", { error: { code, message } }) });
       return take();
     },

@@ -250,4 +250,12 @@ describe("POST /v1/responses", () => {
       for (const [field, value] of Object.entries(echoed))
         if (field !== "stream") assert.deepEqual(response[field], value, field);
   });
+
+  it("calls the prompt `input` in such an error too", async (t) => {
+    const { ask, provider } = await start(t, { server: { port: 0, keep_alive_ms: 20 } });
+    const answer = await ask({ model: "silent", stream: true });
+    status(400, { error: { code: "context_length_exceeded" } })(await provider.nth(0));
+    const error = readEvents(await answer.text()).find(({ type }) => type === "error")!;
+    assert.deepEqual([error["param"], error["error"].param], ["input", "input"]);
+  });
 });

@@ -2,7 +2,7 @@
 // last event says the same as all others together.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ApiError } from "../../../../src/core/openai/errors.ts";
+import { ApiError, errorBody } from "../../../../src/core/openai/errors.ts";
 import type { Part } from "../../../../src/core/openai/parts.ts";
 import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import { createResponseWriter } from "../../../../src/extensions/apis/responses-api/writer.ts";
@@ -249,7 +249,8 @@ describe("a reply of the Responses API", () => {
   it("ends with the error if it fails, and with what was complete", () => {
     const { add, fail } = writer(true);
     const begun = add([reasoning("R"), text("Half")]);
-    const events = readEvents(begun + fail(new ApiError("upstream_error", "It broke."), "my-id"));
+    const broken = new ApiError("upstream_error", "It broke.");
+    const events = readEvents(begun + fail(errorBody(broken, "my-id").error));
     const [error, failed] = events.slice(-2);
     const fields = { code: "upstream_error", message: "It broke.", param: null };
     const { type, code, message, param, error: body } = error!;
