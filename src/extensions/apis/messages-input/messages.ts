@@ -1,5 +1,6 @@
 // The messages of a client as those of a checked request: one that answers tool calls becomes
-// several, and what a tool showed beside its text follows in a message of the user.
+// several, and what a tool showed beside its text follows in a message of the user. The results of
+// calls follow these at once, wherever the client has them: providers refuse a message between.
 import { textOf, type ContentPart, type Message } from "../../../core/openai/request.ts";
 import type { Steps } from "../../../core/turns.ts";
 import {
@@ -32,12 +33,14 @@ type Parts = readonly ContentPart[];
 type Mark = ContentPart["cache_control"];
 
 export function* conversationOf(request: MessagesRequest, note: Note): Steps<Conversation> {
-  const entries: MarkedEntry[] = [];
-  const calls = new Set<string>();
+  /** Each has one message, and the results of its calls. */
+  const turns: MarkedEntry[][] = [];
+  /** By the ids of their calls. */
+  const callers = new Map<string, MarkedEntry[]>();
   let orphan: Path | undefined;
 
   function addInput(role: "user" | "system", parts: Parts, path: Path): void {
-    entries.push({ message: inputMessage(role, parts.map(withoutMark)), parts, path });
+    turns.push([{ message: inputMessage(role, parts.map(withoutMark)), parts, path }]);
   }
 
   function addUser(blocks: readonly Block[], path: Path): void {
@@ -60,7 +63,8 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
     // Chat completions has no field that says so.
     const part = textPart(is_error ? `Error: ${text}` : text, mark);
     const message: Message = { role: "tool", tool_call_id, content: textOf([part]) };
-    if (calls.has(tool_call_id)) entries.push({ message, parts: [part], path });
+    const caller = callers.get(tool_call_id);
+    if (caller) caller.push({ message, parts: [part], path });
     else {
       // Its call may be in a part of the conversation that the provider keeps. No other model
       // knows such results: it is a text, which only counts as tokens.
@@ -75,18 +79,20 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
     const parts = allPartsOf(blocks, path, note);
     const thoughts: string[] = [];
     const tool_calls: ToolCall[] = [];
+    const turn: MarkedEntry[] = [];
     for (const block of blocks) {
       if (block.type === "thinking") thoughts.push(block.thinking);
       if (block.type !== "tool_use") continue;
       const { id, name, input } = block;
-      calls.add(id);
+      callers.set(id, turn);
       const called = { name, arguments: JSON.stringify(input) };
       tool_calls.push({ id, type: "function", function: called });
     }
     const content = parts.length === 0 && tool_calls.length > 0 ? null : textOf(parts);
     const reasoning_content = thoughts.join("\n") || undefined;
     const message: Message = { role: "assistant", content, reasoning_content, tool_calls };
-    entries.push({ message, parts, path });
+    turn.push({ message, parts, path });
+    turns.push(turn);
   }
 
   function addMessage({ role, content }: ClientMessage, path: Path): void {
@@ -105,7 +111,7 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
     addMessage(message, ["messages", index, "content"]);
     yield;
   }
-  return { entries, orphan };
+  return { entries: turns.flat(), orphan };
 }
 
 /** A text part. It keeps the client's mark for the provider's cache. */

@@ -234,6 +234,25 @@ describe("messages", () => {
     ]);
   });
 
+  it("have the results directly behind their calls, also if the client sends them one by one", () => {
+    const messages = [
+      ...HI,
+      { role: "assistant", content: [use("a"), use("b")] },
+      { role: "user", content: [resultOf("a", "one"), text("Wait.")] },
+      { role: "user", content: [resultOf("b", "two")] },
+    ];
+    assert.deepEqual(
+      messagesOf({ messages }).map(({ role, content }) => [role, content]),
+      [
+        ["user", "Hi"],
+        ["assistant", null],
+        ["tool", "one"],
+        ["tool", "two"],
+        ["user", "Wait."],
+      ],
+    );
+  });
+
   it("may be empty where the vendor lets them", () => {
     const messages = [{ role: "assistant", content: [{ type: "redacted_thinking", data: "x" }] }];
     assert.equal(messagesOf({ messages })[0]!.content, "");
