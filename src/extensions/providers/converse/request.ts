@@ -103,13 +103,14 @@ function createBlockWriter(cacheable: boolean) {
           )
         : [{ text: content }],
     contentOf({ role, items }: Turn, isLast: boolean): object[] {
-      const blocks = items.flatMap(blocksOf);
+      // The beginning of an answer must not end in blanks.
+      const begun = isLast && role === "assistant" ? items.at(-1) : undefined;
+      const isText = begun?.type === "text";
+      const written = isText ? items.with(-1, { ...begun, text: begun.text.trimEnd() }) : items;
+      const blocks = written.flatMap(blocksOf);
       // Documents must have a text beside them.
       const isBare = blocks.some(has("document")) && !blocks.some(has("text"));
       if (isBare) blocks.push({ text: "(The files are attached.)" });
-      // The beginning of an answer must not end in blanks.
-      const begun = isLast && role === "assistant" ? items.at(-1) : undefined;
-      if (begun?.type === "text") blocks.splice(-1, 1, { text: begun.text.trimEnd() });
       return blocks;
     },
   };

@@ -235,6 +235,14 @@ describe("a request to Converse", () => {
     assert.equal((await chat({ model: "nova", messages: user("hi") })).status, 200);
   });
 
+  it("has the beginning of an answer once if it has a mark", async (t) => {
+    const begun = { type: "text", text: "It is ", cache_control: { type: "ephemeral" } };
+    const { messages } = await bodyFor(t, {
+      messages: [...user("What is it?"), { role: "assistant", content: [begun] }],
+    });
+    assert.deepEqual(messages[1].content, [{ text: "It is" }, { cachePoint: { type: "default" } }]);
+  });
+
   it("is refused where Converse has no form for it", async (t) => {
     const { provider, chat } = start(t);
     const image = { type: "image_url", image_url: { url: "https://example.com/a.png" } };
