@@ -3,7 +3,7 @@
 // `openai`, which reads the format only as it is documented.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
-import type { ChatRequest } from "../../../core/openai/request.ts";
+import { textOf, type ChatRequest, type Message } from "../../../core/openai/request.ts";
 import type { Dialect, Target } from "../../../core/providers/dialect.ts";
 import { choiceIn } from "../../../core/providers/openai/decoder.ts";
 import {
@@ -99,16 +99,17 @@ function hasBeginning(messages: ChatRequest["messages"], { prefill }: Traits): b
   return typeof last.content === "string" && last.content.trim() !== "";
 }
 
-/** The body, marked as `prefill` says. */
+/** The body, marked as `prefill` says. The beginning is one text, without marks for the cache. */
 function withMarkedBeginning(
   body: { readonly messages: readonly object[] },
   { prefill }: Traits,
 ): object {
-  const { content, ...last } = body.messages.at(-1) as { readonly content: string };
+  const message = body.messages.at(-1) as Pick<Message, "content">;
+  const last = { ...message, content: textOf(message.content ?? "") };
   if (prefill !== "continue_final_message")
-    return { ...body, messages: body.messages.with(-1, { ...last, content, [prefill]: true }) };
+    return { ...body, messages: body.messages.with(-1, { ...last, [prefill]: true }) };
   // Some servers look for it in the prompt, where a blank at its end is gone.
-  const messages = body.messages.with(-1, { ...last, content: content.trimEnd() });
+  const messages = body.messages.with(-1, { ...last, content: last.content.trimEnd() });
   return { ...body, messages, continue_final_message: true, add_generation_prompt: false };
 }
 

@@ -487,6 +487,15 @@ describe("the beginning of an answer", () => {
       assert.deepEqual(body["messages"].at(-1), { ...begun, ...inMessage });
       assert.deepEqual({ ...body, ...inBody }, body);
     });
+
+  it("is one text, without the client's mark for the cache", () => {
+    const target = targetOf({ vendor: "vllm", cache_control: true }, {});
+    const chat = chatRequest({ model: "x", messages: [{ role: "assistant", content: "So " }] });
+    const marked = [{ type: "text" as const, text: "So ", cache_control: { type: "ephemeral" } }];
+    const messages = [{ ...chat.messages[0]!, marked }];
+    const { body } = compatibleDialect.request({ ...chat, messages }, target);
+    assert.equal((body as Json)["messages"].at(-1).content, "So");
+  });
 });
 
 describe("settings", () => {
