@@ -72,7 +72,10 @@ export function createOutput(options: OutputOptions, emit: Emit) {
 
   function addText(part: TextPart): void {
     const isHidden = part.type === "reasoning" && !showsReasoning && !seal;
-    if (isHidden || (part.text === "" && !part.logprobs?.length)) return;
+    const isMore = text !== undefined && kind === part.type;
+    // Log probabilities without a text, such as those of a call, begin no item.
+    const isEmpty = part.text === "" && !(isMore && part.logprobs?.length);
+    if (isHidden || isEmpty) return;
     if (kind !== part.type) endText("completed");
     kind = part.type;
     text ??= openText(kind, options, begin);

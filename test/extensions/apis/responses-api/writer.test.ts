@@ -195,6 +195,14 @@ describe("a reply of the Responses API", () => {
       last(streamed(parts, "stop", more)).output[0].content[0].logprobs;
     assert.deepEqual(found({}), []);
     assert.deepEqual(found({ showsLogprobs: true }), logprobs);
+    const bare: Part = { type: "text", text: "", logprobs };
+    const call = [bare, called(0, "f"), args(0, "{}"), bare];
+    const items = last(streamed(call, "tool_calls", { showsLogprobs: true })).output;
+    assert.deepEqual(
+      items.map(({ type }: any) => type),
+      ["function_call"],
+      "no message is made of them alone",
+    );
   });
 
   it("takes what a model wrote for a free-form tool as its text if it is no JSON", () => {
