@@ -1,6 +1,6 @@
 // A conversation as the native formats want it: the system texts apart, the rest in turns of user
-// and assistant. Neighbours of one role are merged, the user comes first, and each tool call is
-// answered at the beginning of the very next turn.
+// and assistant. Neighbours of one role are merged, the user comes first, and last unless the client
+// ends with the assistant, and each tool call is answered at the beginning of the very next turn.
 import { sha256 } from "../../../core/hash.ts";
 import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
 import { argumentsIn, createTextCounter, type TextCounter } from "./text-objects.ts";
@@ -52,11 +52,13 @@ export interface Conversation {
   readonly turns: Turn[];
 }
 
+const userTurn = (text: string): Turn => ({ role: "user", items: [textPart(text)] });
+
 /** Comes first where the assistant would. */
-const OPENING: Turn = {
-  role: "user",
-  items: [{ type: "text", text: "(The conversation begins.)" }],
-};
+const OPENING = "(The conversation begins.)";
+
+/** Comes last where a client's last message is left out: only its own last one begins an answer. */
+const CLOSING = "(Please go on.)";
 
 /** Comes before a system text among the user's, who has not written it. */
 const SYSTEM_HEADING = "(What follows is an instruction of the system.)\n";
@@ -142,7 +144,9 @@ export function turnsOf(
         addResult(message);
     }
   }
-  return { system, turns: turns[0]?.role === "user" ? turns : [OPENING, ...turns] };
+  if (turns.at(-1)?.role === "assistant" && messages.at(-1)?.role !== "assistant")
+    turns.push(userTurn(CLOSING));
+  return { system, turns: turns[0]?.role === "user" ? turns : [userTurn(OPENING), ...turns] };
 }
 
 const textPart = (text: string) => ({ type: "text" as const, text });

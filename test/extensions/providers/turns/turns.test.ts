@@ -98,6 +98,15 @@ describe("system texts", () => {
     });
   });
 
+  it("leave the last word to the user, and so do empty texts, unless the client begins the answer", () => {
+    const answer: Message = { ...calls([]), content: "A." } as Message;
+    const last = (...tail: Message[]) =>
+      turnsOf({ messages: [user("hi"), answer, ...tail] }).turns.at(-1);
+    for (const tail of [system("Stop."), user(" ")])
+      assert.deepEqual(last(tail)!.items, [{ type: "text", text: "(Please go on.)" }]);
+    assert.equal(last()!.role, "assistant");
+  });
+
   it("after the first turn stay at their place, behind results of calls, and say what they are", () => {
     const heading = "(What follows is an instruction of the system.)\n";
     assert.deepEqual(outline(true), {
