@@ -24,7 +24,7 @@ export type Requirement = (model: Asked) => Lack | undefined;
  * A model that ignored one of these would give a reply that means something else. Other parameters
  * are left out instead.
  */
-const MEANINGFUL = ["logprobs", "stop", "frequency_penalty", "presence_penalty"] as const;
+const MEANINGFUL = ["stop", "frequency_penalty", "presence_penalty"] as const;
 const MEDIA = { image_url: "images", input_audio: "audio", file: "files" } as const;
 
 /** The requirements of a request, in the order in which they are reported to the client. */
@@ -56,7 +56,7 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
       `'${pathText(clientPath(["response_format"]))}' of type '${format.type}' is not ` +
         "supported with this model",
     );
-  if (logprobs) add(["logprobs"], supportsLogprobs);
+  if (logprobs) add(["logprobs"], supportsLogprobs, "this model states no log probabilities");
   for (const name of MEANINGFUL)
     if (chat[name]) add([name], ({ traits }) => !traits.omit.includes(name));
   const { dialect, only } = chat.native ?? {};
@@ -88,7 +88,7 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
  * the text has none.
  */
 const supportsLogprobs = ({ traits }: { readonly traits: Traits }): boolean =>
-  traits.supports.includes("logprobs") && !traits.think_tags;
+  traits.supports.includes("logprobs") && !traits.omit.includes("logprobs") && !traits.think_tags;
 
 /** The media of a conversation, each with the indexes of its message and of its part. */
 function mediaIn(messages: ChatRequest["messages"]) {

@@ -28,7 +28,7 @@ const says = (...content: object[]) => ({ role: "user", content });
 const text = { type: "text", text: "what?" };
 const image = { type: "image_url", image_url: { url: "https://example.org/a.png" } };
 const file = (fields: object) => ({ messages: [says(text, { type: "file", file: fields })] });
-const noLogprobs = "logprobs: this model does not support logprobs";
+const noLogprobs = "logprobs: this model states no log probabilities";
 
 describe("requirements of a request", () => {
   const CASES: readonly [name: string, request: object, lacking: TestModel, lack: string][] = [
