@@ -29,13 +29,15 @@ export const messageIn = (json: unknown): unknown => asObject(asObject(json)["ou
 export function createConverseDecoder(): Decoder {
   /** Calls by the index of their block. */
   const calls = new Map<number, number>();
+  let started = 0;
   let isOver = false;
 
   function startCall(block: number, stated: unknown): Part[] {
     const { toolUseId, name } = asObject(stated);
     const [id, called] = [asString(toolUseId), asString(name)];
     if (!id || !called) throw namelessCall();
-    const call = calls.size;
+    const call = started;
+    started += 1;
     calls.set(block, call);
     return [{ type: "tool_call", call, id, name: called }];
   }

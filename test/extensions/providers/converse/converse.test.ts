@@ -328,6 +328,16 @@ describe("a reply of Converse", () => {
     assert.equal(texts(parts), 'Green.{"newThing":1}');
   });
 
+  it("keeps calls apart that have the same block", () => {
+    const { push } = createConverseDecoder();
+    const indexes = ["a", "b", "c"].flatMap((toolUseId) =>
+      push({ contentBlockStart: { start: { toolUse: { toolUseId, name: "look" } } } }).map(
+        (part) => part.type === "tool_call" && part.call,
+      ),
+    );
+    assert.deepEqual(indexes, [0, 1, 2]);
+  });
+
   for (const [kind, code] of [
     ["throttling", "model_overloaded"],
     ["validation", "upstream_rejected"],
