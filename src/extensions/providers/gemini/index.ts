@@ -10,6 +10,7 @@ import { lacking } from "../../routing/capabilities/index.ts";
 import {
   createSignatureStore,
   mediaLack,
+  modelStore,
   scopedStore,
   type SignatureStore,
 } from "../turns/index.ts";
@@ -24,11 +25,13 @@ export const createGeminiDialect = (signatures: SignatureStore): Dialect => ({
     const { upstreamModel } = target;
     const model = upstreamModel.includes("/") ? upstreamModel : `models/${upstreamModel}`;
     const method = chat.stream ? "streamGenerateContent?alt=sse" : "generateContent";
-    return { path: `/v1beta/${model}:${method}`, body: requestBody(chat, target, signatures) };
+    const body = requestBody(chat, target, modelStore(signatures, upstreamModel));
+    return { path: `/v1beta/${model}:${method}`, body };
   },
   isReply: (json) => candidateIn(json) !== undefined || isBlocked(json),
   // Only the Messages API renames calls.
-  decoder: (_, native) => createGeminiDecoder(signatures, native?.dialect === "anthropic"),
+  decoder: ({ upstreamModel }, native) =>
+    createGeminiDecoder(modelStore(signatures, upstreamModel), native?.dialect === "anthropic"),
   refusal,
 });
 

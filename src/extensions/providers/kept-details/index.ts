@@ -5,7 +5,7 @@ import type { Part } from "../../../core/openai/parts.ts";
 import type { Message } from "../../../core/openai/request.ts";
 import type { Dialect } from "../../../core/providers/dialect.ts";
 import { asArray, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
-import type { SignatureStore } from "../turns/index.ts";
+import { modelStore, type SignatureStore } from "../turns/index.ts";
 
 type Json = Record<string, unknown>;
 
@@ -19,7 +19,7 @@ export const keepingDetails = (dialect: Dialect, signatures: SignatureStore): Di
     const request = dialect.request(chat, target);
     if (!chat.messages.some(hasCalls)) return request;
     const body = asObject(request.body);
-    const find = createFinder(signatures, target.upstreamModel);
+    const find = createFinder(modelStore(signatures, target.upstreamModel));
     // Where all is more than fits, the latest counts.
     const latestFirst = asArray(body["messages"]).toReversed();
     const messages = latestFirst.map((message) => withKept(asObject(message), find)).reverse();
@@ -30,7 +30,7 @@ export const keepingDetails = (dialect: Dialect, signatures: SignatureStore): Di
     let keeper: ReturnType<typeof createKeeper> | undefined;
     const keep = (event: unknown, parts: Part[]): Part[] => {
       if (!keeper && asArray(asObject(event)["choices"]).some(hasDetails))
-        keeper = createKeeper(signatures, target.upstreamModel);
+        keeper = createKeeper(modelStore(signatures, target.upstreamModel));
       keeper?.read(event, parts);
       return parts;
     };
@@ -53,16 +53,14 @@ function hasDetails(choice: unknown): boolean {
 }
 
 /** Finds what was kept of a call: once in a request, whatever a client repeats. */
-function createFinder(signatures: SignatureStore, model: string) {
+function createFinder(signatures: SignatureStore) {
   const found = new Set<string>();
   let chars = 0;
   return (id: string): Json => {
     const text = found.has(id) ? undefined : signatures.get(id);
     found.add(id);
     chars += text?.length ?? 0;
-    if (text === undefined || chars > MAX_CHARS) return {};
-    const kept = asObject(parseJson(text));
-    return kept["model"] === model ? kept : {}; // another model cannot read it
+    return text === undefined || chars > MAX_CHARS ? {} : asObject(parseJson(text));
   };
 }
 
@@ -80,7 +78,7 @@ function withKept(message: Json, find: (id: string) => Json): Json {
 }
 
 /** Reads one reply. What it has is kept once the reply is finished. */
-function createKeeper(signatures: SignatureStore, model: string) {
+function createKeeper(signatures: SignatureStore) {
   /** By the id of a call: its `extra_content`. */
   const extras = new Map<string, unknown>();
   const details: Json[] = [];
@@ -124,7 +122,7 @@ function createKeeper(signatures: SignatureStore, model: string) {
     if (known && firstId !== undefined && !extras.has(firstId)) extras.set(firstId, undefined);
     for (const [id, extra_content] of extras) {
       const reasoning_details = id === firstId ? known : undefined;
-      signatures.set(id, JSON.stringify({ model, extra_content, reasoning_details }));
+      signatures.set(id, JSON.stringify({ extra_content, reasoning_details }));
     }
     extras.clear();
     firstId = undefined;

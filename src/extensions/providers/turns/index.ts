@@ -1,7 +1,12 @@
 // A library for the native formats of providers, which see a conversation as turns of a user and an
 // assistant. wire.md "Turns".
 export { mediaLack, takenMedia, type MediaRule } from "./media.ts";
-export { createSignatureStore, scopedStore, type SignatureStore } from "./signatures.ts";
+export {
+  createSignatureStore,
+  modelStore,
+  scopedStore,
+  type SignatureStore,
+} from "./signatures.ts";
 export { argumentsIn, createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";
 export { sumOf } from "./token-sums.ts";
 export {

@@ -53,11 +53,17 @@ export function createSignatureStore(maxChars = 64 * 1024 * 1024): SignatureStor
  * The part of a store for one provider and account: other providers refuse signatures that they did
  * not make, and other accounts must not see them.
  */
-export function scopedStore(
+export const scopedStore = (
   store: SignatureStore,
   { baseUrl, account }: DialectScope,
-): SignatureStore {
-  const keyOf = (id: string): string => JSON.stringify([baseUrl, account, id]);
+): SignatureStore => partOf(store, baseUrl, account);
+
+/** The part of a store for one model of a provider: others may refuse what it signed. */
+export const modelStore = (store: SignatureStore, model: string): SignatureStore =>
+  partOf(store, model);
+
+function partOf(store: SignatureStore, ...scope: readonly string[]): SignatureStore {
+  const keyOf = (id: string): string => JSON.stringify([...scope, id]);
   return {
     get: (id) => store.get(keyOf(id)),
     set: (id, text) => store.set(keyOf(id), text),

@@ -212,13 +212,18 @@ describe("what Gemini is asked", () => {
       ["mute", undefined, undefined],
     ] as const)
       assert.deepEqual(ask({ model, messages })["contents"], contents(first, second), model);
-    const dialect = createGeminiDialect(createSignatureStore());
-    const decoder = dialect.decoder(target("level"));
-    decoder.push(said([{ text: "Hm.", thought: true, thoughtSignature: "c2ln" }]));
-    decoder.push(said([called("a"), called("b", "g")], "STOP"));
-    const known = (model: string) => ask({ model, messages }, dialect)["contents"];
-    assert.deepEqual(known("level"), contents("c2ln", SKIP));
-    assert.deepEqual(known("budget"), contents("c2ln"));
+    for (const [signs, signed, other, unsigned] of [
+      ["level", contents("c2ln", SKIP), "budget", contents()],
+      ["budget", contents("c2ln"), "level", contents(SKIP, SKIP)],
+    ] as const) {
+      const dialect = createGeminiDialect(createSignatureStore());
+      const decoder = dialect.decoder(target(signs));
+      decoder.push(said([{ text: "Hm.", thought: true, thoughtSignature: "c2ln" }]));
+      decoder.push(said([called("a"), called("b", "g")], "STOP"));
+      const known = (model: string) => ask({ model, messages }, dialect)["contents"];
+      assert.deepEqual(known(signs), signed);
+      assert.deepEqual(known(other), unsigned, "another model may refuse it");
+    }
   });
 
   it("calls and results have no ids where they are refused", () => {
