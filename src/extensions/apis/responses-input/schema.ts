@@ -222,6 +222,7 @@ export const responsesRequest = object({
   previous_response_id: absent(NOT_STORED),
   conversation: absent(NOT_STORED),
   prompt: absent("no prompts are stored here; send instructions and input"),
+  moderation: absent("moderation is not served; leave the field out"),
   max_output_tokens: optional(number({ min: 1, integer: true })),
   temperature: optional(number({ min: 0, max: 2 })),
   top_p: optional(number({ min: 0, max: 1 })),

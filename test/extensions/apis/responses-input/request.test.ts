@@ -520,6 +520,7 @@ describe("a request of the Responses API", () => {
     const stored = [{ role: "user", content: [{ type: "input_image", file_id: "file_1" }] }];
     assertRefused(
       [{ prompt: "x" }, UNSUPPORTED, "prompt"],
+      [{ moderation: { model: "m" } }, UNSUPPORTED, "moderation"],
       [{ store: true }, UNSUPPORTED, "store"],
       [{ background: true }, UNSUPPORTED, "background"],
       [{}, UNSUPPORTED, "input[0].content[0].file_id", stored],
