@@ -134,11 +134,10 @@ export function createConversation(tools: ToolSet, open: Open) {
 }
 
 function calledFunction(item: Item<`${string}_call`>): ToolCall["function"] {
-  if (item.type === "tool_search_call")
-    return { name: TOOL_SEARCH, arguments: JSON.stringify(item.arguments ?? {}) };
-  const name = functionName(item.name, item.namespace);
+  const isSearch = item.type === "tool_search_call";
+  const name = isSearch ? TOOL_SEARCH : functionName(item.name, item.namespace);
   if (item.type === "custom_tool_call") return { name, arguments: freeFormArguments(item.input) };
-  const given = item.arguments;
+  const given = item.arguments ?? {};
   return { name, arguments: typeof given === "string" ? given : JSON.stringify(given) };
 }
 

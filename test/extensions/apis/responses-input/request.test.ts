@@ -308,6 +308,8 @@ describe("a request of the Responses API", () => {
     });
     assert.deepEqual(second.tool_calls[0]!.function, { name: "tool_search", arguments: '{"q":1}' });
     assert.equal(found!.content, "These tools can be called now: get_time");
+    const [, withText] = read({}, [asked, { ...search, arguments: '{"q":1}' }]).chat.messages;
+    assert.deepEqual(withText, second, "a text stays as it is");
   });
 
   it("takes a message between a client's own agents as one of the user", () => {
