@@ -6,6 +6,7 @@ import type { Attempt } from "../../../core/routing/attempt.ts";
 import { CompletionFailed, type Complete } from "../../../core/routing/fallback.ts";
 import { DetailedRefusal, type RefusalDetails } from "../../providers/provider-words/index.ts";
 import type { ReplyEvent } from "../client-apis/index.ts";
+import { DIALECT } from "../messages-input/index.ts";
 
 /** Where clients of this API look for the request id. */
 export const REQUEST_ID_HEADER = "request-id";
@@ -71,7 +72,8 @@ export const withDetails =
     let refusal: DetailedRefusal | undefined;
     const noting: Attempt = (asked, serving, take, options) =>
       attempt(asked, serving, take, options).catch((error: unknown) => {
-        if (asked.native && error instanceof DetailedRefusal) refusal = error;
+        const isOwn = asked.native?.dialect === DIALECT;
+        if (isOwn && error instanceof DetailedRefusal) refusal = error;
         throw error;
       });
     try {

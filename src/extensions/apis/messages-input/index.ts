@@ -2,4 +2,4 @@
 // same format.
 export { OWN_SIGNATURE } from "./native-body.ts";
 export { countRequest, messagesRequest } from "./schema.ts";
-export { readCountRequest, readRequest } from "./request.ts";
+export { DIALECT, readCountRequest, readRequest } from "./request.ts";

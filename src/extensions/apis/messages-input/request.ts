@@ -18,7 +18,7 @@ import { nativeBody } from "./native-body.ts";
 import { countRequest, message, messagesRequest, type MessagesRequest } from "./schema.ts";
 
 /** The dialect of the providers that speak this format. */
-const DIALECT = "anthropic";
+export const DIALECT = "anthropic";
 const NEEDED = "needs a model of a provider that speaks the Messages API";
 /** No other provider is given more. */
 const MAX_STOPS = 4;

@@ -354,7 +354,7 @@ describe("a provider of the same format", () => {
       poor: refusal(402, { error_code: "linked_organization_spend_limit_reached" }),
       strange: refusal(400, { error_code: "organization_on_hold" }),
     };
-    const { ask } = await start(t, { claude });
+    const { ask } = await start(t, { claude }, { apis: ["messages", "responses"] });
     const unsupported = { error_code: "thread_unsupported_request", unsupported: ["thinking"] };
     for (const [model, expected] of [
       ["lost", [404, "not_found_error", { error_code: "thread_not_found" }]],
@@ -368,6 +368,8 @@ describe("a provider of the same format", () => {
       const { error } = JSON.parse(text);
       assert.deepEqual([response.status, error.type, error.details], expected);
     }
+    const other = await ask({ model: "lost", input: "Hi" }, {}, "/v1/responses");
+    assert.deepEqual([other.status, (await json(other)).error.details], [400, undefined]);
   });
 
   it("has no thread, and the answer says so in the details that SDKs look for", async (t) => {
