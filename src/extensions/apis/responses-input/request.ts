@@ -91,7 +91,7 @@ export function* readRequest(parsed: ParsedBody, open: Open): Steps<ReadRequest>
 
 /** A summary is the reasoning itself, as far as the model shows it. */
 function thinkingOf({ reasoning }: ResponsesRequest) {
-  const { effort: given, summary } = reasoning ?? {};
+  const { effort: given, generate_summary, summary = generate_summary } = reasoning ?? {};
   const effort = given === "none" ? undefined : given;
   const showThinking = summary !== undefined && given !== "none";
   return { showThinking, wantsThinking: showThinking || effort !== undefined, effort };

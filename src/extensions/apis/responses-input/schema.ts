@@ -209,6 +209,8 @@ const choice = makeCheck<ChosenTool | Infer<typeof allowedTools>>(
     asObject(value)["type"] === "allowed_tools" ? allowedTools(value, all) : chosenTool(value, all),
 );
 
+const summary = optional(literal("auto", "concise", "detailed"));
+
 /** As long as OpenAI lets it be. */
 const CACHE_KEY = { pattern: /^.{1,64}$/su, expected: "1 to 64 characters" };
 
@@ -235,7 +237,9 @@ export const responsesRequest = object({
   reasoning: optional(
     object({
       effort: optional(literal("none", "minimal", "low", "medium", "high", "xhigh", "max")),
-      summary: optional(literal("auto", "concise", "detailed")),
+      summary,
+      /** Its earlier name. */
+      generate_summary: summary,
     }),
   ),
   text: optional(

@@ -491,6 +491,11 @@ describe("a request of the Responses API", () => {
     };
     assert.deepEqual(thinking(null), [false, false, undefined]);
     assert.deepEqual(thinking({ summary: "auto" }), [true, true, undefined]);
+    assert.deepEqual(thinking({ summary: null, generate_summary: "auto" }), [
+      true,
+      true,
+      undefined,
+    ]);
     assert.deepEqual(thinking({ effort: "high" }), [true, false, "high"]);
     assert.deepEqual(thinking({ effort: "low", summary: "detailed" }), [true, true, "low"]);
     assert.deepEqual(thinking({ effort: "none", summary: "auto" }), [false, false, undefined]);
