@@ -1,6 +1,6 @@
 // A conversation as the native formats want it: the system texts apart, the rest in turns of user
-// and assistant. Neighbours of one role are merged, the user comes first, and last unless the client
-// ends with the assistant, and each tool call is answered at the beginning of the very next turn.
+// and assistant. Neighbours of one role are merged. The user comes first, and last unless the
+// client ends with the assistant. Each tool call is answered at the beginning of the next turn.
 import { sha256 } from "../../../core/hash.ts";
 import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
 import { argumentsIn, createTextCounter, type TextCounter } from "./text-objects.ts";
