@@ -57,7 +57,7 @@ const userTurn = (text: string): Turn => ({ role: "user", items: [textPart(text)
 /** Comes first where the assistant would. */
 const OPENING = "(The conversation begins.)";
 
-/** Comes last where a client's last message is left out: only its own last one begins an answer. */
+/** Ends a turn of the assistant where the messages behind it are left out. */
 const CLOSING = "(Please go on.)";
 
 /** Comes before a system text among the user's, who has not written it. */
@@ -129,7 +129,13 @@ export function turnsOf(
     if (mark) result.cache_control = mark;
   }
 
-  for (const message of messages) {
+  /** An assistant's turn at the end would be the beginning of the answer that is asked for. */
+  function endAnswer(previous: Message | undefined): void {
+    if (previous?.role !== "assistant" && turns.at(-1)?.role === "assistant")
+      turns.push(userTurn(CLOSING));
+  }
+
+  for (const [index, message] of messages.entries()) {
     switch (message.role) {
       case "system":
         addSystem(message);
@@ -138,14 +144,14 @@ export function turnsOf(
         addContent("user", contentOf(message));
         break;
       case "assistant":
+        endAnswer(messages[index - 1]);
         addAssistant(message);
         break;
       case "tool":
         addResult(message);
     }
   }
-  if (turns.at(-1)?.role === "assistant" && messages.at(-1)?.role !== "assistant")
-    turns.push(userTurn(CLOSING));
+  endAnswer(messages.at(-1));
   return { system, turns: turns[0]?.role === "user" ? turns : [userTurn(OPENING), ...turns] };
 }
 

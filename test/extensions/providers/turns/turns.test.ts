@@ -105,6 +105,14 @@ describe("system texts", () => {
     for (const tail of [system("Stop."), user(" ")])
       assert.deepEqual(last(tail)!.items, [{ type: "text", text: "(Please go on.)" }]);
     assert.equal(last()!.role, "assistant");
+    // The next turn begins with the same.
+    const { turns } = turnsOf({
+      messages: [user("hi"), answer, system("Stop."), answer, user("?")],
+    });
+    assert.deepEqual(
+      turns.map(({ items: [item] }) => item?.type === "text" && item.text),
+      ["hi", "A.", "(Please go on.)", "A.", "?"],
+    );
   });
 
   it("after the first turn stay at their place, behind results of calls, and say what they are", () => {
