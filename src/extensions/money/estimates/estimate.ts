@@ -193,7 +193,7 @@ function rememberedBytes(
  * around each message.
  */
 function bytesOf(body: object, { tools, native }: ChatRequest): number {
-  const declared = native ? asArray(native.body["tools"]) : (tools ?? []);
+  const declared = [...(tools ?? []), ...asArray(native?.body["tools"])];
   const known = declared.filter(isKnownTool).length * TOKENS_FOR_KNOWN_TOOL;
   const forTools = declared.length > 0 ? TOKENS_FOR_TOOLS + known : 0;
   return Buffer.byteLength(JSON.stringify(body)) + forTools;

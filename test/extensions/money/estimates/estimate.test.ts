@@ -97,6 +97,10 @@ describe("the estimate of a request", () => {
     const plain = costOf({ max_tokens: 1 });
     assert.ok(costOf({ max_tokens: 1, tools }) >= plain + 600 + JSON.stringify(fn).length);
     assert.ok(costOf({ max_tokens: 1, messages: ANSWERED }) > plain + 100);
+    // Those of the Responses API may stand among the items of its input.
+    const native = { dialect: "responses", body: {}, headers: {} };
+    const { offers } = wish({ ...requestOf({ max_tokens: 1, tools }), native }, [modelWith()]);
+    assert.ok(Number(offers[0]!.cost / 1_000_000n) >= plain + 600);
   });
 
   it("counts the thoughts that a dialect remembers and sends back with a call", () => {
