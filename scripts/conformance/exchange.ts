@@ -4,15 +4,12 @@ import type { IncomingHttpHeaders } from "node:http";
 import { parseEvents, parseJson, type Answer, type Request, type StreamEvent } from "./client.ts";
 import { find, first, isObject, type Json } from "./shapes.ts";
 
-export interface Sent extends Request {
-  /** The body if it is a JSON object, else {}. */
-  readonly asked: Json;
-}
-
-export interface Exchange extends Pick<Sent, "asked"> {
+export interface Exchange {
   /** The check that made it. */
   readonly check: string;
   readonly request: Request;
+  /** The request's body if it is a JSON object, else {}. */
+  readonly asked: Json;
   readonly answer: Answer;
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -38,7 +35,9 @@ export interface Exchange extends Pick<Sent, "asked"> {
   readonly shown: string;
 }
 
-export function exchangeOf(check: string, { asked, ...request }: Sent, answer: Answer): Exchange {
+export function exchangeOf(check: string, request: Request, answer: Answer): Exchange {
+  const given = parseJson(request.body?.toString());
+  const asked = isObject(given) ? given : {};
   const { status, headers, rawHeaders, text = "" } = answer;
   const streamed = status === 200 && asked["stream"] === true;
   const json = parseJson(text);

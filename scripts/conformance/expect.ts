@@ -1,0 +1,36 @@
+// What checks expect, and the error that says what came instead.
+
+import { find, holds, wordsOf, type Expected, type Fields } from "./shapes.ts";
+
+/** A rule that was not kept. */
+export class Expectation extends Error {
+  readonly expected: string;
+  readonly got: string;
+  constructor(expected: string, got: unknown) {
+    const text = typeof got === "string" ? got : (JSON.stringify(got) ?? "nothing");
+    super(`expected ${expected}, got ${text}`);
+    this.expected = expected;
+    this.got = text.length > 300 ? `${text.slice(0, 300)}...` : text;
+  }
+}
+
+export function that(holds: boolean, expected: string, got: unknown): asserts holds {
+  if (!holds) throw new Expectation(expected, got);
+}
+
+export function field(root: unknown, path: string, expected: Expected): void {
+  for (const found of find(root, path))
+    that(holds(expected, found), `${found.path} to be ${wordsOf(expected)}`, found.value);
+}
+/** Each path must also be there. */
+export function fields(root: unknown, fields: Fields): void {
+  for (const [path, expected] of Object.entries(fields)) {
+    that(find(root, path).length > 0, `${path} to be ${wordsOf(expected)}`, root);
+    field(root, path, expected);
+  }
+}
+/** Two values that must be the same, as JSON. */
+export const same = (got: unknown, expected: unknown): void => {
+  const text = JSON.stringify(expected);
+  that(JSON.stringify(got) === text, text, got);
+};
