@@ -30,6 +30,8 @@ export interface Played {
     | "kept open";
 }
 
+type Sent = Pick<Case, "pieces" | "ending" | "patience" | "expected">;
+
 /** What happened on a connection. */
 interface Seen {
   received: Buffer;
@@ -42,7 +44,7 @@ interface Seen {
 
 export function play(
   port: number,
-  sent: Case,
+  sent: Sent,
   idleMs = IDLE_MS,
   deadlineMs = DEADLINE_MS,
 ): Promise<Played> {
@@ -103,7 +105,7 @@ export function play(
   });
 }
 
-function verdictOf(sent: Case, seen: Seen, idleMs: number): Played {
+function verdictOf(sent: Sent, seen: Seen, idleMs: number): Played {
   const { received, reset, idle, fault } = seen;
   const played = { statuses: [], text: received.toString("latin1"), end: endOf(sent, seen) };
   if (fault !== "") return { ...played, fault };
@@ -130,7 +132,7 @@ function verdictOf(sent: Case, seen: Seen, idleMs: number): Played {
 }
 
 /** How a connection has ended. */
-function endOf({ ending }: Case, { reset, idle, received }: Seen): Played["end"] {
+function endOf({ ending }: Sent, { reset, idle, received }: Seen): Played["end"] {
   if (ending === "leave") return "left by the client";
   if (reset) return "reset";
   if (idle) return "kept open";
