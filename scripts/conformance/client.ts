@@ -6,6 +6,7 @@ import http, { type IncomingHttpHeaders, type IncomingMessage } from "node:http"
 import https from "node:https";
 import net from "node:net";
 import tls from "node:tls";
+import type { Json } from "./shapes.ts";
 
 export interface Request {
   readonly method: string;
@@ -13,6 +14,8 @@ export interface Request {
   /** One that is undefined is left out. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: string | Buffer | undefined;
+  /** The body as it was before it was written. Absent: it is no JSON object. */
+  readonly asked?: Json;
   /** Aborted: the connection is closed at once, also before the head of the answer has come. */
   readonly signal?: AbortSignal | undefined;
 }

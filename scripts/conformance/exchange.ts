@@ -1,18 +1,14 @@
 // A request to the gateway with its answer, and what the answer says, whole or as a stream.
 
-import type { IncomingHttpHeaders } from "node:http";
 import { parseEvents, parseJson, type Answer, type Request, type StreamEvent } from "./client.ts";
 import { find, first, isObject, type Json } from "./shapes.ts";
 
-export interface Exchange {
+export interface Exchange extends Answer {
   /** The check that made it. */
   readonly check: string;
   readonly request: Request;
   /** The request's body if it is a JSON object, else {}. */
   readonly asked: Json;
-  readonly answer: Answer;
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
   /** The answer's body, parsed; undefined if it is not JSON. */
   readonly json: unknown;
   /** Whether the answer is an event stream that was asked for. */
@@ -36,10 +32,9 @@ export interface Exchange {
 }
 
 export function exchangeOf(check: string, request: Request, answer: Answer): Exchange {
-  const given = parseJson(request.body?.toString());
-  const asked = isObject(given) ? given : {};
-  const { status, headers, rawHeaders, text = "" } = answer;
-  const streamed = status === 200 && asked["stream"] === true;
+  const { asked = {} } = request;
+  const { text = "" } = answer;
+  const streamed = answer.status === 200 && asked["stream"] === true;
   const json = parseJson(text);
   const { events, rest } = streamed ? parseEvents(text) : { events: [], rest: "" };
   const documents = streamed ? events.map((event) => event.json).filter(isObject) : [json];
@@ -56,9 +51,7 @@ export function exchangeOf(check: string, request: Request, answer: Answer): Exc
     check,
     request,
     asked,
-    answer,
-    status,
-    headers,
+    ...answer,
     json,
     streamed,
     events,
@@ -69,6 +62,6 @@ export function exchangeOf(check: string, request: Request, answer: Answer): Exc
     thoughts: said("reasoning_content"),
     finish: all("choices[].finish_reason").at(-1),
     usage: all("usage").findLast(isObject),
-    shown: `${rawHeaders.join("\n")}\n${text}`,
+    shown: `${answer.rawHeaders.join("\n")}\n${text}`,
   };
 }

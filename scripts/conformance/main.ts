@@ -10,7 +10,7 @@ import { CHECKS } from "./checks/all.ts";
 import { LABS } from "./checks/scene.ts";
 import { createClient } from "./client.ts";
 import { startProvider, type Provider } from "./provider.ts";
-import { LIMITED, modelOf, READY, readyConfig } from "./ready.ts";
+import { LIMITED, modelsOf, READY, readyConfig } from "./ready.ts";
 import {
   LEVELS,
   levelOf,
@@ -142,7 +142,7 @@ async function ready(
   file: string | undefined,
 ): Promise<void> {
   const config = JSON.stringify(readyConfig(provider, LABS, key), null, 2);
-  const model = modelOf(READY, 0);
+  const [model] = modelsOf(READY);
   if (file !== undefined) writeFileSync(file, `${config}\n`);
   console.error(
     `conformance: the gateway's provider is to be ${provider.url}; waiting until ${baseUrl} has this configuration: ${file ?? `\n${config}`}`,

@@ -1,9 +1,9 @@
 // How the checks ask a gateway: what a tester offers to one of them, and the requests of the sample.
 
-import type { Client, Opened, Request } from "./client.ts";
+import { parseJson, type Client, type Opened, type Request } from "./client.ts";
 import { exchangeOf, type Exchange } from "./exchange.ts";
 import * as expect from "./expect.ts";
-import type { Json } from "./shapes.ts";
+import { isObject, type Json } from "./shapes.ts";
 import type { Need, Options } from "./suite.ts";
 
 export const CHAT = "/v1/chat/completions";
@@ -82,18 +82,20 @@ export function testerOf(run: Run, check: string): Tester {
   function chatOf(fields: Ask = {}, { headers, path = CHAT, signal }: Over = {}): Request {
     const asIs = typeof fields === "string" || fields instanceof Buffer;
     const usual = { model, messages: question(`Say the word ${WORD} and nothing else.`) };
+    const asked = asIs ? parseJson(String(fields)) : { ...usual, ...fields };
     const authorization = `Bearer ${options.key}`;
     return {
       method: "POST",
       path,
       signal,
       headers: { ...own, "content-type": "application/json", authorization, ...headers },
-      body: asIs ? fields : JSON.stringify({ ...usual, ...fields }),
+      body: asIs ? fields : JSON.stringify(asked),
+      ...(isObject(asked) && { asked }),
     };
   }
   async function send(request: Request): Promise<Exchange> {
     const exchange = exchangeOf(check, request, await client.send(request));
-    expect.that(exchange.answer.whole, "an answer that comes to its end", exchange.shown);
+    expect.that(exchange.whole, "an answer that comes to its end", exchange.shown);
     if (isSeen) seen.push(exchange);
     return exchange;
   }
@@ -131,8 +133,8 @@ export function testerOf(run: Run, check: string): Tester {
     overLimit: () => (run.exceeded ??= exceed(testerOf(run, "the limited key"))),
     async answered(fields, over) {
       const exchange = await ask(fields, over);
-      const { status, answer } = exchange;
-      expect.that(status === 200, "status 200", `${status} ${answer.text}`);
+      const { status, text } = exchange;
+      expect.that(status === 200, "status 200", `${status} ${text}`);
       return exchange;
     },
   };

@@ -188,11 +188,12 @@ const FORMS: Readonly<Record<string, RegExp>> = {
  */
 function checkRules(status: number, headers: Answer["headers"], text: string): void {
   const stream = headers.get("content-type")?.startsWith("text/event-stream") === true;
+  demand(!stream || !/^:(?! keep-alive$)/m.test(text), "a comment other than keep-alive");
   const stream_options = { include_usage: text.includes('"usage":{') };
   const asked = { stream, stream_options, logprobs: true, thinking: { type: "enabled" } };
   const fields = Object.fromEntries(headers);
   const ownId = { "x-request-id": fields["x-request-id"] };
-  const request = { method: "POST", path: CHAT, headers: ownId, body: JSON.stringify(asked) };
+  const request = { method: "POST", path: CHAT, headers: ownId, asked };
   const rawHeaders = [...headers].flat();
   const answer = { status, headers: fields, rawHeaders, text, whole: true, closingMs: 0 };
   const exchange = exchangeOf("", request, answer);

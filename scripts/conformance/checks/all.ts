@@ -4,6 +4,7 @@ import type { Check } from "../suite.ts";
 import { answerChecks } from "./answers.ts";
 import { compatibleChecks } from "./compatible.ts";
 import { contentChecks } from "./content.ts";
+import { figureChecks } from "./figures.ts";
 import { httpChecks } from "./http.ts";
 import { messagesChecks } from "./messages.ts";
 import { responsesChecks } from "./responses.ts";
@@ -20,6 +21,7 @@ export const CHECKS: readonly Check[] = [
   ...answerChecks,
   ...robustChecks,
   ...streamChecks,
+  ...figureChecks,
   ...contentChecks,
   ...messagesChecks,
   ...responsesChecks,

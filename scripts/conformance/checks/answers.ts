@@ -79,8 +79,8 @@ const noThoughts = ({ asked, thoughts }: Exchange) =>
 
 const wholeReplies: Check[] = [
   ...endpoints.rules("reply", {
-    "reply.json: a reply that is not streamed is a JSON object": ({ json, answer }) =>
-      expect.that(isObject(json), "a JSON object", answer.text),
+    "reply.json: a reply that is not streamed is a JSON object": ({ json, text }) =>
+      expect.that(isObject(json), "a JSON object", text),
   }),
   ...replies.fields("reply", "reply", is.REPLY),
   ...replies.rules("reply", {
@@ -153,14 +153,14 @@ const streams: Check[] = [
     ),
     "stream.buffering: a stream has X-Accel-Buffering: no": header("x-accel-buffering", "no"),
     "stream.no-length: a stream has no Content-Length": header("content-length", undefined),
-    "stream.line-ends: lines end with LF alone": ({ answer }) =>
-      expect.that(!answer.text?.includes("\r"), "no CR", "CR"),
+    "stream.line-ends: lines end with LF alone": ({ text }) =>
+      expect.that(!text?.includes("\r"), "no CR", "CR"),
     "stream.no-fields: no `event:`, `id:` or `retry:`, on which clients break": ({ events }) => {
       for (const line of events.flatMap(({ lines }) => lines))
         expect.that(!/^(event|id|retry)\b/.test(line), "data and comments only", line);
     },
-    "stream.ends: the response ends right after [DONE]: clients wait for that": ({ answer }) => {
-      const late = Math.round(answer.closingMs);
+    "stream.ends: the response ends right after [DONE]: clients wait for that": ({ closingMs }) => {
+      const late = Math.round(closingMs);
       expect.that(late < 1_000, "the end within a second", `${late} ms`);
     },
   }),

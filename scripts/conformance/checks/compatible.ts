@@ -247,16 +247,16 @@ const obeyed: Check[] = [
     ],
   }),
   ...section('wire.md "Reply format"').checks({
-    async "response_format.json_schema [json]: it is followed, or refused in known words"(t) {
+    async "response_format.json_schema [json]: a schema is followed, or refused in known words"(t) {
       const format = { type: "json_schema", json_schema };
-      const { status, content, error, answer } = await t.ask({ response_format: format });
+      const { status, content, error, text } = await t.ask({ response_format: format });
       const isFollowed = status === 200 && isText(first(parseJson(content), "city"));
       const isKnown = status === 400 && String(first(error, "message")).includes(NO_SCHEMA);
-      expect.that(isFollowed || isKnown, `{"city": "..."}, or 400 with: ${NO_SCHEMA}`, answer.text);
+      expect.that(isFollowed || isKnown, `{"city": "..."}, or 400 with: ${NO_SCHEMA}`, text);
     },
   }),
   ...section('wire.md "Log probabilities"').checks({
-    async "reply.top_logprobs [logprobs]: as many as were asked for, else none"(t) {
+    async "reply.top_logprobs [logprobs]: there are as many as were asked for, else none"(t) {
       for (const top_logprobs of [2, undefined]) {
         const { json } = await t.answered({ logprobs: true, top_logprobs });
         const got = valuesAt(json, "choices[].logprobs.content[].top_logprobs");

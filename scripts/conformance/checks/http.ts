@@ -4,9 +4,9 @@ import { parseJson, parseRaw } from "../client.ts";
 import type { Exchange } from "../exchange.ts";
 import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
-import { first, isObject, isText } from "../shapes.ts";
+import { first, isObject, isText, type Fields } from "../shapes.ts";
 import type { Check } from "../suite.ts";
-import { CHAT, question, type Ask, type Tester } from "../tester.ts";
+import { CHAT, question, type Ask, type Headers, type Tester } from "../tester.ts";
 import { isError } from "./compatible.ts";
 import { idHeader, overLimit, sectionsOf, valuesAt } from "./kit.ts";
 
@@ -28,8 +28,8 @@ const echo =
 
 const requestIds: Check[] = [
   ...ids.rules("response", {
-    "request-id.present: every response carries X-Request-Id, once": ({ answer }) => {
-      const own = answer.rawHeaders.filter(
+    "request-id.present: every response carries X-Request-Id, once": ({ rawHeaders }) => {
+      const own = rawHeaders.filter(
         (name, index) => index % 2 === 0 && name.toLowerCase() === "x-request-id",
       );
       expect.that(own.length === 1, "one header X-Request-Id", own.length);
@@ -130,16 +130,21 @@ const oddIds = compatible('contract.md "Request ids"').checks({
   },
 });
 
+/** A GET is answered so. */
+const gets = (path: string, expected: Fields, headers?: Headers) => async (t: Tester) =>
+  expect.fields(await t.get(path, headers), expected);
 const listed = async (t: Tester): Promise<unknown> =>
   (await t.get("/v1/models", { authorization: `Bearer ${t.options.key}` })).json;
 const service: Check[] = [
   ...spec('contract.md "Endpoints"').checks({
     "answers [last]: whatever is asked of it over HTTP, there is an answer": ({ unanswered }) =>
       expect.that(unanswered.length === 0, "an answer", unanswered.join("; ")),
-    "healthz: 200 while the process is running, without a key and a version": async (t) =>
-      expect.fields(await t.get("/healthz"), { status: 200 }),
-    "healthz.any-key: a key is not looked at": async (t) =>
-      expect.fields(await t.get("/healthz", { authorization: "Bearer none" }), { status: 200 }),
+    "healthz: 200 while the process is running, without a key": gets("/healthz", { status: 200 }),
+    "healthz.any-key: a key is not looked at": gets(
+      "/healthz",
+      { status: 200 },
+      { authorization: "Bearer none" },
+    ),
   }),
   ...compatible('contract.md "Endpoints"').checks({
     async "healthz.head: /healthz answers HEAD"(t) {
@@ -150,10 +155,10 @@ const service: Check[] = [
       isError(await t.get("/v1/models"), "401 missing_api_key"),
   }),
   ...plain.checks({
-    'healthz.body: /healthz says {"status":"ok"}': async (t) =>
-      expect.fields((await t.get("/healthz")).json, { status: "ok" }),
-    "healthz.no-store: /healthz is not to be stored by a cache": async (t) =>
-      expect.fields((await t.get("/healthz")).headers, { "cache-control": /\bno-store\b/ }),
+    'healthz.body: it says {"status":"ok"}': gets("/healthz", { "json.status": "ok" }),
+    "healthz.no-store: /healthz is not to be stored by a cache": gets("/healthz", {
+      "headers.cache-control": /\bno-store\b/,
+    }),
   }),
   ...compatible('wire.md "Request envelope"').checks({
     async "body.not-utf8: 400 invalid_json for a body that is not UTF-8"(t) {
@@ -189,8 +194,10 @@ const service: Check[] = [
         status: 401,
         "headers.www-authenticate": /^Bearer\b/,
       }),
-    "error.allow: 405 says what is allowed": async (t) =>
-      expect.fields(await t.get(CHAT), { status: 405, "headers.allow": /\bPOST\b/ }),
+    "error.allow: 405 says what is allowed": gets(CHAT, {
+      status: 405,
+      "headers.allow": /\bPOST\b/,
+    }),
   }),
 ];
 
@@ -206,8 +213,8 @@ const auth = spec('contract.md "Authentication"').checks({
 });
 
 const statusesOf = async (t: Tester) => (await t.overLimit()).map(({ status }) => status);
-const isExceeded = (name: string, expected: RegExp | string) => async (t: Tester) =>
-  expect.fields((await overLimit(t)).error, { [name]: expected });
+const isExceeded = (expected: Fields) => async (t: Tester) =>
+  expect.fields(await overLimit(t), expected);
 const limits: Check[] = [
   ...spec('contract.md "Limits"').checks({
     async "limit.exists [limited]: one request more than the limit in a minute is not answered"(t) {
@@ -218,19 +225,21 @@ const limits: Check[] = [
       const got = await statusesOf(t);
       expect.that(!got.some((status) => status !== 200 && status !== 429), "429", got.join());
     },
-    "limit.type [limited]: its type is rate_limit_error": isExceeded("type", "rate_limit_error"),
-    "limit.code [limited]: its code is rate_limit_exceeded": isExceeded(
-      "code",
-      "rate_limit_exceeded",
-    ),
+    "limit.type [limited]: its type is rate_limit_error": isExceeded({
+      "error.type": "rate_limit_error",
+    }),
+    "limit.code [limited]: its code is rate_limit_exceeded": isExceeded({
+      "error.code": "rate_limit_exceeded",
+    }),
     "limit.message [limited]: its message names the minute's limit and the seconds to wait":
-      isExceeded("message", /minute.*\b\d+ ?s(ec(ond)?s?)?\b|\b\d+ ?s(ec(ond)?s?)?\b.*minute/i),
+      isExceeded({
+        "error.message": /minute.*\b\d+ ?s(ec(ond)?s?)?\b|\b\d+ ?s(ec(ond)?s?)?\b.*minute/i,
+      }),
   }),
   ...compatible('wire.md "Rate limit headers"').checks({
     "limit.retry-after [limited]: 429 carries Retry-After, a whole number of seconds from 1 to 60":
-      async (t) =>
-        expect.fields((await overLimit(t)).headers, { "retry-after": /^([1-9]|[1-5]\d|60)$/ }),
-    async 'limit.message [limited]: it says "retry after N seconds" as Retry-After does'(t) {
+      isExceeded({ "headers.retry-after": /^([1-9]|[1-5]\d|60)$/ }),
+    async 'limit.message [limited]: 429 says "retry after N seconds" as Retry-After does'(t) {
       const { headers, error } = await overLimit(t);
       const message = String(first(error, "message"));
       const [, inMessage] = /retry after (\d+) seconds?/i.exec(message) ?? [];
@@ -245,9 +254,9 @@ const errors = spec('contract.md "Errors"');
 const failures: Check[] = [
   ...errors.rules("error", {
     "error.json: an error's body is JSON with one top-level object, `error`": (exchange) => {
-      const { json, answer } = exchange;
+      const { json, text } = exchange;
       const isOne = isObject(json) && Object.keys(json).join() === "error";
-      expect.that(isOne && isObject(json["error"]), 'a body {"error": {...}}', answer.text);
+      expect.that(isOne && isObject(json["error"]), 'a body {"error": {...}}', text);
     },
   }),
   ...errors.fields("error", "error", is.ERROR, "error."),

@@ -32,27 +32,6 @@ export function checkOf(level: Level, source: string, heading: string, run: Chec
   return { id: `${level}.${id}`, source, title, needs: words.filter(isNeed), when, run };
 }
 
-/** Ways to state the checks of a level that needs a part of the gateway, and has a scene of its own. */
-export const scenesOf =
-  <Scene>(level: Level & Need, sceneOf: (t: Tester) => Scene) =>
-  (source: string, entries: Stated<(scene: Scene) => unknown>): Check[] =>
-    Object.entries(entries).map(([heading, run]) => {
-      const check = checkOf(level, source, heading, (t) => run(sceneOf(t)));
-      return { ...check, needs: [level, ...check.needs] };
-    });
-
-/** Checks of what each of them gets first, by the same request. */
-export const lookingAt = <Scene, Got>(
-  get: (scene: Scene) => Promise<Got>,
-  entries: Stated<(got: Got) => void>,
-): Stated<(scene: Scene) => unknown> =>
-  Object.fromEntries(
-    Object.entries(entries).map(([heading, look]) => [
-      heading,
-      async (scene) => look(await get(scene)),
-    ]),
-  );
-
 /** A request, what its exchange must be, and what differs from the usual request. */
 export type Case = readonly [fields: Ask, expected: Fields, over?: Over];
 

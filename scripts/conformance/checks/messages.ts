@@ -1,57 +1,25 @@
 // Level `messages`: Anthropic's Messages API, as its clients count on it. The requests are not among
 // those that the rules about every answer of chat completions look at.
 
-import type { Exchange } from "../exchange.ts";
 import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
 import { first, isObject, list, wordsOf, type Fields, type Json } from "../shapes.ts";
 import type { Check } from "../suite.ts";
 import { TOOLS, type Headers, type Tester } from "../tester.ts";
-import { after, lookingAt, scenesOf, user } from "./kit.ts";
+import { apiOf, expectNames, type Scene } from "./apis.ts";
+import { after, user } from "./kit.ts";
 
 const PATH = "/v1/messages";
-
-/** What a check of this level works with. */
-interface Scene {
-  readonly t: Tester;
-  /** A short question to the model, with these fields. */
-  send(fields?: Json, headers?: Headers, path?: string): Promise<Exchange>;
-  /** The reply to the same, which must be a 200. */
-  answered(fields?: Json): Promise<unknown>;
-  /** The events of a stream that must be answered with 200; their names are under "". */
-  streamed(fields?: Json): Promise<readonly Json[]>;
-}
-
 const headersOf = ({ options }: Tester): Headers => ({
   authorization: undefined,
   "anthropic-version": "2023-06-01",
   "x-api-key": options.key,
 });
-
-function sceneOf(t: Tester): Scene {
-  const send: Scene["send"] = (fields, headers, path = PATH) =>
-    t.ask({ max_tokens: 1_000, ...fields }, { path, headers: { ...headersOf(t), ...headers } });
-  const answered = async (fields?: Json): Promise<Exchange> => {
-    const exchange = await send(fields);
-    expect.that(exchange.status === 200, "status 200", exchange.shown);
-    return exchange;
-  };
-  return {
-    t,
-    send,
-    answered: async (fields) => (await answered(fields)).json,
-    async streamed(fields) {
-      const { events } = await answered({ ...fields, stream: true });
-      return events.map(({ lines, json }) => {
-        expect.that(isObject(json), "data that is a JSON object", lines.join(" "));
-        const name = lines.find((line) => line.startsWith("event:"));
-        return { ...json, "": name?.slice(6).trim() };
-      });
-    },
-  };
-}
-
-const messages = scenesOf("messages", sceneOf);
+const { checks: messages, ofStream } = apiOf(
+  "messages",
+  (_t, fields) => ({ max_tokens: 1_000, ...fields }),
+  (t) => ({ path: PATH, headers: headersOf(t) }),
+);
 
 const REPLY: Fields = {
   id: is.text,
@@ -69,7 +37,7 @@ const REPLY: Fields = {
 const replies = Object.entries(REPLY).flatMap(([path, expected]) =>
   messages('wire.md "Anthropic replies"', {
     [`reply.${path.replaceAll("[]", "")}: ${path} of a whole reply is ${wordsOf(expected)}`]:
-      async ({ answered }) => expect.fields(await answered(), { [path]: expected }),
+      async ({ whole }) => expect.fields(await whole(), { [path]: expected }),
   }),
 );
 
@@ -116,41 +84,37 @@ const cache_control = { type: "ephemeral" };
 const result = { type: "tool_result", tool_use_id: called.id, content: "14:05", cache_control };
 const THINKING = { max_tokens: 3_000, thinking: { type: "enabled", budget_tokens: 1_024 } };
 
-const streams = messages(
-  'wire.md "Anthropic replies"',
-  lookingAt(({ streamed }) => streamed(), {
-    "stream.names: each event has the type of its data as its name": (events) => {
-      for (const { type, "": name } of events) expect.same(name, type);
-    },
-    "stream.order: the message begins, each block begins, grows and ends before the next":
-      expectOrder,
-    "stream.start: message_start has an empty message with the tokens of the prompt": ([start]) =>
-      expect.fields(first(start, "message"), {
-        content: [],
-        stop_reason: null,
-        "usage.input_tokens": is.count,
-      }),
-    "stream.end: message_delta says why the message ends, and the tokens of the reply": (all) => {
-      const delta = all.find(({ type }) => type === "message_delta");
-      expect.fields(delta, { "delta.stop_reason": "end_turn", "usage.output_tokens": is.positive });
-    },
-  }),
-);
+const streams = ofStream('wire.md "Anthropic replies"', {
+  "stream.order: the message begins, each block begins, grows and ends before the next":
+    expectOrder,
+  "stream.start: message_start has an empty message with the tokens of the prompt": ([start]) =>
+    expect.fields(first(start, "message"), {
+      content: [],
+      stop_reason: null,
+      "usage.input_tokens": is.count,
+    }),
+  "stream.end: message_delta says why the message ends, and the tokens of the reply": (all) => {
+    const delta = all.find(({ type }) => type === "message_delta");
+    expect.fields(delta, { "delta.stop_reason": "end_turn", "usage.output_tokens": is.positive });
+  },
+});
 
 const contents = messages('wire.md "Anthropic replies"', {
+  "stream.names: each event has the type of its data as its name": async ({ post }) =>
+    expectNames(await post({ stream: true })),
   async "stream.text: the deltas of a stream add up to the text of the whole reply"(scene) {
-    const whole = first(await scene.answered({ temperature: 0 }), "content[].text");
-    expect.same(blocksOf(await scene.streamed({ temperature: 0 }))[0]?.["text"], whole);
+    const whole = first(await scene.whole({ temperature: 0 }), "content[].text");
+    expect.same(blocksOf(await scene.stream({ temperature: 0 }))[0]?.["text"], whole);
   },
   async "tools.whole [tools]: a call is a block with an object, and ends the turn"(scene) {
-    const reply = await scene.answered(MAIL);
+    const reply = await scene.whole(MAIL);
     expect.fields(list(first(reply, "content")).at(-1), { ...CALL, input: is.object });
     expect.fields(reply, { stop_reason: "tool_use" });
   },
-  "tools.stream [tools]: the arguments of a call stream as JSON": async ({ streamed }) =>
-    expect.fields(blocksOf(await streamed(MAIL)).at(-1), { ...CALL, partial_json: is.jsonText }),
+  "tools.stream [tools]: the arguments of a call stream as JSON": async ({ stream }) =>
+    expect.fields(blocksOf(await stream(MAIL)).at(-1), { ...CALL, partial_json: is.jsonText }),
   async "thinking.block [reasoning]: thoughts are a signed block before the text"(scene) {
-    const reply = await scene.answered({ model: scene.t.reasoningModel, ...THINKING });
+    const reply = await scene.whole({ model: scene.t.reasoningModel, ...THINKING });
     const block = { type: "thinking", thinking: is.text, signature: is.string };
     expect.fields(list(first(reply, "content"))[0], block);
   },
@@ -158,8 +122,8 @@ const contents = messages('wire.md "Anthropic replies"', {
 
 const takes =
   (fields: Json) =>
-  ({ answered }: Scene) =>
-    answered(fields);
+  ({ whole }: Scene) =>
+    whole(fields);
 const requests = messages('wire.md "Anthropic requests"', {
   "system.blocks: the system's text may be blocks with marks for the cache": takes({
     system: [{ type: "text", text: "Be brief.", cache_control }],
@@ -177,12 +141,12 @@ const requests = messages('wire.md "Anthropic requests"', {
     tools,
     ...after({ role: "assistant", content: [called] }, { role: "user", content: [result] }),
   }),
-  async "key.bearer: the key may stand in Authorization too"({ t, send }) {
+  async "key.bearer: the key may stand in Authorization too"({ t, post }) {
     const headers = { "x-api-key": undefined, authorization: `Bearer ${t.options.key}` };
-    expect.same((await send({}, headers)).status, 200);
+    expect.same((await post({}, { headers })).status, 200);
   },
-  async "count: count_tokens gives the tokens of a prompt"({ send }) {
-    const exchange = await send({ max_tokens: undefined }, {}, `${PATH}/count_tokens`);
+  async "count: count_tokens gives the tokens of a prompt"({ post }) {
+    const exchange = await post({ max_tokens: undefined }, { path: `${PATH}/count_tokens` });
     expect.fields(exchange, { status: 200, "json.input_tokens": is.positive });
   },
   async "models: the list of models has the vendor's form"({ t }) {
@@ -206,8 +170,8 @@ const ERRORS: readonly (readonly [string, string, number, string, Json, Headers?
 ];
 const errors = ERRORS.flatMap(([id, what, status, type, fields, headers]) =>
   messages('wire.md "Anthropic errors"', {
-    async [`error.${id}: ${what} is refused with ${status} and ${type}`]({ send }) {
-      const reply = await send(fields, headers);
+    async [`error.${id}: ${what} is refused with ${status} and ${type}`]({ post }) {
+      const reply = await post(fields, { headers });
       expect.same(reply.status, status);
       expect.fields(reply.json, {
         type: "error",

@@ -1,47 +1,23 @@
 // Level `responses`: OpenAI's Responses API at POST /v1/responses, as its clients need it.
 
 import { parseJson } from "../client.ts";
-import type { Exchange } from "../exchange.ts";
 import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
 import { first, isObject, isText, list, type Fields, type Json } from "../shapes.ts";
 import type { Check } from "../suite.ts";
-import { WORD, type Tester } from "../tester.ts";
-import { lookingAt, scenesOf, type Stated } from "./kit.ts";
+import { WORD } from "../tester.ts";
+import { apiOf, expectNames, type Scene } from "./apis.ts";
+import type { Stated } from "./kit.ts";
 
 const SAY = `Say the word ${WORD} and nothing else.`;
 
-/** What a check works with. */
-interface Scene {
-  readonly t: Tester;
-  post(fields?: Json): Promise<Exchange>;
-  /** The whole response, which must be one. */
-  whole(fields?: Json): Promise<Json>;
-  /** The events of a stream, which must be one. */
-  stream(fields?: Json): Promise<Json[]>;
-}
-
-function sceneOf(t: Tester): Scene {
-  const bodyOf = (fields?: Json) => JSON.stringify({ model: t.model, input: SAY, ...fields });
-  const over = { path: "/v1/responses" };
-  return {
-    t,
-    post: (fields) => t.ask(bodyOf(fields), over),
-    async whole(fields) {
-      const { json } = await t.answered(bodyOf(fields), over);
-      expect.that(isObject(json), "a JSON object", json);
-      return json;
-    },
-    async stream(fields) {
-      const { events, rest } = await t.answered(bodyOf({ ...fields, stream: true }), over);
-      expect.that(rest === "", "a blank line after the last event", rest);
-      return events.flatMap(({ json }) => (isObject(json) ? [json] : []));
-    },
-  };
-}
-
-const responses = (entries: Stated<(scene: Scene) => unknown>): Check[] =>
-  scenesOf("responses", sceneOf)("OpenAI API reference, Responses", entries);
+const SOURCE = "OpenAI API reference, Responses";
+const { checks, ofStream } = apiOf(
+  "responses",
+  (t, fields) => JSON.stringify({ model: t.model, input: SAY, ...fields }),
+  () => ({ path: "/v1/responses" }),
+);
+const responses = (entries: Stated<(scene: Scene) => unknown>): Check[] => checks(SOURCE, entries);
 
 const itemsOf = (response: unknown): Json[] => list(first(response, "output")).filter(isObject);
 const itemOf = (response: unknown, type: string): Json => {
@@ -149,48 +125,43 @@ const replies = responses({
 const ENDS = ["response.created", "response.in_progress", "response.completed"];
 const PARTS = ["content_part.added", "output_text.done", "content_part.done", "output_item.done"];
 
-const streams = responses({
-  async "stream.names: each event of a stream has its type also in its line `event:`"({ post }) {
-    const { events } = await post({ stream: true });
-    const named = events.filter(({ data }) => data !== undefined);
-    expect.that(named.length > 0, "events", events.length);
-    for (const { lines, json: event } of named)
-      expect.that(lines.includes(`event: ${first(event, "type")}`), "the same twice", lines[0]);
+const names = responses({
+  "stream.names: each event of a stream has its type also in its line `event:`": async (scene) =>
+    expectNames(await scene.post({ stream: true })),
+});
+const streams = ofStream(SOURCE, {
+  "stream.numbers: the events of a stream are numbered from 0 without a gap": (events) => {
+    const numbers = events.map((event) => event["sequence_number"]);
+    expect.same(numbers, [...numbers.keys()]);
   },
-  ...lookingAt(({ stream }: Scene) => stream(), {
-    "stream.numbers: the events of a stream are numbered from 0 without a gap": (events) => {
-      const numbers = events.map((event) => event["sequence_number"]);
-      expect.same(numbers, [...numbers.keys()]);
-    },
-    "stream.order: a stream begins created and in_progress, and ends completed": (events) => {
-      const types = events.map(({ type }) => type);
-      expect.same([types[0], types[1], types.at(-1)], ENDS);
-    },
-    "stream.items: each output item begins and ends once, with the same id, in order": (events) => {
-      const idsOf = (step: string) =>
-        ofType(events, `output_item.${step}`).map(
-          ({ output_index, item }) => `${output_index} ${first(item, "id")}`,
-        );
-      const added = idsOf("added");
-      expect.that(added.length > 0, "an item", "none");
-      expect.same(idsOf("done").sort(), added);
-      const output = itemsOf(lastOf(events)).map(({ id }, index) => `${index} ${id}`);
-      expect.same(output, added);
-    },
-    "stream.text: the deltas of a stream are the text that its last event has": (events) => {
-      expectWord(lastOf(events));
-      expect.same(joined(events, "output_text.delta"), textOf(lastOf(events)));
-    },
-    "stream.parts: a text of a stream is told as complete before its item ends": (events) => {
-      const types = events.map(({ type }) => type);
-      const at = PARTS.map((type) => types.indexOf(`response.${type}`));
-      const isInOrder = at.every((index, i) => index > (at[i - 1] ?? 0));
-      expect.that(isInOrder, PARTS.join(", "), at);
-      expect.same(ofType(events, "output_text.done")[0]!["text"], textOf(lastOf(events)));
-    },
-    "stream.usage: the last event of a stream has the usage": (events) =>
-      expect.fields(lastOf(events), { "usage.total_tokens": is.count }),
-  }),
+  "stream.order: a stream begins created and in_progress, and ends completed": (events) => {
+    const types = events.map(({ type }) => type);
+    expect.same([types[0], types[1], types.at(-1)], ENDS);
+  },
+  "stream.items: each output item begins and ends once, with the same id, in order": (events) => {
+    const idsOf = (step: string) =>
+      ofType(events, `output_item.${step}`).map(
+        ({ output_index, item }) => `${output_index} ${first(item, "id")}`,
+      );
+    const added = idsOf("added");
+    expect.that(added.length > 0, "an item", "none");
+    expect.same(idsOf("done").sort(), added);
+    const output = itemsOf(lastOf(events)).map(({ id }, index) => `${index} ${id}`);
+    expect.same(output, added);
+  },
+  "stream.text: the deltas of a stream are the text that its last event has": (events) => {
+    expectWord(lastOf(events));
+    expect.same(joined(events, "output_text.delta"), textOf(lastOf(events)));
+  },
+  "stream.parts: a text of a stream is told as complete before its item ends": (events) => {
+    const types = events.map(({ type }) => type);
+    const at = PARTS.map((type) => types.indexOf(`response.${type}`));
+    const isInOrder = at.every((index, i) => index > (at[i - 1] ?? 0));
+    expect.that(isInOrder, PARTS.join(", "), at);
+    expect.same(ofType(events, "output_text.done")[0]!["text"], textOf(lastOf(events)));
+  },
+  "stream.usage: the last event of a stream has the usage": (events) =>
+    expect.fields(lastOf(events), { "usage.total_tokens": is.count }),
 });
 
 const tools = responses({
@@ -307,6 +278,7 @@ const refusals = responses({
 
 export const responsesChecks: readonly Check[] = [
   ...replies,
+  ...names,
   ...streams,
   ...tools,
   ...reasoning,

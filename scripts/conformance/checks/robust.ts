@@ -19,9 +19,7 @@ const leavesWaiting =
     await expect.left(asked);
   };
 const leaving = robust('contract.md "Clients that leave"', {
-  async "leaving.stream [silent-after-1]: a client leaves within a stream: so does the gateway"(
-    scene,
-  ) {
+  async "leaving.stream [silent-after-1]: a client leaves a stream: so does the gateway"(scene) {
     (await scene.begun()).leave();
     await expect.left(await scene.call());
   },
@@ -122,7 +120,7 @@ const attempts: Check[] = [
     },
   ),
   ...robust('wire.md "Rate limit headers"', {
-    async "overloaded [overloaded-7]: a provider's Retry-After is passed on, also in words"(scene) {
+    async "overloaded [overloaded-7]: its Retry-After is passed on, also in the message"(scene) {
       const reply = await scene.ask();
       expect.refusal(reply, 503);
       expect.same(reply.headers["retry-after"], "7");
@@ -137,7 +135,7 @@ const attempts: Check[] = [
       }
       expect.same((await scene.call(1)).connection, (await scene.call(0)).connection);
     },
-    async "keep-alive.stale [alone closes-when-reused@lone]: a stale one is replaced"(scene) {
+    async "keep-alive.stale [alone closes-when-reused@lone]: a dead connection is replaced"(scene) {
       for (let i = 0; i < 3; i += 1) expect.complete(await scene.ask());
     },
   }),
@@ -178,7 +176,7 @@ const breaker = robust('contract.md "Breaker"', {
     expect.complete(await ask());
   },
   "breaker.opens [status-500]: a provider that fails again and again is left alone": untilOpen,
-  async "breaker.one-probe [status-500]: later one request at a time tries it"(scene) {
+  async "breaker.one-probe [status-500]: after a while one request at a time tries it"(scene) {
     const { provider, model, calls, call } = scene;
     await untilOpen(scene);
     provider.turn(model, "held");

@@ -6,7 +6,7 @@ import { within, type Opened } from "../client.ts";
 import type { Exchange } from "../exchange.ts";
 import { PIECES } from "../wire.ts";
 import type { Call, Provider } from "../provider.ts";
-import { aliasOf, modelOf, type Lab } from "../ready.ts";
+import { aliasOf, modelsOf, type Lab } from "../ready.ts";
 import type { Json } from "../shapes.ts";
 import type { Check } from "../suite.ts";
 import { question, type Headers, type Tester } from "../tester.ts";
@@ -70,7 +70,7 @@ export const alike = (
 
 function sceneOf(t: Tester, lab: Lab): Scene {
   const provider = t.options.provider!;
-  const models = lab.behaviours.map((_, index) => modelOf(lab, index));
+  const models = modelsOf(lab);
   const [model = "", second = model] = models;
   const usual = {
     model: second === model ? model : aliasOf(lab),

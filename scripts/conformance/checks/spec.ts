@@ -199,7 +199,7 @@ const obeyed: Check[] = [
       COUNTING,
       { "usage.completion_tokens": is.atMost(5), finish: "length" },
     ],
-    "stop.string: generation stops at a sequence as a string": [{ stop: WORD }, { content: cut }],
+    "stop.string: generation stops at one sequence": [{ stop: WORD }, { content: cut }],
     "stop.array: generation stops at any of several sequences": [
       { stop: ["zebra", WORD] },
       { content: cut },
