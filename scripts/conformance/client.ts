@@ -6,6 +6,7 @@ import http, { type IncomingHttpHeaders, type IncomingMessage } from "node:http"
 import https from "node:https";
 import net from "node:net";
 import tls from "node:tls";
+import { within } from "./expect.ts";
 import type { Json } from "./shapes.ts";
 
 export interface Request {
@@ -46,30 +47,6 @@ export interface Opened {
 }
 
 export type Client = ReturnType<typeof createClient>;
-
-/**
- * The promise's value, or an error that says what did not happen in time; `giveUp` is called at
- * every error.
- */
-export async function within<T>(
-  promise: Promise<T>,
-  what: string,
-  ms: number,
-  giveUp?: () => void,
-): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`waited ${ms} ms for ${what}`)), ms);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } catch (error) {
-    giveUp?.();
-    throw error;
-  } finally {
-    clearTimeout(timer);
-  }
-}
 
 /**
  * `baseUrl` is the address before `/v1`; `deadlineMs` holds for each wait; `common` headers go with

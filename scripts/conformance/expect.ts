@@ -1,4 +1,4 @@
-// What checks expect, and the error that says what came instead.
+// What checks expect, the error that says what came instead, and how long they wait.
 
 import { find, holds, wordsOf, type Expected, type Fields } from "./shapes.ts";
 
@@ -34,3 +34,27 @@ export const same = (got: unknown, expected: unknown): void => {
   const text = JSON.stringify(expected);
   that(JSON.stringify(got) === text, text, got);
 };
+
+/**
+ * The promise's value, or an error that says what did not happen in time; `giveUp` is called at
+ * every error.
+ */
+export async function within<T>(
+  promise: Promise<T>,
+  what: string,
+  ms: number,
+  giveUp?: () => void,
+): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`waited ${ms} ms for ${what}`)), ms);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } catch (error) {
+    giveUp?.();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -10,7 +10,8 @@ import http, {
 } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { perform } from "./behaviours.ts";
-import { parseJson, within } from "./client.ts";
+import { parseJson } from "./client.ts";
+import { within } from "./expect.ts";
 import { isObject, type Json } from "./shapes.ts";
 import { ELSEWHERE } from "./wire.ts";
 

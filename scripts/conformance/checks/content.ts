@@ -2,7 +2,7 @@
 // close a model to them, nor keep the gateway from answering; settings reach the provider as they are
 // meant; and names that mean something to JavaScript are names as any other.
 
-import { parseRaw, within, type Opened } from "../client.ts";
+import { parseRaw, type Opened } from "../client.ts";
 import type { Exchange } from "../exchange.ts";
 import { CROWDED } from "../ready.ts";
 import { first } from "../shapes.ts";
@@ -94,7 +94,7 @@ const limits = robust('contract.md "Limits"', {
 /** What is done is finished within PATIENT_MS, and /healthz answers all the while, each time soon. */
 async function expectAlive<T>(t: Tester, work: Promise<T>): Promise<T> {
   let busy = true;
-  const done = within(work, "the answer to what costs much", PATIENT_MS).finally(() => {
+  const done = expect.within(work, "the answer to what costs much", PATIENT_MS).finally(() => {
     busy = false;
   });
   done.catch(() => undefined); // thrown below, unless /healthz fails before

@@ -2,8 +2,9 @@
 // and as its provider, which fails in every way that a provider can (provider.ts). Each check has
 // models of its own there, named after what they do.
 
-import { within, type Opened } from "../client.ts";
+import type { Opened } from "../client.ts";
 import type { Exchange } from "../exchange.ts";
+import { within } from "../expect.ts";
 import { PIECES } from "../wire.ts";
 import type { Call, Provider } from "../provider.ts";
 import { aliasOf, modelsOf, type Lab } from "../ready.ts";

@@ -2,7 +2,6 @@
 // asked.
 
 import { setTimeout as pause } from "node:timers/promises";
-import { within } from "../client.ts";
 import type { Exchange } from "../exchange.ts";
 import { CALLS, CANARY, FLOOD_BYTES, PIECES, TEXT, THOUGHTS } from "../wire.ts";
 import type { Call } from "../provider.ts";
@@ -93,7 +92,7 @@ const streams: Check[] = [
       const stream = await scene.t.open({ model: scene.model, stream: true });
       stream.pause();
       const call = await scene.call();
-      await within(heldUp(call), "the provider to be held up", PATIENT_MS);
+      await expect.within(heldUp(call), "the provider to be held up", PATIENT_MS);
       const sent = call.sent();
       expect.that(sent < FLOOD_BYTES, `less than ${FLOOD_BYTES} bytes from the provider`, sent);
       stream.leave();
