@@ -73,6 +73,7 @@ export function testerOf(run: Run, check: string): Tester {
   const isSeen = !/^(robust|messages)\./.test(check);
   // A robust gateway has no reason to refuse: its 429 is a failure, not a limit to wait for.
   const mayRepeat = options.pause !== undefined && !check.startsWith("robust.");
+  // Neither requests of the sample, which is no check, nor those of the level spec have an id.
   const hasId = check.includes(".") && !check.startsWith("spec.");
   const own = {
     ...(hasId && { "x-request-id": check }),
