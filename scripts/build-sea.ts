@@ -118,26 +118,12 @@ try {
     await writeCommonJs(main);
     writeFileSync(config, JSON.stringify({ ...common, main, output: blob }));
     run(process.execPath, ["--experimental-sea-config", config]);
-    run("npm", [
-      "install",
-      "--silent",
-      "--no-save",
-      "--no-audit",
-      "--no-fund",
-      "--prefix",
-      folder,
-      POSTJECT,
-    ]);
+    const quietly = ["--silent", "--no-save", "--no-audit", "--no-fund"];
+    run("npm", ["install", ...quietly, "--prefix", folder, POSTJECT]);
     copyFileSync(process.execPath, out);
     chmodSync(out, 0o755);
-    run(process.execPath, [
-      join(folder, "node_modules/postject/dist/cli.js"),
-      out,
-      "NODE_SEA_BLOB",
-      blob,
-      "--sentinel-fuse",
-      FUSE,
-    ]);
+    const postject = join(folder, "node_modules/postject/dist/cli.js");
+    run(process.execPath, [postject, out, "NODE_SEA_BLOB", blob, "--sentinel-fuse", FUSE]);
   }
   console.log(
     `build-sea: ${values.out}, ${(statSync(out).size / 1e6).toFixed(0)} MB, with Node ${process.version}`,

@@ -6,30 +6,14 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
+import { configure, folder, start } from "./built.mjs";
 
 const [coreFile, suiteFile, gatewayFile] = process.argv.slice(2);
-const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
 const KEY = "sk-conformance";
 const LIMITED = { key: "sk-limited", rpm: 5 };
 const supports = ["tools", "json_object", "json_schema", "logprobs"];
-
-/** Starts a gateway with a configuration; resolves with its address. */
-async function start(name, file, config) {
-  const configFile = join(folder, `${name}.json`);
-  writeFileSync(configFile, JSON.stringify({ server: { port: 0 }, ...config }));
-  const child = spawn(process.execPath, [file, "--config", configFile], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const [line] = await once(createInterface(child.stdout), "line");
-  const address = /http:[^\s)]+/.exec(line)?.[0];
-  assert.ok(address, `the first line names the address: ${line}`);
-  return { child, address };
-}
 
 /** Runs a command of the edition with the configuration of its gateway: what it prints. */
 const command = (...words) =>
@@ -47,75 +31,71 @@ async function until(isSo) {
   assert.fail("the gateway does not know the created key");
 }
 
-const running = [];
-try {
-  const behind = await start("behind", gatewayFile, {
-    admin: { port: 0 },
-    data_dir: join(folder, "data"),
-    providers: { demo: { dialect: "demo", pace_ms: 0 } },
-    models: {
-      plain: { provider: "demo", supports },
-      thinking: { provider: "demo", supports, reasoning: true },
+const run = (file, name, config) =>
+  start([process.execPath, file, "--config", configure(name, config)]);
+
+const behind = await run(gatewayFile, "behind", {
+  admin: { port: 0 },
+  data_dir: join(folder, "data"),
+  providers: { demo: { dialect: "demo", pace_ms: 0 } },
+  models: {
+    plain: { provider: "demo", supports },
+    thinking: { provider: "demo", supports, reasoning: true },
+  },
+  keys: [{ account: "core", key: KEY }],
+  limits: { rpm: null },
+});
+const model = { provider: "behind", supports, context_tokens: 32_768, max_output_tokens: 4_096 };
+const core = await run(coreFile, "core", {
+  data_dir: join(folder, "core"),
+  providers: {
+    behind: {
+      dialect: "openai",
+      base_url: `${behind.address}/v1`,
+      api_key: KEY,
+      thinking: "thinking",
     },
-    keys: [{ account: "core", key: KEY }],
-    limits: { rpm: null },
-  });
-  running.push(behind.child);
-  const model = { provider: "behind", supports, context_tokens: 32_768, max_output_tokens: 4_096 };
-  const core = await start("core", coreFile, {
-    data_dir: join(folder, "core"),
-    providers: {
-      behind: {
-        dialect: "openai",
-        base_url: `${behind.address}/v1`,
-        api_key: KEY,
-        thinking: "thinking",
-      },
+  },
+  models: {
+    "demo-chat": {
+      ...model,
+      upstream_model: "plain",
+      quality_score: 50,
+      price: { input_cache_miss: 0.1, output: 0.2 },
     },
-    models: {
-      "demo-chat": {
-        ...model,
-        upstream_model: "plain",
-        quality_score: 50,
-        price: { input_cache_miss: 0.1, output: 0.2 },
-      },
-      "demo-reasoner": {
-        ...model,
-        upstream_model: "thinking",
-        reasoning: true,
-        reasoning_score: 50,
-        quality_score: 40,
-        price: { input_cache_miss: 0.5, output: 1 },
-      },
+    "demo-reasoner": {
+      ...model,
+      upstream_model: "thinking",
+      reasoning: true,
+      reasoning_score: 50,
+      quality_score: 40,
+      price: { input_cache_miss: 0.5, output: 1 },
     },
-    aliases: { "auto/reasoning": { policy: "reasoning" }, "auto/chat": { policy: "value" } },
-    keys: [{ account: "limited", ...LIMITED }],
-    limits: { rpm: null },
-  });
-  running.push(core.child);
-  const key = command("keys", "create", "--account", "demo").trim();
-  await until(async () => {
-    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-    const init = { method: "POST", headers, body: "{}" };
-    return (await fetch(`${core.address}/v1/chat/completions`, init)).status !== 401;
-  });
-  const args = ["--base-url", core.address, "--key", key, "--model", "demo-chat"];
-  args.push("--limited-key", LIMITED.key, "--limited-rpm", String(LIMITED.rpm));
-  args.push("--level", "spec");
-  const suite = spawn(process.execPath, [suiteFile, ...args], { stdio: "inherit" });
-  const [code] = await once(suite, "close");
-  assert.equal(code, 0, "a check failed");
-  command("usage", "sync", "--once");
-  const month = new Date().toISOString().slice(0, 7);
-  const bill = command("billing", "statement", "--account", "demo", "--month", month, "--json");
-  const { lines } = JSON.parse(bill);
-  assert.ok(
-    lines.some(
-      ({ model, requests, cost }) => model === "demo-chat" && requests > 50 && Number(cost) > 0,
-    ),
-    bill,
-  );
-} finally {
-  for (const child of running) child.kill("SIGKILL");
-  rmSync(folder, { recursive: true, force: true });
-}
+  },
+  aliases: { "auto/reasoning": { policy: "reasoning" }, "auto/chat": { policy: "value" } },
+  keys: [{ account: "limited", ...LIMITED }],
+  limits: { rpm: null },
+});
+const key = command("keys", "create", "--account", "demo").trim();
+await until(async () => {
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const init = { method: "POST", headers, body: "{}" };
+  return (await fetch(`${core.address}/v1/chat/completions`, init)).status !== 401;
+});
+const args = ["--base-url", core.address, "--key", key, "--model", "demo-chat"];
+args.push("--limited-key", LIMITED.key, "--limited-rpm", String(LIMITED.rpm));
+args.push("--level", "spec");
+const suite = spawn(process.execPath, [suiteFile, ...args], { stdio: "inherit" });
+const [code] = await once(suite, "close");
+assert.equal(code, 0, "a check failed");
+command("usage", "sync", "--once");
+const month = new Date().toISOString().slice(0, 7);
+const bill = command("billing", "statement", "--account", "demo", "--month", month, "--json");
+const { lines } = JSON.parse(bill);
+assert.ok(
+  lines.some(
+    ({ model, requests, cost }) => model === "demo-chat" && requests > 50 && Number(cost) > 0,
+  ),
+  bill,
+);
+for (const { end } of [behind, core]) end();

@@ -158,18 +158,14 @@ function united(one: JsonSchema, other: JsonSchema): JsonSchema {
   const [own, more] = [one, other].map(
     ({ properties }) => properties as Record<string, JsonSchema>,
   );
+  const properties = { ...own, ...more };
+  const valuesOf = (field?: JsonSchema) => [field?.["enum"] ?? field?.["const"] ?? []].flat();
+  for (const name of Object.keys(own!).filter((each) => each in more!)) {
+    const values = valuesOf(own![name]);
+    if (values.length > 0) properties[name] = { enum: [...values, ...valuesOf(more![name])] };
+  }
   const required = [one, other].map((each) => (each["required"] ?? []) as readonly string[]);
-  const valuesOf = (field: JsonSchema | undefined) =>
-    [field?.["enum"] ?? field?.["const"] ?? []].flat();
-  const tags = Object.keys(own!).filter((name) => valuesOf(own![name]).length > 0 && more![name]);
-  const merged = tags.map((name) => [
-    name,
-    { enum: [own, more].flatMap((each) => valuesOf(each![name])) },
-  ]);
-  return {
-    properties: { ...own, ...more, ...Object.fromEntries(merged) },
-    required: required[0]!.filter((name) => required[1]!.includes(name)),
-  };
+  return { properties, required: required[0]!.filter((name) => required[1]!.includes(name)) };
 }
 
 function fallbackText(schema: JsonSchema, isRequired: boolean): string {

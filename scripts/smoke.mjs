@@ -5,14 +5,11 @@
 //   node scripts/smoke.mjs FILE       the single executable, which runs by itself
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { createInterface } from "node:readline";
+import { folder, start } from "./built.mjs";
 
-const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
 const NPX_ENVIRONMENT = {
   PATH: process.env.PATH,
   HOME: folder,
@@ -21,66 +18,42 @@ const NPX_ENVIRONMENT = {
 const copy = join(folder, basename(process.argv[2]));
 copyFileSync(process.argv[2], copy);
 const isPackage = copy.endsWith(".tgz");
-const [program, ...args] = commandFor(copy);
-const gateway = spawn(program, [...args, "--port", "0"], {
-  cwd: folder,
-  env: isPackage ? NPX_ENVIRONMENT : {},
-  detached: true,
-  stdio: ["ignore", "pipe", "inherit"],
-});
 
 function commandFor(file) {
   if (isPackage) return ["npx", "--yes", `./${basename(file)}`]; // it takes an absolute path for a command
   return file.endsWith(".mjs") ? [process.execPath, file] : [file];
 }
 
-/** npx has children: the whole process group is ended. */
-function end(signal) {
-  try {
-    process.kill(-gateway.pid, signal);
-  } catch (error) {
-    if (error.code !== "ESRCH") throw error; // it has ended
-  }
-}
-const deadline = setTimeout(() => end("SIGKILL"), 20_000);
-try {
-  const [line] = await once(createInterface(gateway.stdout), "line");
-  const address = /http:\S+/.exec(line)?.[0];
-  assert.ok(address, `the first line names the address: ${line}`);
-  const response = await fetch(`${address}/v1/chat/completions`, {
-    method: "POST",
-    headers: {
-      authorization: "Bearer sk-demo",
-      "content-type": "application/json",
-      "x-request-id": "smoke",
-    },
-    body: JSON.stringify({
-      model: "auto/chat",
-      messages: [{ role: "user", content: "Say hello" }],
-    }),
-  });
-  const reply = await response.json();
-  assert.equal(response.status, 200);
-  assert.equal(response.headers.get("x-request-id"), "smoke");
-  assert.equal(reply.model, "demo-chat");
-  assert.match(reply.choices[0].message.content, /Say hello/);
-  const admin = /admin on (http:[^)]+)\)/.exec(line)?.[1];
-  assert.ok(
-    admin,
-    `the first line names the admin listener, for which 127.0.0.1:8081 must be free: ${line}`,
-  );
-  const page = await (await fetch(admin)).text();
-  assert.ok(
-    page.startsWith("<!doctype html>") && page.endsWith("</html>\n"),
-    "the console is in it",
-  );
-  end("SIGTERM");
-  const [code] = await once(gateway, "exit");
-  // npx is ended by the same signal, so only the others report how the gateway ended.
-  if (!isPackage) assert.equal(code, 0, "SIGTERM ends it cleanly");
-  console.log(`smoke: ${process.argv[2]} answers`);
-} finally {
-  clearTimeout(deadline);
-  end("SIGKILL");
-  rmSync(folder, { recursive: true });
-}
+const { child, line, address, end } = await start([...commandFor(copy), "--port", "0"], {
+  cwd: folder,
+  env: isPackage ? NPX_ENVIRONMENT : {},
+});
+const response = await fetch(`${address}/v1/chat/completions`, {
+  method: "POST",
+  headers: {
+    authorization: "Bearer sk-demo",
+    "content-type": "application/json",
+    "x-request-id": "smoke",
+  },
+  body: JSON.stringify({
+    model: "auto/chat",
+    messages: [{ role: "user", content: "Say hello" }],
+  }),
+});
+const reply = await response.json();
+assert.equal(response.status, 200);
+assert.equal(response.headers.get("x-request-id"), "smoke");
+assert.equal(reply.model, "demo-chat");
+assert.match(reply.choices[0].message.content, /Say hello/);
+const admin = /admin on (http:[^)]+)\)/.exec(line)?.[1];
+assert.ok(
+  admin,
+  `the first line names the admin listener, for which 127.0.0.1:8081 must be free: ${line}`,
+);
+const page = await (await fetch(admin)).text();
+assert.ok(page.startsWith("<!doctype html>") && page.endsWith("</html>\n"), "the console is in it");
+end("SIGTERM");
+const [code] = await once(child, "exit");
+// npx is ended by the same signal, so only the others report how the gateway ended.
+if (!isPackage) assert.equal(code, 0, "SIGTERM ends it cleanly");
+console.log(`smoke: ${process.argv[2]} answers`);

@@ -6,12 +6,17 @@ import http, { type IncomingHttpHeaders, type IncomingMessage } from "node:http"
 import https from "node:https";
 import net from "node:net";
 import tls from "node:tls";
+import { within } from "./expect.ts";
+import type { Json } from "./shapes.ts";
 
 export interface Request {
   readonly method: string;
   readonly path: string;
-  readonly headers?: Readonly<Record<string, string>>;
+  /** One that is undefined is left out. */
+  readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: string | Buffer | undefined;
+  /** The body as it was before it was written. Absent: it is no JSON object. */
+  readonly asked?: Json;
   /** Aborted: the connection is closed at once, also before the head of the answer has come. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -31,11 +36,8 @@ export interface Answer {
 
 /** An answer whose head has come. */
 export interface Opened {
-  /**
-   * Resolves once `found` holds for what has come so far; fails if the body ends before, or at the
-   * deadline.
-   */
-  until(found: (soFar: string) => boolean, what: string): Promise<string>;
+  /** Resolves once this text has come; fails if the body ends before, or at the deadline. */
+  until(text: string): Promise<void>;
   /** The rest, up to its end. */
   rest(): Promise<Answer>;
   /** Reads no more. */
@@ -47,30 +49,6 @@ export interface Opened {
 export type Client = ReturnType<typeof createClient>;
 
 /**
- * The promise's value, or an error that says what did not happen in time; `giveUp` is called at
- * every error.
- */
-export async function within<T>(
-  promise: Promise<T>,
-  what: string,
-  ms: number,
-  giveUp?: () => void,
-): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`waited ${ms} ms for ${what}`)), ms);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } catch (error) {
-    giveUp?.();
-    throw error;
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/**
  * `baseUrl` is the address before `/v1`; `deadlineMs` holds for each wait; `common` headers go with
  * every request but raw ones.
  */
@@ -80,21 +58,19 @@ export function createClient(
   common: Readonly<Record<string, string>> = {},
 ) {
   const base = new URL(baseUrl.replace(/\/+$/, ""));
-  const secure = base.protocol === "https:";
-  const agent = secure ? new https.Agent({ keepAlive: true }) : new http.Agent({ keepAlive: true });
+  const protocol = base.protocol === "https:" ? https : http;
+  const agent = new protocol.Agent({ keepAlive: true });
   const prefix = base.pathname === "/" ? "" : base.pathname;
 
-  async function open({ method, path, headers = {}, body, signal }: Request): Promise<Opened> {
-    let heardAt = performance.now();
+  /** Resolves when the head of the answer has come. */
+  async function open({ method, path, headers, body, signal }: Request): Promise<Opened> {
+    const askedAt = performance.now();
     const name = `${method} ${path}`;
-    const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
-    const req = (secure ? https : http).request(base, {
-      method,
-      path: prefix + path,
-      headers: { ...common, ...length, ...headers },
-      agent,
-      signal,
-    });
+    const req = protocol.request(base, { method, path: prefix + path, agent, signal });
+    const length = body === undefined ? undefined : String(Buffer.byteLength(body));
+    const sent = { ...common, "content-length": length, ...headers };
+    for (const [field, value] of Object.entries(sent))
+      if (value !== undefined) req.setHeader(field, value);
     const head = new Promise<IncomingMessage>((resolve, reject) => {
       req.on("response", resolve);
       req.on("error", (error) => reject(new Error(`the connection failed: ${error.message}`)));
@@ -103,59 +79,23 @@ export function createClient(
     const res = await within(head, `the head of the answer to ${name}`, deadlineMs, () =>
       req.destroy(),
     );
-    const pieces: Buffer[] = [];
-    let changed = () => {};
-    const closed = new Promise<void>((resolve) => res.on("close", resolve));
-    res.on("data", (bytes: Buffer) => {
-      pieces.push(bytes);
-      heardAt = performance.now();
-      changed();
-    });
-    res.on("error", () => undefined); // told by `complete`
-    const soFar = () => Buffer.concat(pieces).toString("utf8");
-    return {
-      async until(found, what) {
-        const seen = new Promise<void>((resolve) => {
-          changed = () => found(soFar()) && resolve();
-          changed();
-        });
-        const ended = closed.then(() => {
-          if (!found(soFar())) throw new Error(`the answer to ${name} ended before ${what}`);
-        });
-        await within(Promise.race([seen, ended]), what, deadlineMs);
-        return soFar();
-      },
-      async rest() {
-        await within(closed, `the end of the answer to ${name}`, deadlineMs, () => res.destroy());
-        return {
-          status: res.statusCode ?? 0,
-          headers: res.headers,
-          rawHeaders: res.rawHeaders,
-          text: utf8(Buffer.concat(pieces)),
-          whole: res.complete,
-          closingMs: performance.now() - heardAt,
-        };
-      },
-      pause: () => {
-        res.pause();
-      },
-      leave: () => {
-        res.destroy();
-      },
-    };
+    return reading(res, name, { askedAt, deadlineMs });
   }
 
   /** A connection of its own, for what no client would send. */
-  function connect(): net.Socket {
+  function connect(bytes: string | Buffer): net.Socket {
     const host = base.hostname.replace(/^\[|\]$/g, "");
+    const secure = protocol === https;
     const port = Number(base.port || (secure ? 443 : 80));
-    return secure
+    const socket = secure
       ? tls.connect({ host, port, servername: net.isIP(host) ? "" : host })
       : net.connect({ host, port });
+    socket.on("error", () => undefined); // what came until then is the answer
+    socket.write(bytes);
+    return socket;
   }
 
   return {
-    /** Resolves when the head of the answer has come. */
     open,
     /** Resolves with the whole answer, whatever its status. */
     send: async (request: Request): Promise<Answer> => (await open(request)).rest(),
@@ -164,12 +104,10 @@ export function createClient(
      * closed it.
      */
     async raw(bytes: string | Buffer): Promise<string> {
-      const socket = connect();
+      const socket = connect(bytes);
       const pieces: Buffer[] = [];
-      const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()));
       socket.on("data", (piece: Buffer) => pieces.push(piece));
-      socket.on("error", () => undefined); // what came until then is the answer
-      socket.write(bytes);
+      const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()));
       await within(closed, "the server to close a connection with a bad request", deadlineMs, () =>
         socket.destroy(),
       );
@@ -179,23 +117,59 @@ export function createClient(
      * Sends bytes on a connection of its own, of which no answer is read; resolves when the first
      * answer has begun.
      */
-    async unread(bytes: string): Promise<{ leave(): void }> {
-      const socket = connect();
+    async unread(bytes: string): Promise<net.Socket> {
+      const socket = connect(bytes);
       const begun = new Promise<void>((resolve, reject) => {
         socket.once("readable", resolve); // without a read(), the connection's buffers are all that is filled
-        socket.once("error", reject);
         socket.once("close", () => reject(new Error("the connection was closed unanswered")));
       });
-      socket.write(bytes);
       await within(begun, "the first answer on a connection", deadlineMs, () => socket.destroy());
-      socket.on("error", () => undefined); // the server may give it up
-      return {
-        leave: () => {
-          socket.destroy();
-        },
-      };
+      return socket;
     },
     close: () => agent.destroy(),
+  };
+}
+
+/** Reads an answer to a request of this name. */
+function reading(
+  res: IncomingMessage,
+  name: string,
+  { askedAt, deadlineMs }: { readonly askedAt: number; readonly deadlineMs: number },
+): Opened {
+  let heardAt = askedAt;
+  let came = () => {};
+  const pieces: Buffer[] = [];
+  const closed = new Promise<void>((resolve) => res.on("close", resolve));
+  res.on("error", () => undefined); // told by `complete`
+  res.on("data", (bytes: Buffer) => {
+    pieces.push(bytes);
+    heardAt = performance.now();
+    came();
+  });
+  return {
+    async until(text) {
+      const seen = new Promise<void>((resolve) => {
+        came = () => Buffer.concat(pieces).includes(text) && resolve();
+        came();
+      });
+      const ended = closed.then(() => {
+        throw new Error(`the answer to ${name} ended before ${text}`);
+      });
+      await within(Promise.race([seen, ended]), text, deadlineMs);
+    },
+    async rest() {
+      await within(closed, `the end of the answer to ${name}`, deadlineMs, () => res.destroy());
+      return {
+        status: res.statusCode ?? 0,
+        headers: res.headers,
+        rawHeaders: res.rawHeaders,
+        text: utf8(Buffer.concat(pieces)),
+        whole: res.complete,
+        closingMs: performance.now() - heardAt,
+      };
+    },
+    pause: () => res.pause(),
+    leave: () => res.destroy(),
   };
 }
 

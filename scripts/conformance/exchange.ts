@@ -1,21 +1,14 @@
 // A request to the gateway with its answer, and what the answer says, whole or as a stream.
 
-import type { IncomingHttpHeaders } from "node:http";
 import { parseEvents, parseJson, type Answer, type Request, type StreamEvent } from "./client.ts";
 import { find, first, isObject, type Json } from "./shapes.ts";
 
-export interface Sent extends Request {
-  /** The body if it is a JSON object, else {}. */
-  readonly asked: Json;
-}
-
-export interface Exchange extends Pick<Sent, "asked"> {
+export interface Exchange extends Answer {
   /** The check that made it. */
   readonly check: string;
   readonly request: Request;
-  readonly answer: Answer;
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
+  /** The request's body if it is a JSON object, else {}. */
+  readonly asked: Json;
   /** The answer's body, parsed; undefined if it is not JSON. */
   readonly json: unknown;
   /** Whether the answer is an event stream that was asked for. */
@@ -38,9 +31,10 @@ export interface Exchange extends Pick<Sent, "asked"> {
   readonly shown: string;
 }
 
-export function exchangeOf(check: string, { asked, ...request }: Sent, answer: Answer): Exchange {
-  const { status, headers, rawHeaders, text = "" } = answer;
-  const streamed = status === 200 && asked["stream"] === true;
+export function exchangeOf(check: string, request: Request, answer: Answer): Exchange {
+  const { asked = {} } = request;
+  const { text = "" } = answer;
+  const streamed = answer.status === 200 && asked["stream"] === true;
   const json = parseJson(text);
   const { events, rest } = streamed ? parseEvents(text) : { events: [], rest: "" };
   const documents = streamed ? events.map((event) => event.json).filter(isObject) : [json];
@@ -57,9 +51,7 @@ export function exchangeOf(check: string, { asked, ...request }: Sent, answer: A
     check,
     request,
     asked,
-    answer,
-    status,
-    headers,
+    ...answer,
     json,
     streamed,
     events,
@@ -70,6 +62,6 @@ export function exchangeOf(check: string, { asked, ...request }: Sent, answer: A
     thoughts: said("reasoning_content"),
     finish: all("choices[].finish_reason").at(-1),
     usage: all("usage").findLast(isObject),
-    shown: `${rawHeaders.join("\n")}\n${text}`,
+    shown: `${answer.rawHeaders.join("\n")}\n${text}`,
   };
 }

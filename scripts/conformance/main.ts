@@ -10,18 +10,17 @@ import { CHECKS } from "./checks/all.ts";
 import { LABS } from "./checks/scene.ts";
 import { createClient } from "./client.ts";
 import { startProvider, type Provider } from "./provider.ts";
-import { LIMITED, modelOf, READY, readyConfig } from "./ready.ts";
+import { LIMITED, modelsOf, READY, readyConfig } from "./ready.ts";
 import {
   LEVELS,
   levelOf,
   NEEDS,
   runChecks,
-  CHAT,
-  question,
   type Check,
   type Options,
   type Result,
 } from "./suite.ts";
+import { CHAT, question } from "./tester.ts";
 
 const HELP = `conformance --base-url URL --key KEY [options]
 
@@ -49,8 +48,6 @@ const HELP = `conformance --base-url URL --key KEY [options]
   --json                 one JSON document
 `;
 
-class UsageError extends Error {}
-
 const text = { type: "string" } as const;
 const flag = { type: "boolean", default: false } as const;
 const OPTIONS = {
@@ -74,59 +71,50 @@ const OPTIONS = {
   json: flag,
   help: flag,
 } as const;
-
-function read(argv: readonly string[]) {
-  try {
-    return parseArgs({ args: [...argv], options: OPTIONS }).values;
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
-}
-
+const read = (args: readonly string[]) => parseArgs({ args: [...args], options: OPTIONS }).values;
 type Values = ReturnType<typeof read>;
 
 /** The names of a list with commas between them, which must be among these. */
 function named<T extends string>(option: string, given: string, among: readonly T[]): T[] {
   return given.split(",").map((name) => {
     const found = among.find((each) => each === name);
-    if (!found) throw new UsageError(`there is no ${option} ${name}: ${among.join(", ")}`);
+    if (!found) throw new Error(`there is no ${option} ${name}: ${among.join(", ")}`);
     return found;
   });
 }
 
-function chosen({ level, only = "" }: Values): Check[] {
-  const levels: readonly string[] = level === undefined ? LEVELS : named("level", level, LEVELS);
+function chosen({ level = LEVELS.join(), only = "" }: Values): Check[] {
+  const levels: readonly string[] = named("level", level, LEVELS);
   const beginnings = only.split(",");
-  const checks = CHECKS.filter(
-    (check) =>
-      levels.includes(levelOf(check)) && beginnings.some((text) => check.id.startsWith(text)),
+  const checks = CHECKS.filter(({ id }) => beginnings.some((text) => id.startsWith(text))).filter(
+    (check) => levels.includes(levelOf(check)),
   );
-  if (checks.length === 0) throw new UsageError("there is no such check");
+  if (checks.length === 0) throw new Error("there is no such check");
   return checks;
 }
 
 function count(name: string, given: string | undefined): number | undefined {
   if (given !== undefined && !/^[1-9]\d{0,8}$/.test(given))
-    throw new UsageError(`--${name} is a positive integer, not ${given}`);
+    throw new Error(`--${name} is a positive integer, not ${given}`);
   return given === undefined ? undefined : Number(given);
 }
 
 function header(given: string): [name: string, value: string] {
   const [, name, value] = /^([\w-]+)=(.*)$/s.exec(given) ?? [];
   if (name === undefined || value === undefined)
-    throw new UsageError(`--header is NAME=VALUE, not ${given}`);
+    throw new Error(`--header is NAME=VALUE, not ${given}`);
   return [name, value];
 }
 
 function optionsOf(values: Values): Options {
-  const { "base-url": baseUrl, key, "limited-key": limitedKey, without } = values;
+  const { "base-url": baseUrl, key, "limited-key": limitedKey, without = "" } = values;
   if (baseUrl === undefined || key === undefined)
-    throw new UsageError("--base-url and --key are required (--help)");
+    throw new Error("--base-url and --key are required (--help)");
   if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl))
-    throw new UsageError(`--base-url is an http or https address, not ${baseUrl}`);
+    throw new Error(`--base-url is an http or https address, not ${baseUrl}`);
   const rpm = count("limited-rpm", values["limited-rpm"]);
   if ((limitedKey === undefined) !== (rpm === undefined))
-    throw new UsageError("--limited-key and --limited-rpm go together");
+    throw new Error("--limited-key and --limited-rpm go together");
   return {
     baseUrl,
     key,
@@ -135,7 +123,7 @@ function optionsOf(values: Values): Options {
     reasoningModel: values["reasoning-model"],
     headers: Object.fromEntries((values.header ?? []).map(header)),
     limited: limitedKey === undefined || rpm === undefined ? undefined : { key: limitedKey, rpm },
-    without: without === undefined ? [] : named("--without", without, NEEDS),
+    without: without === "" ? [] : named("--without", without, NEEDS),
     deadlineMs: count("timeout-ms", values["timeout-ms"]),
     concurrency: count("concurrency", values.concurrency),
     pause(seconds) {
@@ -154,30 +142,24 @@ async function ready(
   file: string | undefined,
 ): Promise<void> {
   const config = JSON.stringify(readyConfig(provider, LABS, key), null, 2);
-  const model = modelOf(READY, 0);
+  const [model] = modelsOf(READY);
   if (file !== undefined) writeFileSync(file, `${config}\n`);
   console.error(
     `conformance: the gateway's provider is to be ${provider.url}; waiting until ${baseUrl} has this configuration: ${file ?? `\n${config}`}`,
   );
   const client = createClient(baseUrl, deadlineMs);
-  const request = {
-    method: "POST",
-    path: CHAT,
-    headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
-    body: JSON.stringify({ model, messages: question("Ready?") }),
-  };
+  const headers = { "content-type": "application/json", authorization: `Bearer ${key}` };
+  const body = JSON.stringify({ model, messages: question("Ready?") });
   let came = "";
   for (const end = performance.now() + READY_MS; performance.now() < end; await pause(200)) {
-    came = await client.send(request).then(
+    came = await client.send({ method: "POST", path: CHAT, headers, body }).then(
       (answer) => (answer.status === 200 ? "" : `${answer.status} ${answer.text}`),
       (error: Error) => error.message,
     );
     if (came === "") return client.close();
   }
   client.close();
-  throw new Error(
-    `waited ${READY_MS} ms for ${baseUrl} to answer for the model ${model}, and got: ${came}`,
-  );
+  throw new Error(`waited ${READY_MS} ms for ${baseUrl} to answer for ${model}, and got: ${came}`);
 }
 
 /** For people: a line a check, what went wrong below it, and the sum. */
@@ -191,15 +173,11 @@ function scorecard(results: readonly Result[]): string {
   });
   const sums = LEVELS.flatMap((level) => {
     const of = results.filter((each) => levelOf(each) === level);
-    return of.length > 0 ? [`${level.padEnd(10)}  ${summary(of)}`] : [];
+    const number = (result: Result["result"]) => of.filter((each) => each.result === result).length;
+    const sum = `${of.length} checks: ${number("pass")} passed, ${number("fail")} failed, ${number("skip")} skipped`;
+    return of.length > 0 ? [`${level.padEnd(10)}  ${sum}`] : [];
   });
   return [...lines, "", ...sums].join("\n");
-}
-
-function summary(results: readonly Result[]): string {
-  const number = (result: Result["result"]) =>
-    results.filter((each) => each.result === result).length;
-  return `${results.length} checks: ${number("pass")} passed, ${number("fail")} failed, ${number("skip")} skipped`;
 }
 
 function listed(checks: readonly Check[], json: boolean): string {

@@ -30,8 +30,9 @@ const BREAKER = { failures: 5, cooldown_ms: 400 };
 /** A model that answers, by which it is seen that a gateway has this configuration. */
 export const READY: Lab = { id: "ready", behaviours: ["good"] };
 
-export const modelOf = ({ id, behaviours }: Lab, index: number): string =>
-  `${behaviours[index]}:${id}`;
+/** Its models, in the order of their behaviours. */
+export const modelsOf = ({ id, behaviours }: Lab): string[] =>
+  behaviours.map((behaviour) => `${behaviour}:${id}`);
 export const aliasOf = ({ id }: Lab): string => `auto/robust.${id}`;
 
 export function readyConfig(
@@ -47,15 +48,9 @@ export function readyConfig(
     max_output_tokens: 4096,
   };
   const models = [READY, ...labs].flatMap((each) =>
-    each.behaviours.map((_, index) => {
-      const first = index === 0;
-      return [
-        modelOf(each, index),
-        {
-          provider: (first && each.at) || "lab",
-          ...(first && each.behaviours[0] === "reasoning" && { reasoning: true }),
-        },
-      ] as const;
+    modelsOf(each).map((name, index) => {
+      const provider = (index === 0 && each.at) || "lab";
+      return [name, { provider, reasoning: name.startsWith("reasoning:") }] as const;
     }),
   );
   return {
@@ -81,14 +76,7 @@ export function readyConfig(
     aliases: {
       "auto/reasoning": { policy: "reasoning" },
       "auto/chat": { policy: "value" },
-      ...Object.fromEntries(
-        labs
-          .filter(({ behaviours }) => behaviours.length > 1)
-          .map((each) => [
-            aliasOf(each),
-            { models: each.behaviours.map((_, index) => modelOf(each, index)) },
-          ]),
-      ),
+      ...Object.fromEntries(labs.map((each) => [aliasOf(each), { models: modelsOf(each) }])),
     },
     accounts: { crowded: { max_in_flight: CROWDED.maxInFlight } },
     keys: [

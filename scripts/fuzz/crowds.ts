@@ -5,23 +5,15 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import net from "node:net";
 import { endless, event, chunk, speak, startProvider } from "../../test/support/provider.ts";
+import type { Provider } from "../../test/support/provider.ts";
 import { settled } from "../../test/support/wait.ts";
 import { bodyOf } from "../bench/body.ts";
 import { openStreams } from "../bench/load.ts";
 import { gatewayConfig, startProvider as startBenchProvider } from "../bench/targets.ts";
 import { MB, mb, until, type Attack, type Stage } from "./attack.ts";
-import {
-  chatRequests,
-  costlyReplies,
-  FORMATS,
-  FULL_SIZE,
-  LARGE,
-  LARGEST_REPLIES,
-  largestRequests,
-  messagesRequests,
-  responsesRequests,
-  startCostly,
-} from "./costly.ts";
+import { FORMATS, FULL_SIZE, LARGE, LARGEST_REPLIES, startCostly } from "./costly.ts";
+import { chatRequests, largestRequests, messagesRequests, responsesRequests } from "./costly.ts";
+import { costlyReplies, type CostlyRequest } from "./costly.ts";
 import { play, type Played } from "./play.ts";
 
 const CHAT = "/v1/chat/completions";
@@ -33,29 +25,24 @@ const post = (path: string, body: string, more = ""): Buffer =>
   );
 
 /** Sends a request on a connection of its own, which is answered with one of these statuses. */
-async function ask(stage: Stage, path: string, body: string, expected: readonly number[]) {
-  const pieces = [post(path, body, "Connection: close\r\n")];
-  const sent = { pieces, admin: false, ending: "server", patience: 0, expected, told: "" } as const;
-  return play(stage.port, sent);
-}
+const ask = (stage: Stage, path: string, body: string, expected: readonly number[]) =>
+  play(stage.port, {
+    pieces: [post(path, body, "Connection: close\r\n")],
+    ending: "server",
+    patience: 0,
+    expected,
+  });
 
-interface Demand {
-  readonly name: string;
-  /** Absent: that of chat completions. */
-  readonly path?: string;
-  readonly body: string;
-  readonly status: number;
-}
-/** The same, where only this status will do; the answer. */
-async function demand(stage: Stage, demanded: Demand): Promise<string> {
-  const { name, path = CHAT, body, status } = demanded;
+/** The same, where only the status will do that is demanded; the answer. */
+async function demand(stage: Stage, body: string, demanded: Omit<CostlyRequest, "body">) {
+  const { name, path = CHAT, status } = demanded;
   const { statuses, text, fault } = await ask(stage, path, body, [status]);
   const got = `${fault ?? statuses.join()} ${text.slice(0, 500)}`;
   stage.expect(fault === undefined && statuses[0] === status, `${name}: ${status}, got ${got}`);
   return text;
 }
 const expectChat = (stage: Stage): Promise<string> =>
-  demand(stage, { name: "a chat request", body: bodyOf("bytes=300", "m"), status: 200 });
+  demand(stage, bodyOf("bytes=300", "m"), { name: "a chat request", status: 200 });
 
 /** `3 x 200, 2 x 503`. */
 function tally(answers: readonly Played[]): string {
@@ -96,6 +83,8 @@ const room = Math.min(limitOf(process.pid), 1e6) - 500;
 
 const EVENT = event(chunk({ content: "x".repeat(65_000) }));
 
+type Costly = Awaited<ReturnType<typeof startCostly>>;
+
 export async function startCrowds(scale: number) {
   const ends: (() => unknown)[] = [];
   const costly = await startCostly();
@@ -103,176 +92,181 @@ export async function startCrowds(scale: number) {
   const eager = await startProvider({ after: (end) => ends.push(end) }, (asked) =>
     (asked.body["stream"] ? endless("text/event-stream", EVENT) : speak("small"))(asked),
   );
-  /** So many at full scale. */
-  const scaled = (count: number): number => Math.max(1, Math.round(count * scale));
-  const behind = (name: string, url: string, over: object = {}) => ({
-    name,
-    config: (folder: string) => ({ ...gatewayConfig(url, folder), server: { port: 0 }, ...over }),
-    mayBeBusy: false,
-  });
-  const behindCostly = (name: string) => ({
-    ...behind(name, "", costly.config),
-    mayBeBusy: true,
-  });
-  const isLarge = scale >= 0.5; // what a connection costs shows in a large crowd only
+  async function end(): Promise<void> {
+    for (const each of ends) await each();
+    costly.close();
+    await patient.stop();
+  }
+  const attacks = [
+    ...attacksOnStreams(scale, patient.url),
+    ...attacksOfReaders(scale, eager),
+    ...attacksOfBodies(scale, costly),
+  ];
+  return { attacks, end };
+}
+
+/** So many at full scale. */
+const scaled = (count: number, scale: number): number => Math.max(1, Math.round(count * scale));
+/** What a connection costs shows in a large crowd only. */
+const isLarge = (scale: number): boolean => scale >= 0.5;
+const behind = (name: string, url: string, over: object = {}) => ({
+  name,
+  config: (folder: string) => ({ ...gatewayConfig(url, folder), server: { port: 0 }, ...over }),
+  mayBeBusy: false,
+});
+
+function attacksOnStreams(scale: number, url: string): Attack[] {
+  const idle: Attack = {
+    ...behind("idle connections", url),
+    heightMb: 450 * scale + 40,
+    afterMb: 150,
+    async run(stage) {
+      const count = Math.min(scaled(15_000, scale), room, limitOf(stage.pid) - 500);
+      const sockets = await hold(stage.port, count, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+      let answered = 0;
+      for (const socket of sockets)
+        socket.once("data", (data: Buffer) => {
+          if (data.includes("HTTP/1.1 200 OK")) answered += 1;
+        });
+      stage.expect(await until(() => answered === count, 20_000), `${answered} are answered`);
+      await expectChat(stage);
+      const kb = (stage.memory() - stage.before) / count / 1000;
+      const isSmall = kb < 30 || !isLarge(scale);
+      stage.expect(isSmall, `${kb.toFixed(1)} KB a connection, expected 30`);
+      stage.expect(areOpen(sockets), "none is closed meanwhile");
+      leave(sockets);
+      return [`${count} keep-alive connections`, `all answered; ${kb.toFixed(1)} KB each`];
+    },
+  };
+  const open: Attack = {
+    ...behind("open streams", url),
+    heightMb: 500 * scale + 60,
+    afterMb: 150,
+    // In the end all leave in one turn of the event loop, with a bill each: /healthz waits as long.
+    p99Ms: 6_000,
+    worstMs: 6_000,
+    async run({ pid, port, expect }) {
+      const count = Math.min(scaled(5_000, scale), Math.floor(room / 2));
+      const seconds = Math.max(1, 5 * scale);
+      const call = { path: CHAT, model: "m", headers: HEADERS, startMs: 0, stop: async () => {} };
+      const target = { ...call, name: "the gateway", url: `http://127.0.0.1:${port}`, pid };
+      const kb = (await openStreams(target, count, 1_000, seconds)).bytes / 1000;
+      expect(kb < 100 || !isLarge(scale), `${kb.toFixed(1)} KB a stream, expected 100`);
+      const did = `${count} streams, an event a second each, for ${seconds} s`;
+      return [did, `all run; ${kb.toFixed(1)} KB each`];
+    },
+  };
+  return [idle, open];
+}
+
+function attacksOfReaders(scale: number, eager: Provider): Attack[] {
   /** Bytes that the gateway has taken of each endless stream that is open. */
   const taken = (): number[] =>
     eager.asked
       .filter(({ body, closed }) => body["stream"] && !closed())
       .map(({ socket }) => socket.bytesWritten - socket.writableLength);
   const sum = () => taken().reduce((total, bytes) => total + bytes, 0);
-  const areLeft = () => until(() => taken().length === 0, 10_000);
-
-  async function idleConnections(stage: Stage) {
-    const count = Math.min(scaled(15_000), room, limitOf(stage.pid) - 500);
-    const sockets = await hold(stage.port, count, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
-    let answered = 0;
-    for (const socket of sockets)
-      socket.once("data", (data: Buffer) => {
-        if (data.includes("HTTP/1.1 200 OK")) answered += 1;
-      });
-    stage.expect(await until(() => answered === count, 20_000), `${answered} are answered`);
-    await expectChat(stage);
-    const kb = (stage.memory() - stage.before) / count / 1000;
-    stage.expect(kb < 30 || !isLarge, `${kb.toFixed(1)} KB a connection, expected 30`);
-    stage.expect(areOpen(sockets), "none is closed meanwhile");
-    leave(sockets);
-    return [`${count} keep-alive connections`, `all answered; ${kb.toFixed(1)} KB each`] as const;
-  }
-
-  async function slowStreams({ pid, port, expect }: Stage) {
-    const count = Math.min(scaled(5_000), Math.floor(room / 2));
-    const seconds = Math.max(1, 5 * scale);
-    const call = {
-      path: CHAT,
-      model: "m",
-      headers: HEADERS,
-      pid,
-      startMs: 0,
-      stop: async () => {},
-    };
-    const target = { ...call, name: "the gateway", url: `http://127.0.0.1:${port}` };
-    const kb = (await openStreams(target, count, 1_000, seconds)).bytes / 1000;
-    expect(kb < 100 || !isLarge, `${kb.toFixed(1)} KB a stream, expected 100`);
-    const did = `${count} streams, an event a second each, for ${seconds} s`;
-    return [did, `all run; ${kb.toFixed(1)} KB each`] as const;
-  }
-
-  async function unreadStreams({ port, collect, descriptors, expect }: Stage) {
-    const count = Math.max(50, scaled(200));
-    // Until the kernel's buffers are full, and again when the clients have left, gigabytes pass
-    // within seconds, and leave garbage.
-    const collecting = setInterval(collect, 50);
-    const sockets = await hold(port, count, post(CHAT, bodyOf("events", "m")));
-    expect(await until(() => taken().length === count, 30_000), "all streams begin");
-    await settled(sum, "the provider to be held up", 1_000);
-    const most = Math.max(...taken());
-    expect(most < 24 * MB, `a stream that nobody reads has taken ${mb(most)} MB, expected 24`);
-    expect(areOpen(sockets) && descriptors() > 2 * count, "the streams are still open");
-    leave(sockets);
-    const areClosed = await areLeft();
-    clearInterval(collecting);
-    expect(areClosed, `the provider's connections close (${taken().length} are open)`);
-    const did = `${count} endless streams of 64 KB events, nothing read`;
-    return [did, `provider held up after at most ${mb(most)} MB`] as const;
-  }
-
-  async function fastStreams({ port, expect }: Stage) {
-    const count = Math.max(50, scaled(150));
-    const sockets = await hold(port, count, post(CHAT, bodyOf("events", "m")));
-    let read = 0;
-    for (const socket of sockets) socket.on("data", ({ length }: Buffer) => (read += length));
-    expect(await until(() => read > count * 2 * MB, 60_000), `they run: ${mb(read)} MB`);
-    leave(sockets);
-    expect(await areLeft(), `the provider's connections close (${taken().length} are open)`);
-    return [`${count} streams of 64 KB events, read as fast as they come`, "all run"] as const;
-  }
-
-  /** Bodies of 4.5 MB at once, to all APIs. */
-  async function largeBodies(stage: Stage, count: number, model: string) {
-    const bodies = LARGE.map(({ path, body }) => ({ path, text: body(model) }));
-    const answers = await Promise.all(
-      Array.from({ length: count }, (_, at) => {
-        const { path, text } = bodies[at % bodies.length]!;
-        return ask(stage, path, text, [200, 503]);
-      }),
-    );
-    const faults = answers.flatMap(({ fault }) => fault ?? []);
-    const areAnswered = answers.every(({ statuses }) => statuses.length === 1);
-    stage.expect(areAnswered, `200 or 503: ${tally(answers)}; ${faults[0] ?? ""}`);
-    stage.expect(
-      answers.some(({ statuses }) => statuses[0] === 200),
-      "some are served",
-    );
-    await expectChat(stage); // a client's fault is no provider's: its breaker is closed
-    return [`${count} bodies of 4.5 MB at once, to all APIs`, tally(answers)] as const;
-  }
-
-  /** One after the other: none may hold up the others for half a second. */
-  async function costlyJson(stage: Stage) {
-    const chats = [...largestRequests(), ...chatRequests(FULL_SIZE)];
-    const requests = [...chats, ...responsesRequests(), ...messagesRequests()];
-    for (const each of requests)
-      for (const model of FORMATS)
-        await demand(stage, { ...each, name: `${each.name}, ${model}`, body: each.body(model) });
-    const replies = [...LARGEST_REPLIES, ...costlyReplies(15 * MB)];
-    for (const { name, model, body } of replies) {
-      costly.answer({ body: body() });
-      const text = await demand(stage, { name, body: bodyOf("hi", model), status: 503 });
-      stage.expect(text.includes('"upstream_error"'), `${name}: upstream_error, got ${text}`);
-    }
-    costly.answer(undefined);
-    await expectChat(stage);
-    const did = `${requests.length} requests of up to 10 MB to each format, one at a time`;
-    return [did, `as demanded; 503 for each of ${replies.length} costly replies`] as const;
-  }
-
-  const attacks: readonly Attack[] = [
-    {
-      ...behind("idle connections", patient.url),
-      heightMb: 450 * scale + 40,
-      afterMb: 150,
-      run: idleConnections,
+  const expectLeft = async (expect: Stage["expect"]) => {
+    const areLeft = await until(() => taken().length === 0, 10_000);
+    expect(areLeft, `the provider's connections close (${taken().length} are open)`);
+  };
+  const slow: Attack = {
+    ...behind("slow readers", eager.url),
+    // A stream that nobody reads may hold what fits into the kernel's buffers of four sockets, and
+    // an event or two in the gateway.
+    heightMb: 300 * Math.max(0.25, scale) + 60,
+    afterMb: 150,
+    p99Ms: 3_000,
+    worstMs: 5_000,
+    async run({ port, collect, descriptors, expect }) {
+      const count = Math.max(50, scaled(200, scale));
+      // Until the kernel's buffers are full, and again when the clients have left, gigabytes pass
+      // within seconds, and leave garbage.
+      const collecting = setInterval(collect, 50);
+      const sockets = await hold(port, count, post(CHAT, bodyOf("events", "m")));
+      expect(await until(() => taken().length === count, 30_000), "all streams begin");
+      await settled(sum, "the provider to be held up", 1_000);
+      const most = Math.max(...taken());
+      expect(most < 24 * MB, `a stream that nobody reads has taken ${mb(most)} MB, expected 24`);
+      expect(areOpen(sockets) && descriptors() > 2 * count, "the streams are still open");
+      leave(sockets);
+      await expectLeft(expect);
+      clearInterval(collecting);
+      const did = `${count} endless streams of 64 KB events, nothing read`;
+      return [did, `provider held up after at most ${mb(most)} MB`];
     },
-    {
-      // In the end all leave in one turn of the event loop, with a bill each: /healthz waits as
-      // long.
-      ...behind("open streams", patient.url),
-      heightMb: 500 * scale + 60,
-      afterMb: 150,
-      p99Ms: 6_000,
-      worstMs: 6_000,
-      run: slowStreams,
+  };
+  const fast: Attack = {
+    ...behind("fast streams", eager.url),
+    heightMb: 500,
+    afterMb: 250,
+    pooled: 150,
+    worstMs: 1_000,
+    async run({ port, expect }) {
+      const count = Math.max(50, scaled(150, scale));
+      const sockets = await hold(port, count, post(CHAT, bodyOf("events", "m")));
+      let read = 0;
+      for (const socket of sockets) socket.on("data", ({ length }: Buffer) => (read += length));
+      expect(await until(() => read > count * 2 * MB, 60_000), `they run: ${mb(read)} MB`);
+      leave(sockets);
+      await expectLeft(expect);
+      return [`${count} streams of 64 KB events, read as fast as they come`, "all run"];
     },
-    {
-      // A stream that nobody reads may hold what fits into the kernel's buffers of four sockets,
-      // and an event or two in the gateway.
-      ...behind("slow readers", eager.url),
-      heightMb: 300 * Math.max(0.25, scale) + 60,
-      afterMb: 150,
-      p99Ms: 3_000,
-      worstMs: 5_000,
-      run: unreadStreams,
-    },
-    {
-      ...behind("fast streams", eager.url),
-      heightMb: 500,
-      afterMb: 250,
-      pooled: 150,
-      worstMs: 1_000,
-      run: fastStreams,
-    },
+  };
+  return [slow, fast];
+}
+
+/** Bodies of 4.5 MB at once, to all APIs. */
+async function largeBodies(stage: Stage, count: number, model: string) {
+  const bodies = LARGE.map(({ path, body }) => ({ path, text: body(model) }));
+  const answers = await Promise.all(
+    Array.from({ length: count }, (_, at) => {
+      const { path, text } = bodies[at % bodies.length]!;
+      return ask(stage, path, text, [200, 503]);
+    }),
+  );
+  const faults = answers.flatMap(({ fault }) => fault ?? []);
+  const areAnswered = answers.every(({ statuses }) => statuses.length === 1);
+  stage.expect(areAnswered, `200 or 503: ${tally(answers)}; ${faults[0] ?? ""}`);
+  const isServed = answers.some(({ statuses }) => statuses[0] === 200);
+  stage.expect(isServed, "some are served");
+  await expectChat(stage); // a client's fault is no provider's: its breaker is closed
+  return [`${count} bodies of 4.5 MB at once, to all APIs`, tally(answers)] as const;
+}
+
+/** One after the other: none may hold up the others for half a second. */
+async function costlyJson(stage: Stage, answer: Costly["answer"]) {
+  const chats = [...largestRequests(), ...chatRequests(FULL_SIZE)];
+  const requests = [...chats, ...responsesRequests(), ...messagesRequests()];
+  for (const each of requests)
+    for (const model of FORMATS)
+      await demand(stage, each.body(model), { ...each, name: `${each.name}, ${model}` });
+  const replies = [...LARGEST_REPLIES, ...costlyReplies(15 * MB)];
+  for (const { name, model, body } of replies) {
+    answer({ body: body() });
+    const text = await demand(stage, bodyOf("hi", model), { name, status: 503 });
+    stage.expect(text.includes('"upstream_error"'), `${name}: upstream_error, got ${text}`);
+  }
+  answer(undefined);
+  await expectChat(stage);
+  const did = `${requests.length} requests of up to 10 MB to each format, one at a time`;
+  return [did, `as demanded; 503 for each of ${replies.length} costly replies`] as const;
+}
+
+function attacksOfBodies(scale: number, costly: Costly): Attack[] {
+  const common = (name: string) => ({ ...behind(name, "", costly.config), mayBeBusy: true });
+  return [
     {
       // Each of them alone takes a good part of a second. Whoever finds no room is told so.
-      ...behindCostly("a hundred large bodies"),
+      ...common("a hundred large bodies"),
       heightMb: 3_000,
       afterMb: 500,
       pooled: 100,
       worstMs: 1_000,
-      run: (stage) => largeBodies(stage, scaled(100), "anthropic"),
+      run: (stage) => largeBodies(stage, scaled(100, scale), "anthropic"),
     },
     {
-      ...behindCostly("a small heap"),
+      ...common("a small heap"),
       flags: ["--max-old-space-size=256"],
       heightMb: 600,
       afterMb: 250,
@@ -280,19 +274,13 @@ export async function startCrowds(scale: number) {
       run: (stage) => largeBodies(stage, 40, "openai"),
     },
     {
-      ...behindCostly("costly JSON"),
+      ...common("costly JSON"),
       heightMb: 600,
       afterMb: 350,
       pooled: 10,
       p99Ms: 500,
       worstMs: 500,
-      run: costlyJson,
+      run: (stage) => costlyJson(stage, costly.answer),
     },
   ];
-  async function end(): Promise<void> {
-    for (const each of ends) await each();
-    costly.close();
-    await patient.stop();
-  }
-  return { attacks, end };
 }

@@ -1,27 +1,15 @@
-// The judge of scripts/fuzz.ts: reads what came back on a connection as strictly as HTTP/1.1 and
-// the contract (contract.md "Errors", "Request ids"; wire.md "To the client") allow. It knows only
-// the bytes that were sent, not what they were meant to be.
+// The judge of scripts/fuzz.ts: reads what came back on a connection as strictly as HTTP/1.1 allows,
+// and lays the conformance suite's rules about every answer on it. It knows only the bytes that were
+// sent, not what they were meant to be.
 
-import { parseEvents } from "../conformance/client.ts";
-import {
-  CHUNK,
-  count,
-  ERROR,
-  expectField,
-  expectFields,
-  find,
-  first,
-  isObject,
-  isText,
-  list,
-  object,
-  positive,
-  REPLY,
-  Shape,
-  text,
-  type Fields,
-  type Json,
-} from "../conformance/shapes.ts";
+import { RULES } from "../conformance/checks/all.ts";
+import { parseEvents, parseJson } from "../conformance/client.ts";
+import { exchangeOf } from "../conformance/exchange.ts";
+import * as expect from "../conformance/expect.ts";
+import * as is from "../conformance/forms.ts";
+import { first, isObject, isText, list, type Fields, type Json } from "../conformance/shapes.ts";
+import { KINDS } from "../conformance/suite.ts";
+import { CHAT } from "../conformance/tester.ts";
 
 /** What is wrong with the answers. */
 export class Fault extends Error {}
@@ -169,11 +157,14 @@ function checkAnswer(status: number, headers: Answer["headers"], body: Buffer | 
   const id = headers.get("x-request-id");
   demand(id !== undefined && /^[\x20-\x7e]{1,512}$/.test(id), `${status} with X-Request-Id ${id}`);
   if (body === undefined) return;
-  const said = decoded(body);
-  const [type] = (headers.get("content-type") ?? "").split(";");
-  const document = type === "application/json" ? parse(said) : undefined;
-  if (status === 200) checkSuccess(type, said, document);
-  else checkError(status, id, document);
+  const text = decoded(body);
+  const [type = ""] = (headers.get("content-type") ?? "").split(";");
+  const form = FORMS[type];
+  if (status !== 200) checkError(status, headers, text);
+  else if (form) demand(form.test(text), `not ${type}: ${text.slice(0, 500)}`);
+  else if (type !== "text/event-stream") checkDocument(headers, text);
+  else if (text.startsWith("event: ")) checkNamedEvents(text);
+  else checkRules(status, headers, text);
 }
 
 function decoded(body: Buffer): string {
@@ -191,115 +182,80 @@ const FORMS: Readonly<Record<string, RegExp>> = {
   "text/plain": /^(# .*\n|\w+(\{(\w+="([^"\\\n]|\\.)*",?)+\})? \S+\n)+$/,
 };
 
-/** What an answer with status 200 must be. */
-function checkSuccess(type = "", said: string, document: unknown): void {
-  const form = FORMS[type];
-  if (form) demand(form.test(said), `not ${type}: ${said.slice(0, 500)}`);
-  else if (type !== "text/event-stream") checkDocument(document);
-  else if (said.startsWith("event: ")) checkNamedEvents(said);
-  else checkEvents(said);
+/**
+ * The suite's rules, as for an answer to a request that named its id and asked for all that is in
+ * the answer.
+ */
+function checkRules(status: number, headers: Answer["headers"], text: string): void {
+  const stream = headers.get("content-type")?.startsWith("text/event-stream") === true;
+  demand(!stream || !/^:(?! keep-alive$)/m.test(text), "a comment other than keep-alive");
+  const stream_options = { include_usage: text.includes('"usage":{') };
+  const asked = { stream, stream_options, logprobs: true, thinking: { type: "enabled" } };
+  const fields = Object.fromEntries(headers);
+  const ownId = { "x-request-id": fields["x-request-id"] };
+  const request = { method: "POST", path: CHAT, headers: ownId, asked };
+  const rawHeaders = [...headers].flat();
+  const answer = { status, headers: fields, rawHeaders, text, whole: true, closingMs: 0 };
+  const exchange = exchangeOf("", request, answer);
+  for (const { kind, look } of RULES) if (KINDS[kind](exchange)) look(exchange);
 }
 
-function parse(said: string): unknown {
-  try {
-    return JSON.parse(said);
-  } catch {
-    throw new Fault(`not JSON: ${said.slice(0, 500)}`);
-  }
-}
-
-const one = new Shape("one choice", (value) => list(value).length === 1);
-const ownParam = new Shape("null or a name", (value) => value === null || isText(value));
+const namesOf = (value: Json): string => Object.keys(value).sort().join();
 
 /** An error of the contract, or of the Messages API. */
-function checkError(status: number, id: string, document: unknown): void {
-  const told = `${status} with ${JSON.stringify(document)}`;
-  demand(isObject(document) && isObject(document["error"]), told);
-  const namesOf = (value: Json) => Object.keys(value).sort().join();
-  if (document["type"] === "error") {
+function checkError(status: number, headers: Answer["headers"], text: string): void {
+  const id = headers.get("x-request-id");
+  const document = parseJson(text);
+  const told = `${status} with ${text.slice(0, 500)}`;
+  if (isObject(document) && document["type"] === "error") {
     demand(namesOf(document) === "error,request_id,type", told);
-    demand(document["request_id"] === id, `${told}, but X-Request-Id is ${id}`);
-    expectFields(document["error"], { type: text, message: text });
+    expect.fields(document, { request_id: id, "error.type": is.text, "error.message": is.text });
     return;
   }
-  const { error } = document;
-  demand(namesOf(document) === "error", told);
-  demand(namesOf(error) === "code,message,param,request_id,type", told);
-  expectFields(error, { ...ERROR, param: ownParam });
-  demand(error["type"] === ERROR_TYPES.get(status), told);
-  demand(error["request_id"] === id, `${told}, but X-Request-Id is ${id}`);
+  checkRules(status, headers, text);
+  const error = first(document, "error");
+  demand(isObject(error) && namesOf(error) === "code,message,param,request_id,type", told);
+  expect.fields(error, { type: ERROR_TYPES.get(status), request_id: id });
 }
 
-/** What one of the gateway's documents has, or a whole reply of one of its APIs. */
-function fieldsOf(document: Json): Fields {
+/** What one of the gateway's documents has; undefined: it is a whole reply of chat completions. */
+function fieldsOf(document: Json): Fields | undefined {
   const { object: kind, type, status, openapi, rows, records } = document;
   const isOther = ["ok", "ready", "serving"].some((each) => each === status) || kind === "list";
   const isTable = Array.isArray(rows) || Array.isArray(records);
   if (isOther || isTable || typeof openapi === "string") return {};
-  if (type === "message") return { role: "assistant", "usage.output_tokens": count };
+  if (type === "message") return { role: "assistant", "usage.output_tokens": is.count };
   if (kind === "response")
-    return { status: /^(completed|incomplete)$/, "usage.total_tokens": positive };
-  if ("input_tokens" in document) return { input_tokens: count };
-  const tokens = (name: string) => Number(first(document, `usage.${name}_tokens`));
-  return { ...REPLY, choices: one, "usage.total_tokens": tokens("prompt") + tokens("completion") };
+    return { status: /^(completed|incomplete)$/, "usage.total_tokens": is.positive };
+  return "input_tokens" in document ? { input_tokens: is.count } : undefined;
 }
 
-function checkDocument(document: unknown): void {
-  const told = `200 with ${JSON.stringify(document)?.slice(0, 500)}`;
-  demand(isObject(document), told);
-  try {
-    expectFields(document, fieldsOf(document));
-  } catch (error) {
-    throw new Fault(`${told}: ${(error as Error).message}`);
+function checkDocument(headers: Answer["headers"], text: string): void {
+  const document = parseJson(text);
+  demand(isObject(document), `200 with ${text.slice(0, 500)}`);
+  const fields = fieldsOf(document);
+  if (fields) {
+    expect.fields(document, fields);
+    return;
   }
-}
-
-/** The events of a stream, each with a blank line, but for comments. */
-function eventsOf(said: string) {
-  demand(!said.includes("\r"), "a line that does not end with LF alone");
-  const { events, rest } = parseEvents(said);
-  demand(rest === "", "an event that does not end with a blank line");
-  return events.filter(({ lines }) => lines.join("\n") !== ": keep-alive");
+  checkRules(200, headers, text);
+  demand(list(document["choices"]).length === 1, `not one choice: ${text.slice(0, 500)}`);
 }
 
 /** The streams of the other two APIs: named events. The last one says that the reply is whole. */
-function checkNamedEvents(said: string): void {
-  const names = eventsOf(said).map(({ lines, data = "" }) => {
-    const [event = ""] = lines;
-    demand(lines.length === 2 && lines[1] === `data: ${data}`, `not an event: ${lines.join("\n")}`);
-    const type = first(parse(data), "type");
-    demand(
-      isText(type) && event === `event: ${type}`,
-      `an event of another type than its name: ${event}`,
-    );
-    return type;
-  });
-  const last = String(names.at(-1));
-  const ends = ["message_stop", "response.completed", "response.incomplete"];
-  demand(ends.includes(last), `a stream that ends with ${last}`);
-  demand(names.indexOf(last) === names.length - 1, "a stream that ends twice");
+function checkNamedEvents(text: string): void {
+  demand(!text.includes("\r"), "a line that does not end with LF alone");
+  const { events, rest } = parseEvents(text);
+  demand(rest === "", "an event that does not end with a blank line");
+  const names = events
+    .filter(({ lines }) => lines.join() !== ": keep-alive")
+    .map(({ lines, data, json }) => {
+      const type = first(json, "type");
+      const isEvent = isText(type) && lines.join("\n") === `event: ${type}\ndata: ${data}`;
+      demand(isEvent, `not an event, or one of another type than its name: ${lines.join("\n")}`);
+      return type;
+    });
+  const last = names.findIndex((name) => ENDS.includes(name));
+  demand(last === names.length - 1 && last >= 0, `a stream that ends with ${names.slice(last)}`);
 }
-
-/**
- * wire.md "Framing", "Chunks": each event one line of data and a blank line; the role first, one
- * finish_reason, `[DONE]` last.
- */
-function checkEvents(said: string): void {
-  const events = eventsOf(said);
-  for (const { lines, data } of events)
-    demand(lines.join("\n") === `data: ${data}`, `not an event: ${JSON.stringify(lines)}`);
-  demand(events.pop()?.data === "[DONE]", `a stream without [DONE]: ${said.slice(-500)}`);
-  const chunks = events.map(({ data = "" }) => parse(data));
-  const same = { id: String(first(chunks[0], "id")), object: CHUNK["object"] };
-  for (const chunk of chunks) {
-    expectFields(chunk, { ...same, choices: CHUNK["choices"] });
-    expectField(chunk, "choices[].delta", object);
-  }
-  const choices = chunks.flatMap((chunk) => find(chunk, "choices[]").map(({ value }) => value));
-  const isRole = (choice: unknown) => first(choice, "delta.role") === "assistant";
-  const areRoles = choices.every((choice, index) => isRole(choice) === (index === 0));
-  demand(areRoles, "the role is not in the first chunk alone");
-  const finished = choices.map((choice) => first(choice, "finish_reason") !== null);
-  const isOnce = finished.indexOf(true) === finished.length - 1 && finished.length > 0;
-  demand(isOnce, "not one finish_reason at the end");
-}
+const ENDS = ["message_stop", "response.completed", "response.incomplete"];

@@ -5,6 +5,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { inspect } from "node:util";
 import { MB, until, type Attack, type Stage } from "./attack.ts";
 import { makeCase, type Case } from "./cases.ts";
 import { play } from "./play.ts";
@@ -100,20 +101,14 @@ async function run(stage: Stage, options: MutatedOptions) {
   return [`${next} mutated requests, seed ${seed}`, `${seen.join(", ")}; ${words}`] as const;
 }
 
-const NAMED: Readonly<Record<string, string>> = { "\r": "\\r", "\n": "\\n" };
-/** As it can be pasted into a string of most languages. */
-const escaped = (bytes: Buffer): string =>
-  bytes
-    .toString("latin1")
-    .replace(
-      /[^\x20-\x7e]|[\\"]/g,
-      (char) => NAMED[char] ?? `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`,
-    );
+const WHOLE = { maxStringLength: null };
 
 /** A fault with the case that showed it. */
 function told({ seed }: MutatedOptions, number: number, sent: Case, fault: string): string {
   const listener = sent.admin ? "admin" : "public";
-  const packets = sent.pieces.map((piece) => `  "${escaped(piece)}"`).join("\n");
+  const packets = sent.pieces
+    .map((piece) => `  ${inspect(piece.toString("latin1"), WHOLE)}`)
+    .join("\n");
   return `${fault}\n  --seed ${seed} --case ${number} (${sent.told}), to the ${listener} listener, in packets:\n${packets}`;
 }
 

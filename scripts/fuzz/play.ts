@@ -30,98 +30,94 @@ export interface Played {
     | "kept open";
 }
 
+type Sent = Pick<Case, "pieces" | "ending" | "patience" | "expected">;
+
 /** What happened on a connection. */
 interface Seen {
-  received: Buffer;
+  readonly received: Buffer;
   /** We ended it, since it was kept open. */
-  idle: boolean;
-  reset: boolean;
-  /** Empty: none. */
-  fault: string;
+  readonly idle: boolean;
+  readonly reset: boolean;
+  readonly fault: string | undefined;
 }
 
-export function play(
+export async function play(
   port: number,
-  sent: Case,
+  sent: Sent,
   idleMs = IDLE_MS,
   deadlineMs = DEADLINE_MS,
 ): Promise<Played> {
   const { pieces, ending, patience } = sent;
-  return new Promise((resolve) => {
-    const seen: Seen = { received: Buffer.alloc(0), idle: false, reset: false, fault: "" };
-    const received: Buffer[] = [];
-    let size = 0;
-    let late = false;
-    const socket = net.connect({ port, host: "127.0.0.1", noDelay: true });
-    const leave = () => ending === "leave" && size >= patience && socket.resetAndDestroy();
-    const finish = () => {
-      late = true;
-      if (size === 0 || seen.idle) return;
-      seen.idle = true;
-      socket.end();
-    };
-    const fail = (fault: string) => {
-      seen.fault ||= fault;
-      socket.destroy();
-    };
-    const idleTimer =
-      ending === "leave"
-        ? setTimeout(() => socket.resetAndDestroy(), PATIENCE_MS)
-        : setTimeout(finish, idleMs);
-    const deadline = setTimeout(() => {
-      const what = size === 0 ? "no answer within" : "the connection is open after";
-      fail(`${what} ${deadlineMs} ms`);
-    }, deadlineMs);
-    socket.on("data", (data: Buffer) => {
-      received.push(data);
-      size += data.length;
-      if (late) finish();
-      if (size > MAX_BYTES) fail(`more than ${MAX_BYTES} bytes of answer`);
-      leave();
-    });
-    socket.on("error", (error: NodeJS.ErrnoException) => {
-      seen.reset = true;
-      if (error.code !== "ECONNRESET" && error.code !== "EPIPE") fail(`${error.code}`);
-    });
-    socket.on("close", () => {
-      clearTimeout(idleTimer);
-      clearTimeout(deadline);
-      seen.received = Buffer.concat(received);
-      resolve(verdictOf(sent, seen, idleMs));
-    });
-    send(0);
-
-    /** A turn of the event loop between two packets. */
-    function send(index: number): void {
-      const [piece] = pieces.slice(index);
-      if (piece !== undefined && !seen.idle) {
-        socket.write(piece);
-        setImmediate(send, index + 1);
-      } else if (ending === "half") socket.end();
-      else leave();
-    }
+  const received: Buffer[] = [];
+  let size = 0;
+  let [late, idle, reset] = [false, false, false];
+  let fault: string | undefined;
+  const socket = net.connect({ port, host: "127.0.0.1", noDelay: true });
+  const leave = () => ending === "leave" && size >= patience && socket.resetAndDestroy();
+  const finish = () => {
+    late = true;
+    if (size === 0 || idle) return;
+    idle = true;
+    socket.end();
+  };
+  const fail = (what: string) => {
+    fault ??= what;
+    socket.destroy();
+  };
+  const idleTimer =
+    ending === "leave"
+      ? setTimeout(() => socket.resetAndDestroy(), PATIENCE_MS)
+      : setTimeout(finish, idleMs);
+  const deadline = setTimeout(() => {
+    const what = size === 0 ? "no answer within" : "the connection is open after";
+    fail(`${what} ${deadlineMs} ms`);
+  }, deadlineMs);
+  socket.on("data", (data: Buffer) => {
+    received.push(data);
+    size += data.length;
+    if (late) finish();
+    if (size > MAX_BYTES) fail(`more than ${MAX_BYTES} bytes of answer`);
+    leave();
   });
+  socket.on("error", (error: NodeJS.ErrnoException) => {
+    reset = true;
+    if (error.code !== "ECONNRESET" && error.code !== "EPIPE") fail(`${error.code}`);
+  });
+  /** A turn of the event loop between two packets. */
+  const send = (index: number): void => {
+    const piece = pieces[index];
+    if (piece !== undefined && !idle) {
+      socket.write(piece);
+      setImmediate(send, index + 1);
+    } else if (ending === "half") socket.end();
+    else leave();
+  };
+  send(0);
+  await new Promise((resolve) => socket.on("close", resolve));
+  clearTimeout(idleTimer);
+  clearTimeout(deadline);
+  return verdictOf(sent, { received: Buffer.concat(received), idle, reset, fault }, idleMs);
 }
 
-function verdictOf(sent: Case, seen: Seen, idleMs: number): Played {
+function verdictOf({ pieces, ending, expected }: Sent, seen: Seen, idleMs: number): Played {
   const { received, reset, idle, fault } = seen;
-  const played = { statuses: [], text: received.toString("latin1"), end: endOf(sent, seen) };
-  if (fault !== "") return { ...played, fault };
+  const played = { statuses: [], text: received.toString("latin1"), end: endOf(ending, seen) };
+  if (fault !== undefined) return { ...played, fault };
   try {
     const statuses = judge({
-      sent: Buffer.concat(sent.pieces),
+      sent: Buffer.concat(pieces),
       received,
       // A reset can take with it what was under way: what the server closes on while more is
       // coming.
-      mayBeCut: sent.ending !== "server" || reset,
-      mayBeBusy: sent.expected?.includes(503) ?? false,
+      mayBeCut: ending !== "server" || reset,
+      mayBeBusy: expected?.includes(503) ?? false,
     });
     const [first = 0] = statuses;
-    const isExpected = sent.expected?.includes(first) ?? true;
+    const isExpected = expected?.includes(first) ?? true;
     if (!isExpected && !(reset && first === 0))
-      throw new Error(`the first answer is ${first}, not ${sent.expected?.join(" or ")}`);
+      throw new Error(`the first answer is ${first}, not ${expected?.join(" or ")}`);
     if (idle && first === 0) throw new Error(`no answer within ${idleMs} ms`);
-    if (played.end === "closed without an answer" && sent.ending === "server")
+    if (played.end === "closed without an answer" && ending === "server")
       throw new Error(played.end);
     return { ...played, statuses };
   } catch (error) {
@@ -130,7 +126,7 @@ function verdictOf(sent: Case, seen: Seen, idleMs: number): Played {
 }
 
 /** How a connection has ended. */
-function endOf({ ending }: Case, { reset, idle, received }: Seen): Played["end"] {
+function endOf(ending: Sent["ending"], { reset, idle, received }: Seen): Played["end"] {
   if (ending === "leave") return "left by the client";
   if (reset) return "reset";
   if (idle) return "kept open";

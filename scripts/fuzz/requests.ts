@@ -2,7 +2,7 @@
 // JSON.
 
 import type { createRandom } from "../../test/support/random.ts";
-import { TOOLS } from "../conformance/suite.ts";
+import { TOOLS } from "../conformance/tester.ts";
 import { filled, listOf, newNames } from "./costly.ts";
 
 export type Random = ReturnType<typeof createRandom>;

@@ -1,9 +1,8 @@
 // Raw bytes to a port and what comes back, for requests that no client library would send.
 
 import assert from "node:assert/strict";
-import net from "node:net";
-import { parseRaw } from "../../scripts/conformance/client.ts";
-import { within } from "./wait.ts";
+import { createClient, parseRaw } from "../../scripts/conformance/client.ts";
+import { PATIENCE_MS } from "./wait.ts";
 
 export interface RawAnswer {
   readonly status: number;
@@ -13,24 +12,8 @@ export interface RawAnswer {
 }
 
 /** Sends the bytes and reads until the server closes the connection. */
-export async function rawRequest(
-  url: string,
-  bytes: string | Buffer,
-  { end = false } = {},
-): Promise<RawAnswer> {
-  const { port } = new URL(url);
-  const socket = net.connect(Number(port), "127.0.0.1");
-  const pieces: Buffer[] = [];
-  const closed = new Promise<void>((resolve, reject) => {
-    socket.on("data", (piece: Buffer) => pieces.push(piece));
-    socket.on("close", () => resolve());
-    socket.on("error", (error) => (pieces.length > 0 ? resolve() : reject(error)));
-  });
-  if (end) socket.end(bytes);
-  else socket.write(bytes);
-  await within(closed, "the server to close the connection").finally(() => socket.destroy());
-  return parseAnswer(Buffer.concat(pieces).toString("latin1"));
-}
+export const rawRequest = async (url: string, bytes: string | Buffer): Promise<RawAnswer> =>
+  parseAnswer(await createClient(url, PATIENCE_MS).raw(bytes));
 
 export function parseAnswer(text: string): RawAnswer {
   const { text: body, ...head } = parseRaw(text);

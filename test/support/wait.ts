@@ -1,6 +1,7 @@
 // Waiting for events, each wait with a deadline that names what it waited for.
 
 import { setImmediate as turn, setTimeout as pause } from "node:timers/promises";
+import { within as withDeadline } from "../../scripts/conformance/expect.ts";
 
 /**
  * Nothing that comes at all takes so long, on a slow machine that is busy with other work. What a
@@ -9,17 +10,8 @@ import { setImmediate as turn, setTimeout as pause } from "node:timers/promises"
 export const PATIENCE_MS = 60_000;
 
 /** The promise's value, or an error that says what did not happen. */
-export async function within<T>(promise: Promise<T>, what: string, ms = PATIENCE_MS): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`waited ${ms} ms for ${what}`)), ms);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
+export const within = <T>(promise: Promise<T>, what: string, ms = PATIENCE_MS): Promise<T> =>
+  withDeadline(promise, what, ms);
 
 /** Turns of the event loop in which waitFor looks again at once. */
 const EAGER_TURNS = 20;

@@ -1,36 +1,22 @@
 // Level `robust`, continued: what one request or one reply may do to others. Its content must not
 // close a model to them, nor keep the gateway from answering; settings reach the provider as they are
-// meant; figures that cannot be true are not passed on; and names that mean something to JavaScript
-// are names as any other.
+// meant; and names that mean something to JavaScript are names as any other.
 
-import { parseRaw, within } from "../client.ts";
+import { parseRaw, type Opened } from "../client.ts";
 import type { Exchange } from "../exchange.ts";
 import { CROWDED } from "../ready.ts";
-import { Expectation, expect, expectFields, expectSame, first, isCount } from "../shapes.ts";
-import { chooseTool, question, type Check, type Tester } from "../suite.ts";
-import {
-  expectCalls,
-  expectComplete,
-  expectHealthy,
-  expectRefusal,
-  expectServedBy,
-  expectWait,
-  isSent,
-  PATIENT_MS,
-  robust,
-  soon,
-  SOON_MS,
-  WITH_USAGE,
-  type Scene,
-} from "./scene.ts";
+import { first } from "../shapes.ts";
+import type { Check } from "../suite.ts";
+import { chooseTool, question, type Tester } from "../tester.ts";
+import * as expect from "./replies.ts";
+import { PATIENT_MS, robust, SOON_MS, type Scene } from "./scene.ts";
 
 /** More than the failures in a row after which the suite's configuration leaves a model alone. */
 const IN_A_ROW = 10;
 
 function expectFiltered({ status, error, content, finish, shown }: Exchange): void {
-  expect(status === 200, "status 200", `${status} ${shown}`);
   const isEmpty = error === undefined && content === "" && finish === "content_filter";
-  expect(isEmpty, "an empty reply with finish_reason content_filter, and no error", shown);
+  expect.that(status === 200 && isEmpty, "200 with an empty reply, content_filter", shown);
 }
 
 /** Asks for what goes wrong, whole and as a stream in turn, and then for something else. */
@@ -39,79 +25,44 @@ const isAvailable =
   async ({ ask }: Scene) => {
     for (let i = 0; i < IN_A_ROW; i += 1)
       expectBad(await ask({ messages: question("bad"), stream: i % 2 === 1 }));
-    expectComplete(await ask());
+    expect.complete(await ask());
   };
 
 const outcomes: Check[] = [
   ...robust('wire.md "Finish reasons"', {
-    async "filtered.reply [filtered good]: a reply without a message, but with finish_reason content_filter, is a reply: no other attempt, no other model"(
-      scene,
-    ) {
+    async "filtered.reply [filtered good]: an empty reply of a filter is no failure"(scene) {
       for (const reply of await scene.askBoth()) {
         expectFiltered(reply);
-        expectServedBy(reply, scene.model);
+        expect.servedBy(reply, scene.model);
       }
-      expectCalls(scene, 2);
-      expectCalls(scene, 0, scene.second);
+      expect.calls(scene, 2);
+      expect.calls(scene, 0, scene.second);
     },
   }),
   ...robust('contract.md "Breaker"', {
     "filtered.available [picky-filter]: ten filtered replies in a row leave the model available":
       isAvailable(expectFiltered),
     "failed-calls.available [picky-calls]: ten failed tool calls leave the model available":
-      isAvailable((reply) => expectRefusal(reply, 503)),
+      isAvailable((reply) => expect.refusal(reply, 503)),
   }),
 ];
 
 const settings: Check[] = [
   ...robust('api.md "Thinking"', {
-    'effort.sent [reasoning]: `reasoning_effort: "high"` alone switches thinking on like that':
-      isSent(
-        { reasoning_effort: "high" },
-        { "thinking.type": "enabled", reasoning_effort: "high" },
-      ),
-    async "effort.hidden [reasoning]: thinking for the sake of `reasoning_effort` alone is not shown"({
-      askBoth,
-    }) {
-      for (const reply of await askBoth({ reasoning_effort: "high" })) {
-        expectComplete(reply);
-        expectSame(reply.thoughts, "");
+    'effort.sent [reasoning]: `reasoning_effort: "high"` alone switches thinking on': expect.sent(
+      { reasoning_effort: "high" },
+      { "thinking.type": "enabled", reasoning_effort: "high" },
+    ),
+    async "effort.hidden [reasoning]: thinking for `reasoning_effort` alone is not shown"(scene) {
+      for (const reply of await scene.askBoth({ reasoning_effort: "high" })) {
+        expect.complete(reply);
+        expect.same(reply.thoughts, "");
       }
     },
   }),
   ...robust('contract.md "Request fields"', {
-    "defaults.sampling: temperature and top_p are sent as 1 where the client is silent": isSent(
-      {},
-      { temperature: 1, top_p: 1 },
-    ),
-  }),
-];
-
-/** Figures of which the last is the sum of the others. */
-const hasSum =
-  (most: number) =>
-  async ({ ask }: Scene) => {
-    for (const reply of [await ask(), await ask(WITH_USAGE)]) {
-      expectComplete(reply);
-      const { usage } = reply;
-      const [prompt, completion] = [
-        first(usage, "prompt_tokens"),
-        first(usage, "completion_tokens"),
-      ];
-      const total = first(usage, "total_tokens");
-      const isSum = isCount(prompt) && isCount(completion) && total === prompt + completion;
-      expect(isSum && total <= most, `total_tokens to be the sum, at most ${most}`, usage);
-    }
-  };
-
-const figures: Check[] = [
-  ...robust('books.md "Usage figures"', {
-    "usage.absurd [usage-absurd]: figures beyond a thousand million tokens are not passed on":
-      hasSum(1_000),
-  }),
-  ...robust('wire.md "Token counts"', {
-    "usage.sum [usage-sum]: total_tokens is the sum of its parts, whatever the provider states":
-      hasSum(109),
+    "defaults.sampling: temperature and top_p are sent as 1 where the client is silent":
+      expect.sent({}, { temperature: 1, top_p: 1 }),
   }),
 ];
 
@@ -119,42 +70,35 @@ const CROWDED_KEY = { authorization: `Bearer ${CROWDED.key}` };
 const FULL = { type: "rate_limit_error", code: "concurrency_limit_exceeded" };
 
 const limits = robust('contract.md "Limits"', {
-  async "limit.in-flight [silent-after-1]: an account with all its requests in hand: 429 concurrency_limit_exceeded, until its clients have left"({
-    provider,
-    model,
-    ask,
-    begun,
-    calls,
-  }) {
-    const inHand = await Promise.all(
-      Array.from({ length: CROWDED.maxInFlight }, () => begun(CROWDED_KEY)),
-    );
+  async "limit.in-flight [silent-after-1]: 429 until a client of the account has left"(scene) {
+    const { ask, begun } = scene;
+    const inHand: Opened[] = [];
+    for (let i = 0; i < CROWDED.maxInFlight; i += 1) inHand.push(await begun(CROWDED_KEY));
     const refused = await ask({}, CROWDED_KEY).finally(() => {
       for (const stream of inHand) stream.leave();
     });
-    expectRefusal(refused, 429);
-    expectFields(refused.error, FULL);
-    expectWait(refused);
-    provider.turn(model, "good");
-    const left = calls().map((call) => call.left);
-    await soon(Promise.all(left), "the provider's connections to be closed");
+    expect.refusal(refused, 429);
+    expect.fields(refused.error, FULL);
+    expect.wait(refused);
+    scene.provider.turn(scene.model, "good");
+    await Promise.all(scene.calls().map(expect.left));
     let last = refused;
     for (const end = performance.now() + SOON_MS; performance.now() < end; ) {
       last = await ask({ messages: question("Again.") }, CROWDED_KEY);
-      if (last.status !== 429) return expectComplete(last);
+      if (last.status !== 429) return expect.complete(last);
     }
-    throw new Expectation("a place that is free", last.shown);
+    throw new expect.Expectation("a place that is free", last.shown);
   },
 });
 
 /** What is done is finished within PATIENT_MS, and /healthz answers all the while, each time soon. */
 async function expectAlive<T>(t: Tester, work: Promise<T>): Promise<T> {
   let busy = true;
-  const done = within(work, "the answer to what costs much", PATIENT_MS).finally(() => {
+  const done = expect.within(work, "the answer to what costs much", PATIENT_MS).finally(() => {
     busy = false;
   });
   done.catch(() => undefined); // thrown below, unless /healthz fails before
-  do await expectHealthy(t, "meanwhile");
+  do await expect.healthy(t, "meanwhile");
   while (busy);
   return done;
 }
@@ -163,8 +107,8 @@ async function expectAlive<T>(t: Tester, work: Promise<T>): Promise<T> {
 function expectNoFault(reply: Exchange): void {
   const { status, shown } = reply;
   const isFault = status !== 200 && !(status >= 400 && status < 500);
-  expect(!isFault, "an answer, or a refusal as the client's fault", shown.slice(0, 1_000));
-  if (status !== 200) expectRefusal(reply, status);
+  expect.that(!isFault, "an answer, or a refusal as the client's fault", shown.slice(0, 1_000));
+  if (status !== 200) expect.refusal(reply, status);
 }
 
 const BLANKS = " ".repeat(40_000);
@@ -207,50 +151,44 @@ const costly =
 
 const costs: Check[] = [
   ...robust('wire.md "Responses without a handler"', {
-    async "cost.blanks [alone]: a header of forty thousand blanks costs nobody else anything"({
-      t,
-    }) {
+    async "cost.blanks [alone]: a header of 40,000 blanks costs nobody else anything"({ t }) {
       // Without a line end: a pattern that looks for one tries every way to split the blanks.
       const answer = await expectAlive(t, t.client.raw(`GARBAGE\r\nX-Request-Id:${BLANKS}\u0001`));
       const { status } = parseRaw(answer);
       const isRefusal = answer === "" || (status >= 400 && status < 500);
-      expect(isRefusal, "a refusal as the client's fault, or the end of the connection", answer);
+      expect.that(
+        isRefusal,
+        "a refusal as the client's fault, or the end of the connection",
+        answer,
+      );
     },
   }),
   ...robust('api.md "Sizes"', {
     "cost.call-ids [alone]: tool calls that use one id again and again cost nobody else anything":
       costly(() => ({ messages: reusedIds(4_000), tools: [functionOf("get_time", {})] })),
-    "cost.schema-keys [alone]: a schema of very many properties costs nobody else anything": costly(
-      () => ({ tools: [functionOf("get_time", manyNames(SCHEMA_KEYS))] }),
-    ),
-    async "cost.reply-keys [alone many-keys]: a reply with a million members costs nobody else much"({
-      t,
-      ask,
-    }) {
-      const reply = await expectAlive(t, ask());
-      if (reply.status === 200) expectComplete(reply);
-      else expectRefusal(reply, 503);
+    "cost.schema-keys [alone]: a schema of very many properties holds up nobody": costly(() => ({
+      tools: [functionOf("get_time", manyNames(SCHEMA_KEYS))],
+    })),
+    async "cost.reply-keys [alone many-keys]: a reply of many members holds up nobody"(scene) {
+      const reply = await expectAlive(scene.t, scene.ask());
+      if (reply.status === 200) expect.complete(reply);
+      else expect.refusal(reply, 503);
     },
-    "cost.image-url [alone]: a data URL with a megabyte of parameters costs nobody else anything":
-      costly(() => {
-        const content = image(`data:x;${"a;".repeat(500_000)}base64,AAAA`);
-        return { messages: [{ role: "user", content }] };
-      }),
+    "cost.image-url [alone]: a data URL of a megabyte holds up nobody": costly(() => {
+      const content = image(`data:x;${"a;".repeat(500_000)}base64,AAAA`);
+      return { messages: [{ role: "user", content }] };
+    }),
   }),
   ...robust('limits.md "How they count"', {
-    async "unread [alone]: thousands of answers that nobody reads do not stop chat requests"({
-      t,
-      ask,
-    }) {
+    async "unread [alone]: thousands of unread answers do not stop chat requests"({ t, ask }) {
       const lines = ["GET /v1/models HTTP/1.1", "Host: gateway"];
       const request = [...lines, `Authorization: Bearer ${t.options.key}`, "\r\n"].join("\r\n");
       const unread = Array.from({ length: 16 }, () => t.client.unread(request.repeat(900)));
       try {
         await Promise.all(unread);
-        for (let i = 0; i < 5; i += 1) expectComplete(await expectAlive(t, ask()));
+        for (let i = 0; i < 5; i += 1) expect.complete(await expectAlive(t, ask()));
       } finally {
-        for (const each of await Promise.allSettled(unread))
-          if (each.status === "fulfilled") each.value.leave();
+        for (const each of unread) each.then((socket) => socket.destroy()).catch(() => undefined);
       }
     },
   }),
@@ -272,11 +210,11 @@ const names = robust('wire.md "Request envelope"', {
   async "names.model: a model named as a member of every object is unknown: 404"({ ask }) {
     for (const model of INHERITED) {
       const reply = await ask({ model });
-      expectRefusal(reply, 404);
-      expectSame(first(reply.error, "code"), "model_not_found");
+      expect.refusal(reply, 404);
+      expect.same(first(reply.error, "code"), "model_not_found");
     }
   },
-  "names.tools: tools and properties with such names reach the provider as they are": isSent(
+  "names.tools: tools and properties with such names reach the provider as they are": expect.sent(
     STRANGE,
     STRANGE,
   ),
@@ -285,7 +223,6 @@ const names = robust('wire.md "Request envelope"', {
 export const contentChecks: readonly Check[] = [
   ...outcomes,
   ...settings,
-  ...figures,
   ...limits,
   ...costs,
   ...names,

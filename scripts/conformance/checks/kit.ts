@@ -1,19 +1,11 @@
 // How the lists of checks state them: each check has a heading, and what it does as data or code.
 
 import type { Exchange } from "../exchange.ts";
-import { find, expect, expectField, expectFields, Shape, wordsOf, type Fields } from "../shapes.ts";
-import {
-  every,
-  NEEDS,
-  Skipped,
-  type Ask,
-  type Check,
-  type Kind,
-  type Level,
-  type Need,
-  type Over,
-  type Tester,
-} from "../suite.ts";
+import * as expect from "../expect.ts";
+import { find, Shape, wordsOf, type Fields } from "../shapes.ts";
+import { every, NEEDS, Skipped } from "../suite.ts";
+import type { Check, Kind, Level, Need } from "../suite.ts";
+import { question, type Ask, type Headers, type Over, type Tester } from "../tester.ts";
 
 /**
  * What is said of checks, by their headings: `id: rule`, or `id [words]: rule`. The id is without
@@ -40,31 +32,13 @@ export function checkOf(level: Level, source: string, heading: string, run: Chec
   return { id: `${level}.${id}`, source, title, needs: words.filter(isNeed), when, run };
 }
 
-/** Ways to state the checks of a level that needs a part of the gateway, and has a scene of its own. */
-export const scenesOf =
-  <Scene>(level: Level & Need, sceneOf: (t: Tester) => Scene) =>
-  (source: string, entries: Stated<(scene: Scene) => unknown>): Check[] =>
-    Object.entries(entries).map(([heading, run]) => {
-      const check = checkOf(level, source, heading, (t) => run(sceneOf(t)));
-      return { ...check, needs: [level, ...check.needs] };
-    });
-
-/** Checks of what each of them gets first, by the same request. */
-export const lookingAt = <Scene, Got>(
-  get: (scene: Scene) => Promise<Got>,
-  entries: Stated<(got: Got) => void>,
-): Stated<(scene: Scene) => unknown> =>
-  Object.fromEntries(
-    Object.entries(entries).map(([heading, look]) => [
-      heading,
-      async (scene) => look(await get(scene)),
-    ]),
-  );
-
 /** A request, what its exchange must be, and what differs from the usual request. */
 export type Case = readonly [fields: Ask, expected: Fields, over?: Over];
 
 const refusal = new Shape("a refusal, 400 to 499", (status) => /^4\d\d$/.test(String(status)));
+
+/** The rules about every answer of a kind, filled as they are stated. */
+export const RULES: { readonly kind: Kind; readonly look: (exchange: Exchange) => void }[] = [];
 
 /** Ways to state the checks of one level, by the section of a document that they are about. */
 export const sectionsOf = (level: Level) => (source: string) => {
@@ -72,23 +46,28 @@ export const sectionsOf = (level: Level) => (source: string) => {
     Object.entries(entries).map(([heading, entry]) =>
       checkOf(level, source, heading, runOf(entry)),
     );
-  const cases = (entries: Stated<Case | ((t: Tester) => Case)>): Check[] =>
-    stated(entries, (entry) => async (t) => {
-      const [fields, expected, over] = typeof entry === "function" ? entry(t) : entry;
-      expectFields(await t.ask(fields, over), { status: 200, ...expected });
-    });
-  const rules = (kind: Kind, entries: Stated<(exchange: Exchange) => void>): Check[] =>
-    stated(entries, (look) => every(kind, look)).map((check) => ({ ...check, when: "last" }));
+  const rules = (kind: Kind, entries: Stated<(exchange: Exchange) => void>): Check[] => {
+    RULES.push(...Object.values(entries).map((look) => ({ kind, look })));
+    return stated(entries, (look) => every(kind, look)).map((check) => ({
+      ...check,
+      when: "last",
+    }));
+  };
   return {
     checks: (entries: Stated<Check["run"]>): Check[] => stated(entries, (run) => run),
-    cases,
+    /** Requests of which more is said than their status, 200. */
+    cases: (entries: Stated<Case | ((t: Tester) => Case)>): Check[] =>
+      stated(entries, (entry) => async (t) => {
+        const [fields, expected, over] = typeof entry === "function" ? entry(t) : entry;
+        expect.fields(await t.ask(fields, over), { status: 200, ...expected });
+      }),
     /** Requests that are answered with 200. */
     accepts: (entries: Stated<Ask>): Check[] =>
       stated(entries, (fields) => (t) => t.answered(fields)),
     /** Requests that are refused as the client's fault. */
     refuses: (entries: Stated<Ask>): Check[] =>
       stated(entries, (fields) => async (t) => {
-        expectFields(await t.ask(fields), { status: refusal });
+        expect.fields(await t.ask(fields), { status: refusal });
       }),
     /** Rules about every response, whole reply, stream or error of the run. */
     rules,
@@ -96,26 +75,29 @@ export const sectionsOf = (level: Level) => (source: string) => {
     fields: (kind: Kind, prefix: string, fields: Fields, root = ""): Check[] =>
       Object.entries(fields).flatMap(([path, expected]) =>
         rules(kind, {
-          [`${prefix}.${path.replaceAll("[]", "")}: ${root}${path} is ${wordsOf(expected)}`]: ({
-            parts,
-          }) => {
-            for (const part of parts) expectField(part, root + path, expected);
+          [`${prefix}.${path.replaceAll("[]", "")}: ${root}${path} is ${wordsOf(expected)}`]: (
+            exchange,
+          ) => {
+            for (const part of exchange.parts) expect.field(part, root + path, expected);
           },
         }),
       ),
   };
 };
 
-export const choicesOf = ({ parts }: Exchange): unknown[] =>
-  parts.flatMap((part) => valuesAt(part, "choices[]"));
+/** A request with one message of the user. */
+export const user = (content: unknown) => ({ messages: [{ role: "user", content }] });
+/** A request with messages after one of the user. */
+export const after = (...messages: readonly object[]) => ({
+  messages: [...question("Hi."), ...messages],
+});
+export const withHeaders = (headers: Headers): Case => [{}, {}, { headers }];
+
 export const valuesAt = (root: unknown, path: string): unknown[] =>
   find(root, path).map(({ value }) => value);
+export const choicesOf = ({ parts }: Exchange): unknown[] =>
+  parts.flatMap((part) => valuesAt(part, "choices[]"));
 export const idHeader = ({ headers }: Exchange): unknown => headers["x-request-id"];
-/** What is to be the same in all chunks. */
-export const allSame = (values: readonly unknown[]): void => {
-  for (const value of values)
-    expect(value === values[0], `${JSON.stringify(values[0])} as in the first chunk`, value);
-};
 
 /** The first request that was too many. */
 export async function overLimit(t: Tester): Promise<Exchange> {

@@ -1,91 +1,45 @@
 // Level `messages`: Anthropic's Messages API, as its clients count on it. The requests are not among
 // those that the rules about every answer of chat completions look at.
 
-import type { Exchange } from "../exchange.ts";
-import {
-  count,
-  expect,
-  expectFields,
-  expectSame,
-  first,
-  isObject,
-  jsonText,
-  list,
-  members,
-  object,
-  positive,
-  string,
-  text,
-  wordsOf,
-  type Fields,
-  type Json,
-} from "../shapes.ts";
-import { question, TOOLS, type Check, type Headers, type Tester } from "../suite.ts";
-import { lookingAt, scenesOf } from "./kit.ts";
+import * as expect from "../expect.ts";
+import * as is from "../forms.ts";
+import { first, isObject, list, wordsOf, type Fields, type Json } from "../shapes.ts";
+import type { Check } from "../suite.ts";
+import { TOOLS, type Headers, type Tester } from "../tester.ts";
+import { apiOf, expectNames, type Scene } from "./apis.ts";
+import { after, user } from "./kit.ts";
 
 const PATH = "/v1/messages";
-
-/** What a check of this level works with. */
-interface Scene {
-  readonly t: Tester;
-  /** A short question to the model, with these fields. */
-  send(fields?: Json, headers?: Headers, path?: string): Promise<Exchange>;
-  /** The reply to the same, which must be a 200. */
-  answered(fields?: Json): Promise<unknown>;
-  /** The events of a stream that must be answered with 200; their names are under "". */
-  streamed(fields?: Json): Promise<readonly Json[]>;
-}
-
 const headersOf = ({ options }: Tester): Headers => ({
   authorization: undefined,
   "anthropic-version": "2023-06-01",
   "x-api-key": options.key,
 });
-const usual = (fields: Json = {}) => ({ max_tokens: 1_000, ...fields });
-
-function sceneOf(t: Tester): Scene {
-  const over = { path: PATH, headers: headersOf(t) };
-  return {
-    t,
-    send: (fields, headers, path = PATH) =>
-      t.ask(usual(fields), { path, headers: { ...headersOf(t), ...headers } }),
-    answered: async (fields) => (await t.answered(usual(fields), over)).json,
-    async streamed(fields) {
-      const { events } = await t.answered(usual({ ...fields, stream: true }), over);
-      return events.map(({ lines, json }) => {
-        expect(isObject(json), "data that is a JSON object", lines.join(" "));
-        const name = lines.find((line) => line.startsWith("event:"));
-        return { ...json, "": name?.slice(6).trim() };
-      });
-    },
-  };
-}
-
-const messages = scenesOf("messages", sceneOf);
+const { checks: messages, ofStream } = apiOf(
+  "messages",
+  (_t, fields) => ({ max_tokens: 1_000, ...fields }),
+  (t) => ({ path: PATH, headers: headersOf(t) }),
+);
 
 const REPLY: Fields = {
-  id: text,
+  id: is.text,
   type: "message",
   role: "assistant",
-  model: text,
-  content: members,
+  model: is.text,
+  content: is.members,
   "content[].type": "text",
-  "content[].text": text,
+  "content[].text": is.text,
   stop_reason: "end_turn",
   stop_sequence: null,
-  "usage.input_tokens": count,
-  "usage.output_tokens": count,
+  "usage.input_tokens": is.count,
+  "usage.output_tokens": is.count,
 };
 const replies = Object.entries(REPLY).flatMap(([path, expected]) =>
   messages('wire.md "Anthropic replies"', {
     [`reply.${path.replaceAll("[]", "")}: ${path} of a whole reply is ${wordsOf(expected)}`]:
-      async ({ answered }) => expectFields(await answered(), { [path]: expected }),
+      async ({ whole }) => expect.fields(await whole(), { [path]: expected }),
   }),
 );
-
-const typesOf = (events: readonly Json[]): unknown[] => events.map(({ type }) => type);
-const withoutPings = (events: readonly Json[]): readonly Json[] =>
-  events.filter(({ type }) => type !== "ping");
 
 /** The blocks of a stream, each with what its deltas add up to. */
 function blocksOf(events: readonly Json[]): Json[] {
@@ -101,22 +55,22 @@ function blocksOf(events: readonly Json[]): Json[] {
   return blocks;
 }
 
-/** Throws if blocks overlap, have no end, or are numbered otherwise than from 0. */
+/** Blocks do not overlap, each has an end, and they are numbered from 0. */
 function expectOrder(events: readonly Json[]): void {
-  const rest = withoutPings(events);
-  const ends = [rest[0], rest.at(-2), rest.at(-1)].map((event) => event?.["type"]);
-  expectSame(ends, ["message_start", "message_delta", "message_stop"]);
-  let [open, next] = [-1, 0];
-  for (const { type, index } of rest.slice(1, -2)) {
-    const isStart = type === "content_block_start";
-    const expected = isStart ? next : open;
-    expect(open === -1 ? isStart : !isStart, "one block after the other", typesOf(events));
-    expect(index === expected, `the index ${expected} at ${type}`, index);
-    if (isStart) next += 1;
-    if (isStart) open = expected;
-    if (type === "content_block_stop") open = -1;
+  const steps = events
+    .filter(({ type }) => type !== "ping")
+    .map(({ type, index }) => [String(type), index] as const);
+  const types = steps.map(([type]) => type).join(" ");
+  const block = "content_block_start( content_block_delta)* content_block_stop";
+  expect.fields(
+    { types },
+    { types: new RegExp(`^message_start( ${block})* message_delta message_stop$`) },
+  );
+  let next = -1;
+  for (const [type, index] of steps.slice(1, -2)) {
+    if (type === "content_block_start") next += 1;
+    expect.that(index === next, `the index ${next} at ${type}`, index);
   }
-  expect(open === -1, "an end of each block", typesOf(events));
 }
 
 const tools = TOOLS.tools.map(({ function: { name, parameters } }) => ({
@@ -124,77 +78,60 @@ const tools = TOOLS.tools.map(({ function: { name, parameters } }) => ({
   input_schema: parameters,
 }));
 const MAIL = { tools, tool_choice: { type: "tool", name: "send_mail" } };
-const CALL: Fields = { type: "tool_use", id: text, name: "send_mail" };
+const CALL: Fields = { type: "tool_use", id: is.text, name: "send_mail" };
 const called = { type: "tool_use", id: "toolu_0123456789", name: "get_time", input: { city: "x" } };
 const cache_control = { type: "ephemeral" };
 const result = { type: "tool_result", tool_use_id: called.id, content: "14:05", cache_control };
 const THINKING = { max_tokens: 3_000, thinking: { type: "enabled", budget_tokens: 1_024 } };
 
-const streams = messages(
-  'wire.md "Anthropic replies"',
-  lookingAt(({ streamed }) => streamed(), {
-    "stream.names: each event has the type of its data as its name": (events) => {
-      for (const { type, "": name } of events) expectSame(name, type);
-    },
-    "stream.order: the message begins, each block begins, grows and ends before the next":
-      expectOrder,
-    "stream.start: message_start has an empty message with the tokens of the prompt": ([start]) =>
-      expectFields(first(start, "message"), {
-        content: [],
-        stop_reason: null,
-        "usage.input_tokens": count,
-      }),
-    "stream.end: message_delta says why the message ends, and the tokens of the reply": (
-      events,
-    ) => {
-      const delta = events.find(({ type }) => type === "message_delta");
-      expectFields(delta, { "delta.stop_reason": "end_turn", "usage.output_tokens": positive });
-    },
-  }),
-);
+const streams = ofStream('wire.md "Anthropic replies"', {
+  "stream.order: the message begins, each block begins, grows and ends before the next":
+    expectOrder,
+  "stream.start: message_start has an empty message with the tokens of the prompt": ([start]) =>
+    expect.fields(first(start, "message"), {
+      content: [],
+      stop_reason: null,
+      "usage.input_tokens": is.count,
+    }),
+  "stream.end: message_delta says why the message ends, and the tokens of the reply": (all) => {
+    const delta = all.find(({ type }) => type === "message_delta");
+    expect.fields(delta, { "delta.stop_reason": "end_turn", "usage.output_tokens": is.positive });
+  },
+});
 
 const contents = messages('wire.md "Anthropic replies"', {
-  async "stream.text: the deltas of a stream add up to the text of the whole reply"({
-    streamed,
-    answered,
-  }) {
-    const whole = first(await answered({ temperature: 0 }), "content[].text");
-    expectSame(blocksOf(await streamed({ temperature: 0 }))[0]?.["text"], whole);
+  "stream.names: each event has the type of its data as its name": async ({ post }) =>
+    expectNames(await post({ stream: true })),
+  async "stream.text: the deltas of a stream add up to the text of the whole reply"(scene) {
+    const whole = first(await scene.whole({ temperature: 0 }), "content[].text");
+    expect.same(blocksOf(await scene.stream({ temperature: 0 }))[0]?.["text"], whole);
   },
-  async "tools.whole [tools]: a call is a block with its arguments as an object, and ends the turn"({
-    answered,
-  }) {
-    const reply = await answered(MAIL);
-    expectFields(list(first(reply, "content")).at(-1), { ...CALL, input: object });
-    expectFields(reply, { stop_reason: "tool_use" });
+  async "tools.whole [tools]: a call is a block with an object, and ends the turn"(scene) {
+    const reply = await scene.whole(MAIL);
+    expect.fields(list(first(reply, "content")).at(-1), { ...CALL, input: is.object });
+    expect.fields(reply, { stop_reason: "tool_use" });
   },
-  "tools.stream [tools]: the arguments of a call stream as the text of a JSON object": async ({
-    streamed,
-  }) => expectFields(blocksOf(await streamed(MAIL)).at(-1), { ...CALL, partial_json: jsonText }),
-  async "thinking.block [reasoning]: thoughts are a block with a signature before the text"({
-    t,
-    answered,
-  }) {
-    const reply = await answered({ model: t.reasoningModel, ...THINKING });
-    const block = { type: "thinking", thinking: text, signature: string };
-    expectFields(list(first(reply, "content"))[0], block);
+  "tools.stream [tools]: the arguments of a call stream as JSON": async ({ stream }) =>
+    expect.fields(blocksOf(await stream(MAIL)).at(-1), { ...CALL, partial_json: is.jsonText }),
+  async "thinking.block [reasoning]: thoughts are a signed block before the text"(scene) {
+    const reply = await scene.whole({ model: scene.t.reasoningModel, ...THINKING });
+    const block = { type: "thinking", thinking: is.text, signature: is.string };
+    expect.fields(list(first(reply, "content"))[0], block);
   },
 });
 
 const takes =
   (fields: Json) =>
-  ({ answered }: Scene) =>
-    answered(fields);
+  ({ whole }: Scene) =>
+    whole(fields);
 const requests = messages('wire.md "Anthropic requests"', {
   "system.blocks: the system's text may be blocks with marks for the cache": takes({
     system: [{ type: "text", text: "Be brief.", cache_control }],
   }),
-  "system.message: an instruction may stand among the messages": takes({
-    messages: [...question("Hi."), { role: "system", content: "Be brief." }],
-  }),
-  "content.blocks: content may be blocks": takes({
-    messages: [{ role: "user", content: [{ type: "text", text: "Hi." }] }],
-  }),
+  "system.message: an instruction may stand among the messages": takes(
+    after({ role: "system", content: "Be brief." }),
+  ),
+  "content.blocks: content may be blocks": takes(user([{ type: "text", text: "Hi." }])),
   "thinking.disabled: thinking may be disabled": takes({ thinking: { type: "disabled" } }),
   "unknown-field: what coding agents send beside the message is taken": takes({
     metadata: { user_id: "u" },
@@ -202,30 +139,25 @@ const requests = messages('wire.md "Anthropic requests"', {
   }),
   "tools.loop [tools]: the result of a call is taken, with marks for the cache": takes({
     tools,
-    messages: [
-      ...question("Hi."),
-      { role: "assistant", content: [called] },
-      { role: "user", content: [result] },
-    ],
+    ...after({ role: "assistant", content: [called] }, { role: "user", content: [result] }),
   }),
-  async "key.bearer: the key may stand in Authorization too"({ t, send }) {
+  async "key.bearer: the key may stand in Authorization too"({ t, post }) {
     const headers = { "x-api-key": undefined, authorization: `Bearer ${t.options.key}` };
-    expectSame((await send({}, headers)).status, 200);
+    expect.same((await post({}, { headers })).status, 200);
   },
-  async "count: count_tokens gives the tokens of a prompt"({ send }) {
-    const { status, json } = await send({ max_tokens: undefined }, {}, `${PATH}/count_tokens`);
-    expectSame(status, 200);
-    expectFields(json, { input_tokens: positive });
+  async "count: count_tokens gives the tokens of a prompt"({ post }) {
+    const exchange = await post({ max_tokens: undefined }, { path: `${PATH}/count_tokens` });
+    expect.fields(exchange, { status: 200, "json.input_tokens": is.positive });
   },
   async "models: the list of models has the vendor's form"({ t }) {
     const { status, json } = await t.get("/v1/models", headersOf(t));
-    expectSame(status, 200);
-    expectFields(json, {
-      data: members,
+    expect.same(status, 200);
+    expect.fields(json, {
+      data: is.members,
       "data[].type": "model",
-      "data[].display_name": text,
+      "data[].display_name": is.text,
       has_more: false,
-      last_id: first(list(first(json, "data")).at(-1), "id") ?? text,
+      last_id: first(list(first(json, "data")).at(-1), "id") ?? is.text,
     });
   },
 });
@@ -238,13 +170,13 @@ const ERRORS: readonly (readonly [string, string, number, string, Json, Headers?
 ];
 const errors = ERRORS.flatMap(([id, what, status, type, fields, headers]) =>
   messages('wire.md "Anthropic errors"', {
-    async [`error.${id}: ${what} is refused with ${status} and ${type}`]({ send }) {
-      const reply = await send(fields, headers);
-      expectSame(reply.status, status);
-      expectFields(reply.json, {
+    async [`error.${id}: ${what} is refused with ${status} and ${type}`]({ post }) {
+      const reply = await post(fields, { headers });
+      expect.same(reply.status, status);
+      expect.fields(reply.json, {
         type: "error",
         "error.type": type,
-        "error.message": text,
+        "error.message": is.text,
         request_id: reply.headers["x-request-id"],
       });
     },

@@ -2,22 +2,15 @@
 // and as its provider, which fails in every way that a provider can (provider.ts). Each check has
 // models of its own there, named after what they do.
 
-import { within, type Opened } from "../client.ts";
+import type { Opened } from "../client.ts";
 import type { Exchange } from "../exchange.ts";
-import { PIECES, TEXT, type Call, type Provider } from "../provider.ts";
-import { aliasOf, modelOf, type Lab } from "../ready.ts";
-import {
-  ERROR,
-  expect,
-  expectFields,
-  expectSame,
-  first,
-  isCount,
-  isObject,
-  type Fields,
-  type Json,
-} from "../shapes.ts";
-import { question, type Check, type Headers, type Tester } from "../suite.ts";
+import { within } from "../expect.ts";
+import { PIECES } from "../wire.ts";
+import type { Call, Provider } from "../provider.ts";
+import { aliasOf, modelsOf, type Lab } from "../ready.ts";
+import type { Json } from "../shapes.ts";
+import type { Check } from "../suite.ts";
+import { question, type Headers, type Tester } from "../tester.ts";
 import { checkOf, headingOf, type Stated } from "./kit.ts";
 
 export interface Scene {
@@ -31,14 +24,20 @@ export interface Scene {
   ask(fields?: object, headers?: Headers, signal?: AbortSignal): Promise<Exchange>;
   /** Whole and as a stream, at the same time. */
   askBoth(fields?: object): Promise<readonly [Exchange, Exchange]>;
+  /** So many at once. */
+  askMany(number: number, content: string, headers?: Headers): Promise<Exchange[]>;
   /** A stream of which the first delta has come. */
   begun(headers?: Headers): Promise<Opened>;
   /** What came to the provider for a model; the first, if none is named. */
   calls(model?: string): readonly Call[];
   /** The call after so many others, waited for. */
   call(after?: number): Promise<Call>;
+  /** What the gateway asked the provider for in it. */
+  sent(after?: number): Promise<Json>;
 }
 
+export const STREAM = { stream: true };
+export const WITH_USAGE = { stream: true, stream_options: { include_usage: true } };
 /** For what should happen at once. */
 export const SOON_MS = 2_500;
 /** For what only takes its time where a machine is busy. */
@@ -63,10 +62,16 @@ export const robust = (source: string, entries: Stated<(scene: Scene) => unknown
     const check = checkOf("robust", source, heading, (t) => run(sceneOf(t, lab)));
     return { ...check, needs: others.length > 0 ? ["provider", "alias"] : ["provider"] };
   });
+/** Checks that differ in what the provider does. */
+export const alike = (
+  source: string,
+  headings: readonly string[],
+  run: (scene: Scene) => unknown,
+): Check[] => robust(source, Object.fromEntries(headings.map((heading) => [heading, run])));
 
 function sceneOf(t: Tester, lab: Lab): Scene {
   const provider = t.options.provider!;
-  const models = lab.behaviours.map((_, index) => modelOf(lab, index));
+  const models = modelsOf(lab);
   const [model = "", second = model] = models;
   const usual = {
     model: second === model ? model : aliasOf(lab),
@@ -74,6 +79,7 @@ function sceneOf(t: Tester, lab: Lab): Scene {
   };
   const ask: Scene["ask"] = (fields = {}, headers = {}, signal) =>
     t.ask({ ...usual, ...fields }, { headers, signal });
+  const call = (after = 0) => provider.call(model, after, PATIENT_MS);
   return {
     t,
     provider,
@@ -82,73 +88,17 @@ function sceneOf(t: Tester, lab: Lab): Scene {
     second,
     ask,
     askBoth: async (fields = {}) => Promise.all([ask(fields), ask({ ...fields, stream: true })]),
+    askMany: (number, content, headers) =>
+      Promise.all(
+        Array.from({ length: number }, () => ask({ messages: question(content) }, headers)),
+      ),
     async begun(headers) {
       const stream = await t.open({ ...usual, stream: true }, { headers });
-      await stream.until((text) => text.includes(PIECES[0]!), "the first delta");
+      await stream.until(PIECES[0]!);
       return stream;
     },
     calls: (name = model) => provider.calls(name),
-    call: (after = 0) => provider.call(model, after, PATIENT_MS),
+    call,
+    sent: async (after) => (await call(after)).body,
   };
 }
-
-export const WITH_USAGE = { stream: true, stream_options: { include_usage: true } };
-/** What the gateway asked the provider for. */
-export const bodyOf = async ({ call }: Scene, after = 0): Promise<Json> => (await call(after)).body;
-/** A request with these fields is answered, and the provider was asked with those. */
-export const isSent =
-  (fields: object, sent: Fields) =>
-  async (scene: Scene): Promise<void> => {
-    expectComplete(await scene.ask(fields));
-    expectFields(await bodyOf(scene), sent);
-  };
-
-/** What the events of a stream say. */
-const dataOf = ({ events }: Exchange) => events.map(({ data }) => data);
-
-export function expectComplete(reply: Exchange, content = TEXT): void {
-  const { status, shown, error, parts } = reply;
-  expect(status === 200, "status 200", `${status} ${shown}`);
-  expect(reply.content === content, JSON.stringify(content.slice(0, 100)), reply.content);
-  if (!reply.streamed) return;
-  expect(error === undefined, "no error event", error);
-  const data = dataOf(reply);
-  const isLast = data.indexOf("[DONE]") === data.length - 1;
-  expect(isLast, "[DONE] as the last event", shown);
-  expect(parts.length === data.length - 1, "nothing but chunks before [DONE]", shown);
-}
-/** A stream that was cut off after this text. */
-export function expectBroken(reply: Exchange, content: string): void {
-  const { status, shown, parts } = reply;
-  const isCut = status === 200 && reply.content === content;
-  expect(isCut, JSON.stringify(content), `${status} ${shown}`);
-  expectFields(reply.error, ERROR);
-  const data = dataOf(reply);
-  expect(!data.includes("[DONE]"), "no [DONE], which means success", shown);
-  const isEnd = parts.length === data.length - 1 && isObject(reply.events.at(-1)?.json);
-  expect(isEnd, "one error event, and nothing after it", shown);
-}
-export function expectRefusal({ status, error, shown }: Exchange, expected: number): void {
-  expect(status === expected, `status ${expected}`, `${status} ${shown}`);
-  expectFields(error, ERROR);
-}
-export function expectServedBy(reply: Exchange, model: string): void {
-  for (const part of reply.parts) expectSame(first(part, "model"), model);
-}
-/** How often the provider was asked for a model. */
-export const expectCalls = ({ calls }: Scene, number: number, model?: string): void => {
-  const got = calls(model).length;
-  expect(got === number, `${number} requests for ${model ?? "the model"}`, got);
-};
-export const secondsOf = ({ headers }: Exchange): number => Number(headers["retry-after"]);
-/** Retry-After, and the same number in the message. */
-export function expectWait(reply: Exchange): void {
-  const seconds = secondsOf(reply);
-  const message = String(first(reply.error, "message"));
-  const holds = isCount(seconds) && seconds > 0 && message.includes(` ${seconds} s`);
-  expect(holds, "Retry-After, and the same number in the message", reply.shown);
-}
-export const expectHealthy = async (t: Tester, when: string): Promise<void> => {
-  const { status } = await soon(t.get("/healthz"), `/healthz ${when}`);
-  expect(status === 200, `200 from /healthz ${when}`, status);
-};

@@ -5,7 +5,8 @@
 import { CHECKS } from "../../../scripts/conformance/checks/all.ts";
 import { parseJson } from "../../../scripts/conformance/client.ts";
 import { isObject, type Json } from "../../../scripts/conformance/shapes.ts";
-import { CHAT, levelOf, SAMPLE } from "../../../scripts/conformance/suite.ts";
+import { levelOf } from "../../../scripts/conformance/suite.ts";
+import { CHAT, SAMPLE } from "../../../scripts/conformance/tester.ts";
 import type { Answer, Fault } from "../wrong-gateway.ts";
 
 export const [MODEL, ALIAS] = ["demo-chat", "auto/chat"];

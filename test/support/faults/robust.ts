@@ -2,7 +2,7 @@
 // asks its provider or treats the connections on both sides.
 
 import { parseJson } from "../../../scripts/conformance/client.ts";
-import { PIECES, TEXT } from "../../../scripts/conformance/provider.ts";
+import { PIECES, TEXT } from "../../../scripts/conformance/wire.ts";
 import { isObject } from "../../../scripts/conformance/shapes.ts";
 import type { Answer } from "../wrong-gateway.ts";
 import {

@@ -1,0 +1,60 @@
+// What checks expect, the error that says what came instead, and how long they wait.
+
+import { find, holds, wordsOf, type Expected, type Fields } from "./shapes.ts";
+
+/** A rule that was not kept. */
+export class Expectation extends Error {
+  readonly expected: string;
+  readonly got: string;
+  constructor(expected: string, got: unknown) {
+    const text = typeof got === "string" ? got : (JSON.stringify(got) ?? "nothing");
+    super(`expected ${expected}, got ${text}`);
+    this.expected = expected;
+    this.got = text.length > 300 ? `${text.slice(0, 300)}...` : text;
+  }
+}
+
+export function that(holds: boolean, expected: string, got: unknown): asserts holds {
+  if (!holds) throw new Expectation(expected, got);
+}
+
+export function field(root: unknown, path: string, expected: Expected): void {
+  for (const found of find(root, path))
+    that(holds(expected, found), `${found.path} to be ${wordsOf(expected)}`, found.value);
+}
+/** Each path must also be there. */
+export function fields(root: unknown, fields: Fields): void {
+  for (const [path, expected] of Object.entries(fields)) {
+    that(find(root, path).length > 0, `${path} to be ${wordsOf(expected)}`, root);
+    field(root, path, expected);
+  }
+}
+/** Two values that must be the same, as JSON. */
+export const same = (got: unknown, expected: unknown): void => {
+  const text = JSON.stringify(expected);
+  that(JSON.stringify(got) === text, text, got);
+};
+
+/**
+ * The promise's value, or an error that says what did not happen in time; `giveUp` is called at
+ * every error.
+ */
+export async function within<T>(
+  promise: Promise<T>,
+  what: string,
+  ms: number,
+  giveUp?: () => void,
+): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`waited ${ms} ms for ${what}`)), ms);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } catch (error) {
+    giveUp?.();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,191 @@
+// How the checks ask a gateway: what a tester offers to one of them, and the requests of the sample.
+
+import { parseJson, type Client, type Opened, type Request } from "./client.ts";
+import { exchangeOf, type Exchange } from "./exchange.ts";
+import * as expect from "./expect.ts";
+import { isObject, type Json } from "./shapes.ts";
+import type { Need, Options } from "./suite.ts";
+
+export const CHAT = "/v1/chat/completions";
+/** The word that a usual request asks for, so that a reply can be told from another. */
+export const WORD = "pineapple";
+export const question = (content: string) => [{ role: "user", content }];
+/** What all that is sampled asks. */
+const GREETING = question("Say hello.");
+const MAX_WAITS = 10;
+/** Stands for a check where requests are those of the sample. */
+export const SAMPLE = "the sample";
+
+/** A chat request: fields to set, or to leave out (undefined); or a body as it is. */
+export type Ask = Json | string | Buffer;
+/** Headers of a request; one that is undefined is left out. */
+export type Headers = Readonly<Record<string, string | undefined>>;
+/** What differs from the usual request. */
+export interface Over {
+  readonly headers?: Headers | undefined;
+  /** Absent: chat completions. */
+  readonly path?: string;
+  /** Aborted: the client leaves. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * What a check works with. Its requests have the check's id as X-Request-Id, but for those of the
+ * level spec: their answers show what ids the gateway makes itself.
+ */
+export interface Tester {
+  readonly client: Client;
+  readonly options: Options;
+  /** The model of a usual request. */
+  readonly model: string;
+  readonly alias: string;
+  readonly reasoningModel: string;
+  /** All exchanges of the run so far that rules about every answer look at. */
+  readonly seen: readonly Exchange[];
+  /** What came instead of an answer to requests of the sample. */
+  readonly unanswered: readonly string[];
+  /** POST /v1/chat/completions: a short question to the model, with the given fields. */
+  ask(fields?: Ask, over?: Over): Promise<Exchange>;
+  /** The same, resolved when the head of the answer has come. */
+  open(fields?: Ask, over?: Over): Promise<Opened>;
+  /** The same, which must be answered with 200. */
+  answered(fields?: Ask, over?: Over): Promise<Exchange>;
+  /** Any other request, without a body. */
+  call(method: string, path: string, headers?: Headers): Promise<Exchange>;
+  get(path: string, headers?: Headers): Promise<Exchange>;
+  /** One request more than the limited key may make in a minute, in order; made once in a run. */
+  overLimit(): Promise<readonly Exchange[]>;
+}
+
+/** What the testers of a run have in common. */
+export interface Run {
+  readonly client: Client;
+  readonly options: Options;
+  readonly seen: Exchange[];
+  readonly unanswered: string[];
+  exceeded: Promise<readonly Exchange[]> | undefined;
+}
+
+export function testerOf(run: Run, check: string): Tester {
+  const { client, options, seen, unanswered } = run;
+  const { alias = "auto/chat", model = alias, reasoningModel = "auto/reasoning" } = options;
+  // What the rules about every answer are not about: errors of another form, provoked failures.
+  const isSeen = !/^(robust|messages)\./.test(check);
+  // A robust gateway has no reason to refuse: its 429 is a failure, not a limit to wait for.
+  const mayRepeat = options.pause !== undefined && !check.startsWith("robust.");
+  // Neither requests of the sample, which is no check, nor those of the level spec have an id.
+  const hasId = check.includes(".") && !check.startsWith("spec.");
+  const own = {
+    ...(hasId && { "x-request-id": check }),
+    ...(options.mark !== undefined && { [options.mark]: check }),
+  };
+
+  function chatOf(fields: Ask = {}, { headers, path = CHAT, signal }: Over = {}): Request {
+    const asIs = typeof fields === "string" || fields instanceof Buffer;
+    const usual = { model, messages: question(`Say the word ${WORD} and nothing else.`) };
+    const asked = asIs ? parseJson(String(fields)) : { ...usual, ...fields };
+    const authorization = `Bearer ${options.key}`;
+    return {
+      method: "POST",
+      path,
+      signal,
+      headers: { ...own, "content-type": "application/json", authorization, ...headers },
+      body: asIs ? fields : JSON.stringify(asked),
+      ...(isObject(asked) && { asked }),
+    };
+  }
+  async function send(request: Request): Promise<Exchange> {
+    const exchange = exchangeOf(check, request, await client.send(request));
+    expect.that(exchange.whole, "an answer that comes to its end", exchange.shown);
+    if (isSeen) seen.push(exchange);
+    return exchange;
+  }
+  /** How long to wait before the request is repeated, in seconds. */
+  function waitAfter({ request, status, headers }: Exchange): number | undefined {
+    const { authorization, "x-api-key": key = authorization } = request.headers ?? {};
+    const isOwn = key === options.key || key === `Bearer ${options.key}`;
+    const seconds = Number(headers["retry-after"]);
+    const isWait = seconds >= 1 && seconds <= 60;
+    return mayRepeat && isOwn && status === 429 && isWait ? seconds : undefined;
+  }
+  const ask: Tester["ask"] = async (fields, over) => {
+    const request = chatOf(fields, over);
+    for (let waits = 0; ; waits += 1) {
+      const exchange = await send(request);
+      const seconds = waitAfter(exchange);
+      if (seconds === undefined || waits === MAX_WAITS) return exchange;
+      await options.pause?.(seconds);
+    }
+  };
+  const call: Tester["call"] = (method, path, headers) =>
+    send({ method, path, headers: { ...own, ...headers } });
+  return {
+    client,
+    options,
+    model,
+    alias,
+    reasoningModel,
+    seen,
+    unanswered,
+    ask,
+    call,
+    open: (fields, over) => client.open(chatOf(fields, over)),
+    get: (path, headers) => call("GET", path, headers),
+    overLimit: () => (run.exceeded ??= exceed(testerOf(run, "the limited key"))),
+    async answered(fields, over) {
+      const exchange = await ask(fields, over);
+      const { status, text } = exchange;
+      expect.that(status === 200, "status 200", `${status} ${text}`);
+      return exchange;
+    },
+  };
+}
+
+/** Requests for an answer of every kind: rules about every answer always have something to look at. */
+export function sample(t: Tester, lacks: ReadonlyMap<Need, string>): (() => Promise<unknown>)[] {
+  const ways = [{}, { stream: true }];
+  const usage = { stream: true, stream_options: { include_usage: true } };
+  const without = (need: Need) => lacks.has(need);
+  const inBothWays = (fields: object) => ways.map((way) => ({ ...fields, ...way }));
+  const { reasoningModel } = t;
+  const models = [t.model, t.alias, ...(without("reasoning") ? [] : [reasoningModel])];
+  const asks: Json[] = [
+    { messages: "none" },
+    ...models.flatMap((model) => [...ways, usage].map((way) => ({ model, ...way }))),
+  ];
+  if (!without("reasoning"))
+    asks.push(...inBothWays({ model: reasoningModel, thinking: { type: "enabled" } }));
+  if (!without("tools"))
+    asks.push(...inBothWays({ ...TOOLS, tool_choice: chooseTool("send_mail") }));
+  if (!without("logprobs")) asks.push(...inBothWays({ logprobs: true, top_logprobs: 2 }));
+  return [
+    () => t.get("/v1/no-such-path"),
+    () => t.call("DELETE", CHAT),
+    () => t.ask({ messages: GREETING }, { headers: { authorization: undefined } }),
+    ...asks.map((fields) => () => t.ask({ messages: GREETING, ...fields })),
+  ];
+}
+
+const tool = (name: string, property: string) => ({
+  type: "function",
+  function: {
+    name,
+    parameters: {
+      type: "object",
+      properties: { [property]: { type: "string" } },
+      required: [property],
+    },
+  },
+});
+/** Two tools, as a request carries them. */
+export const TOOLS = { tools: [tool("get_time", "city"), tool("send_mail", "to")] };
+export const chooseTool = (name: string) => ({ type: "function", function: { name } });
+
+/** In turn, so that it is known which one is the first too many. */
+async function exceed(t: Tester): Promise<readonly Exchange[]> {
+  const { key, rpm } = t.options.limited!;
+  const exchanges: Exchange[] = [];
+  for (let i = 0; i <= rpm; i += 1)
+    exchanges.push(await t.ask({}, { headers: { authorization: `Bearer ${key}` } }));
+  return exchanges;
+}
