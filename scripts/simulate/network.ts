@@ -9,9 +9,6 @@ import type { Trouble } from "../reconcile/house.ts";
 import { systemError } from "./disk.ts";
 import { countOpen, type Pending, type SimProcess, type World } from "./world.ts";
 
-/** A sender is held back while so many bytes have not been read. */
-const WINDOW_BYTES = 64 * 1024;
-
 /** What a server does with connections. Its socket may be a path in the file system. */
 export interface Listener {
   readonly owner: SimProcess;
@@ -64,18 +61,10 @@ export class SimSocket extends Duplex {
   timeout = 0;
   readonly owner: SimProcess;
   readonly #world: World;
-  readonly #onread: { buffer: Buffer; callback(size: number, buffer: Buffer): boolean } | undefined;
   #peer: SimSocket | undefined;
-  /** Arrived, and not taken by the reader. */
-  #unread: Buffer[] = [];
-  #unreadBytes = 0;
-  #hasEnded = false;
-  #wantsMore = true;
-  /** Bytes on their way to the other end, or not read there. */
-  #underWay = 0;
   /** The last arrival at the other end: nothing overtakes it. */
   #arrival = 0;
-  /** The write that waits for the connection, or for room. */
+  /** The write or the end that waits for the connection. */
   #waiting: (() => void) | undefined;
   #timer: Pending | undefined;
   /** The connection is reset when so many bytes have been written here. */
@@ -93,7 +82,8 @@ export class SimSocket extends Duplex {
     this.number = sockets;
     this.#world = world;
     this.owner = owner;
-    this.#onread = options.onread as never;
+    const { onread } = options;
+    if (onread) this.on("data", (bytes: Buffer) => handOver(bytes, onread));
     countOpen(owner, "socket", 1);
     owner.atEnd.add(this.#vanish);
   }
@@ -119,35 +109,29 @@ export class SimSocket extends Duplex {
     this.connecting = false;
     this.emit("connect");
     this.emit("ready");
-    this.#continueWriting();
+    this.#waiting?.();
   }
 
   override _write(chunk: Buffer | string, encoding: BufferEncoding, done: () => void): void {
     const bytes = typeof chunk === "string" ? Buffer.from(chunk, encoding) : Buffer.from(chunk);
-    const write = (): void => {
-      this.#waiting = undefined;
-      this.#send(bytes);
-      if (this.#underWay < WINDOW_BYTES) done();
-      else this.#waiting = done;
-    };
-    if (this.connecting) this.#waiting = write;
-    else write();
+    this.#whenOpen(() => this.#send(bytes), done);
   }
 
   override _final(done: () => void): void {
-    const finish = (): void => {
-      this.#waiting = undefined;
-      this.#toPeer("the end", (peer) => peer.#receiveEnd());
+    this.#whenOpen(() => this.#toPeer("the end", (peer) => peer.#receiveEnd()), done);
+  }
+
+  #whenOpen(act: () => void, done: () => void): void {
+    const both = (): void => {
+      act();
       done();
     };
-    if (this.connecting) this.#waiting = finish;
-    else finish();
+    if (this.connecting) this.#waiting = both;
+    else both();
   }
 
   override _read(): void {
-    this.#wantsMore = true;
-    if (this.#unreadBytes > 0 || this.#hasEnded)
-      this.#world.immediate(this.owner, "reads on", () => this.#deliver());
+    // What arrives is pushed at once.
   }
 
   override destroy(error?: Error): this {
@@ -158,14 +142,8 @@ export class SimSocket extends Duplex {
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     this.setTimeout(0);
-    this.#close(this.#unreadBytes > 0);
+    this.#close(this.readableLength > 0);
     this.#world.immediate(this.owner, "socket closed", () => done(error));
-  }
-
-  override resume(): this {
-    super.resume();
-    if (this.#onread) this._read();
-    return this;
   }
 
   resetAndDestroy(): this {
@@ -235,7 +213,6 @@ export class SimSocket extends Duplex {
   }
 
   #portion(bytes: Buffer): void {
-    this.#underWay += bytes.length;
     this.#toPeer(`${bytes.length} bytes`, (peer) => peer.#receive(bytes));
   }
 
@@ -256,58 +233,17 @@ export class SimSocket extends Duplex {
     }
     this.#refresh();
     this.bytesRead += bytes.length;
-    this.#unread.push(bytes);
-    this.#unreadBytes += bytes.length;
-    this.#deliver();
+    this.push(bytes);
   }
 
   #receiveEnd(): void {
-    this.#hasEnded = true;
-    this.#deliver();
+    if (!this.destroyed) this.push(null);
   }
 
   #reset(): void {
     if (this.#gone) return;
     this.#leave();
     this.destroy(systemError("ECONNRESET", "read"));
-  }
-
-  #deliver(): void {
-    while (this.#unread.length > 0 && this.#canTake() && !this.destroyed) {
-      const bytes = this.#unread.shift()!;
-      this.#unreadBytes -= bytes.length;
-      this.#hand(bytes);
-      const peer = this.#peer!;
-      peer.#underWay -= bytes.length;
-      if (peer.#waiting && peer.owner.alive && peer.#underWay < WINDOW_BYTES)
-        this.#world.immediate(peer.owner, "socket has room", () => peer.#continueWriting());
-    }
-    if (!this.#hasEnded || this.#unread.length > 0 || this.destroyed) return;
-    this.#hasEnded = false;
-    this.push(null);
-    if (this.#onread) this.read(0);
-  }
-
-  #canTake(): boolean {
-    return this.#onread ? !this.isPaused() : this.#wantsMore;
-  }
-
-  #hand(bytes: Buffer): void {
-    if (!this.#onread) {
-      this.#wantsMore = this.push(bytes);
-      return;
-    }
-    const { buffer, callback } = this.#onread;
-    for (let at = 0; at < bytes.length; at += buffer.length) {
-      const size = bytes.copy(buffer, 0, at, at + buffer.length);
-      callback(size, buffer);
-    }
-  }
-
-  #continueWriting(): void {
-    const next = this.#waiting;
-    this.#waiting = undefined;
-    next?.();
   }
 
   /** This end takes nothing any more; the other one learns of it. */
@@ -326,7 +262,7 @@ export class SimSocket extends Duplex {
 
   /** The process has ended: nothing of it may run. */
   readonly #vanish = (): void => {
-    this.#close(this.#unreadBytes > 0);
+    this.#close(this.readableLength > 0);
     // Node keeps its parser, and so this world, until the parser is closed. It may be at work now.
     realImmediate(() => {
       const { parser } = this as { parser?: { remove: () => void; close: () => void } | null };
@@ -334,6 +270,13 @@ export class SimSocket extends Duplex {
       parser?.close();
     });
   };
+}
+
+/** Hands bytes to a reader in its own memory, as many at a time as fit in. */
+function handOver(bytes: Buffer, { buffer, callback }: net.OnReadOpts): void {
+  const memory = buffer as Buffer;
+  for (let at = 0; at < bytes.length; at += memory.length)
+    callback(bytes.copy(memory, 0, at, at + memory.length), memory);
 }
 
 /** Where a connection leads. */
