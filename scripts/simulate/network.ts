@@ -46,7 +46,6 @@ export function closeInOrder(close: () => void): void {
 
 let sockets = 0;
 
-/** One end of a connection. */
 export class SimSocket extends Duplex {
   /** Later ones have higher numbers. */
   readonly number: number;
@@ -88,7 +87,6 @@ export class SimSocket extends Duplex {
     owner.atEnd.add(this.#vanish);
   }
 
-  /** Joins two ends. */
   static join(client: SimSocket, server: SimSocket, faults: NetworkFaults): void {
     const { random, between } = client.#world.random;
     server.troubles = client.troubles;
@@ -104,7 +102,6 @@ export class SimSocket extends Duplex {
     if (random() < faults.stalls) end.#stallAt = between(1, 3_000);
   }
 
-  /** The connection is established. */
   opened(): void {
     this.connecting = false;
     this.emit("connect");

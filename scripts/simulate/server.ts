@@ -1,72 +1,126 @@
-// Servers of Node over the network of the world: Node's own server parses and answers, and its
-// listening and closing are those of the world.
+// Servers and agents of Node over the network of the world: Node's own server parses and answers,
+// and its listening and closing are those of the world.
 
-import type { EventEmitter } from "node:events";
+import http from "node:http";
+import net from "node:net";
 import { resolve } from "node:path";
-import type { Network, SimSocket } from "./network.ts";
+import { type Inode, systemError } from "./disk.ts";
+import type { Machine } from "./modules.ts";
+import { closeInOrder, type SimSocket } from "./network.ts";
 import type { SimProcess } from "./world.ts";
 
-/** What a server of the world needs. */
-export interface ServerOptions {
-  readonly owner: SimProcess;
-  readonly network: Network;
-  /** Makes the socket of a path. Returns its place; throws if something is there. */
-  readonly bindPath: (path: string) => string;
+const placeOf = ({ number }: Inode): string => `/socket ${number}`;
+
+/** Node looks for slow requests by a timer of the machine, which the world cannot have. */
+function stopChecking(server: net.Server): void {
+  for (const symbol of Object.getOwnPropertySymbols(server))
+    if (symbol.description === "http.server.connectionsCheckingInterval")
+      clearInterval(Reflect.get(server, symbol));
 }
 
-/** Puts the network of the world under a server of node:net or node:http. */
-export function simulateServer<S extends EventEmitter>(
-  server: S,
-  { owner, network, bindPath }: ServerOptions,
-): S {
-  let stop: (() => void) | undefined;
-  let address: object | null = null;
-  const sockets = new Set<SimSocket>();
-  let closed: (() => void) | undefined;
+/** node:net and node:http as a process gets them. */
+export function createHttp({ network, disk }: Machine, owner: SimProcess) {
+  /** A Unix socket may be given another name while it answers: its inode is its place. */
+  function bindPath(path: string): string {
+    if (disk.find(path)) throw systemError("EADDRINUSE", "listen", path);
+    return placeOf(disk.create(path, "socket", 0o600));
+  }
 
-  function accept(socket: SimSocket): void {
-    sockets.add(socket);
-    socket.once("close", () => {
-      sockets.delete(socket);
-      closeIfDrained();
+  /** Puts the network of the world under a server. */
+  function under<S extends net.Server>(server: S): S {
+    let stop: (() => void) | undefined;
+    let address: object | null = null;
+    const sockets = new Set<SimSocket>();
+    let closed: (() => void) | undefined;
+
+    function accept(socket: SimSocket): void {
+      sockets.add(socket);
+      socket.once("close", () => {
+        sockets.delete(socket);
+        closeIfDrained();
+      });
+      server.emit("connection", socket);
+    }
+
+    function closeIfDrained(): void {
+      if (!closed || sockets.size > 0) return;
+      const listener = closed;
+      closed = undefined;
+      server.emit("close");
+      listener();
+    }
+
+    /** The place of an address: a path, or a port of which 0 is any free one. */
+    function bind(where: number | { readonly path: string }): string {
+      if (typeof where === "object") return bindPath(resolve(where.path));
+      const port = where === 0 ? network.portOf(owner) : where;
+      address = { address: "127.0.0.1", port, family: "IPv4" };
+      return `127.0.0.1:${port}`;
+    }
+
+    return Object.assign(server, {
+      listen(where: number | { readonly path: string }, host?: unknown, then?: () => void) {
+        stop = network.listen({ owner, place: bind(where), accept });
+        const listening = typeof host === "function" ? (host as () => void) : then;
+        if (listening) server.once("listening", listening);
+        queueMicrotask(() => {
+          stopChecking(server);
+          server.emit("listening");
+        });
+        return server;
+      },
+      address: () => address,
+      close(then: () => void = () => undefined) {
+        stop?.();
+        stop = undefined;
+        closed = then;
+        if (server instanceof http.Server) server.closeIdleConnections();
+        queueMicrotask(closeIfDrained);
+        return server;
+      },
+      unref: () => server,
+      ref: () => server,
     });
-    server.emit("connection", socket);
   }
 
-  function closeIfDrained(): void {
-    if (!closed || sockets.size > 0) return;
-    const listener = closed;
-    closed = undefined;
-    server.emit("close");
-    listener();
+  function connect(
+    to: string | { readonly path?: string | null; readonly port?: number },
+    opened?: () => void,
+  ): SimSocket {
+    const options = typeof to === "string" ? { path: to } : to;
+    const path = options.path ?? undefined;
+    const inode = path === undefined ? undefined : disk.find(resolve(path));
+    const place = inode ? placeOf(inode) : `127.0.0.1:${"port" in options ? options.port : 0}`;
+    const refusal = path !== undefined && !inode ? "ENOENT" : "ECONNREFUSED";
+    const socket = network.connect(owner, { place, refusal, options });
+    if (opened) socket.once("connect", opened);
+    return socket;
   }
 
-  /** The place of an address: a path, or a port of which 0 is any free one. */
-  function bind(where: number | { readonly path: string }): string {
-    if (typeof where === "object") return bindPath(resolve(where.path));
-    const port = where === 0 ? network.portOf(owner) : where;
-    address = { address: "127.0.0.1", port, family: "IPv4" };
-    return `127.0.0.1:${port}`;
+  class Agent extends http.Agent {
+    createConnection(options: object): net.Socket {
+      return connect(options) as unknown as net.Socket;
+    }
   }
-
-  return Object.assign(server, {
-    listen(where: number | { readonly path: string }, host?: unknown, then?: () => void) {
-      stop = network.listen({ owner, place: bind(where), accept });
-      const listening = typeof host === "function" ? (host as () => void) : then;
-      if (listening) server.once("listening", listening);
-      queueMicrotask(() => server.emit("listening"));
-      return server;
+  return {
+    net: {
+      isIP: net.isIP,
+      isIPv6: net.isIPv6,
+      connect,
+      createConnection: connect,
+      createServer: (listener: (socket: net.Socket) => void) => under(net.createServer(listener)),
     },
-    address: () => address,
-    close(then: () => void = () => undefined) {
-      stop?.();
-      stop = undefined;
-      closed = then;
-      (server as { closeIdleConnections?: () => void }).closeIdleConnections?.();
-      queueMicrotask(closeIfDrained);
-      return server;
+    http: {
+      STATUS_CODES: http.STATUS_CODES,
+      request: http.request,
+      get: http.get,
+      Agent,
+      createServer(options: object, listener?: http.RequestListener) {
+        const server = http.createServer(options, listener);
+        const close = server.closeIdleConnections.bind(server);
+        server.closeIdleConnections = () => closeInOrder(close);
+        return under(server);
+      },
     },
-    unref: () => server,
-    ref: () => server,
-  });
+  };
 }
