@@ -30,28 +30,17 @@ const REPLIES_SECONDS = 60;
 /** From this part of a core on, it is the target that limits the replies a second. */
 const BUSY = 0.9;
 
-const FIGURES = [
-  "cpu",
-  "event",
-  "perSecond",
-  "busy",
-  "p50",
-  "p99",
-  "p50of64",
-  "p99of64",
-  "first50",
-  "first99",
-] as const;
-type Figure = (typeof FIGURES)[number];
-type Figures = Record<Figure, number[]>;
+/** What one round has measured. */
+type Round = Awaited<ReturnType<typeof measure>>;
+type Figure = keyof Round;
 
-const noFigures = () => Object.fromEntries(FIGURES.map((name) => [name, []])) as unknown as Figures;
+const medianOf = (rounds: readonly Round[], figure: Figure): number =>
+  median(rounds.map((round) => round[figure]));
 
-/** A column of the table. */
 interface Column {
   readonly kind: Kind;
   readonly target: Target;
-  readonly figures: Figures;
+  readonly rounds: Round[];
   /** Bytes of memory before the first load. */
   readonly idle: number;
   /** Whole replies that the target has given. */
@@ -95,7 +84,7 @@ async function startColumn(kind: Kind, upstream: Target): Promise<Column> {
     const idle = memoryOf(target.pid);
     await checkReplies(target);
     const unknown = { replies: 0, afterLoad: Number.NaN, perStream: Number.NaN };
-    return { kind, target, figures: noFigures(), idle, ...unknown };
+    return { kind, target, rounds: [], idle, ...unknown };
   } catch (error) {
     await target.stop();
     throw error;
@@ -114,33 +103,35 @@ async function warmUp(column: Column, { isTrial }: Effort): Promise<Column> {
   return column;
 }
 
-/** Measures a target once; returns how many whole replies it gave. */
-async function round(target: Target, figures: Figures, effort: Effort): Promise<number> {
+async function measure(target: Target, effort: Effort) {
   const body = smallBody(target);
-  figures.event.push(await cpuPerEvent(target, STREAMS, EVENTS, EVERY_MS));
+  const event = await cpuPerEvent(target, STREAMS, EVENTS, EVERY_MS);
   const first = await firstTokens(target, 300);
-  figures.first50.push(median(first));
-  figures.first99.push(percentile(first, 0.99));
   const single = await wholeReplies(target, 1, { seconds: effort.seconds / 2 }, body);
-  figures.p50.push(single.p50);
-  figures.p99.push(single.p99);
   const before = cpuOf(target.pid);
   const full = await wholeReplies(target, 64, { seconds: effort.seconds }, body);
-  figures.perSecond.push(full.perSecond);
-  figures.busy.push(full.busy);
-  figures.p50of64.push(full.p50);
-  figures.p99of64.push(full.p99);
   // What is left to be done for these requests counts, and must not count for anything else.
   await pause(quietMs(effort));
-  figures.cpu.push((cpuOf(target.pid) - before) / full.count);
-  return single.count + full.count;
+  return {
+    event,
+    cpu: (cpuOf(target.pid) - before) / full.count,
+    perSecond: full.perSecond,
+    busy: full.busy,
+    p50: single.p50,
+    p99: single.p99,
+    p50of64: full.p50,
+    p99of64: full.p99,
+    first50: median(first),
+    first99: percentile(first, 0.99),
+    replies: single.count + full.count,
+  };
 }
 
 /** Completes the load of REPLIES if the target is fast enough, and reads its memory afterwards. */
 async function readMemoryAfterLoad(column: Column, { isTrial }: Effort): Promise<Column> {
-  const { target, figures } = column;
+  const { target, rounds } = column;
   const missing = REPLIES - column.replies;
-  const canDo = median(figures.perSecond) * REPLIES_SECONDS > missing;
+  const canDo = medianOf(rounds, "perSecond") * REPLIES_SECONDS > missing;
   if (!isTrial && canDo && missing >= 64) {
     const { count } = await wholeReplies(target, 64, { replies: missing }, smallBody(target));
     column.replies += count;
@@ -173,17 +164,17 @@ async function readMemoryOfStreams(
 
 const megabytes = (bytes = 0) => (bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0);
 
-function repliesPerSecond({ figures }: Column): string {
-  const replies = median(figures.perSecond).toFixed(0);
-  return median(figures.busy) < BUSY ? `> ${replies}` : replies;
+function repliesPerSecond({ rounds }: Column): string {
+  const replies = medianOf(rounds, "perSecond").toFixed(0);
+  return medianOf(rounds, "busy") < BUSY ? `> ${replies}` : replies;
 }
 
-function tableOf(columns: readonly Column[], direct: Figures): string {
+function tableOf(columns: readonly Column[], direct: readonly Round[]): string {
   const row = (name: string, cell: (column: Column) => string) => [name, ...columns.map(cell)];
   const measured = (name: string, figure: Figure, digits: number) =>
-    row(name, ({ figures }) => median(figures[figure]).toFixed(digits));
+    row(name, ({ rounds }) => medianOf(rounds, figure).toFixed(digits));
   const added = (name: string, figure: Figure) =>
-    row(name, ({ figures }) => (median(figures[figure]) - median(direct[figure])).toFixed(2));
+    row(name, ({ rounds }) => (medianOf(rounds, figure) - medianOf(direct, figure)).toFixed(2));
   const ofGateways = (name: string, cell: (column: Column) => string) =>
     row(name, (column) => (column.kind.diskBytes === undefined ? "" : cell(column)));
   return table([
@@ -219,7 +210,7 @@ export async function compare(
   effort: Effort,
 ): Promise<string> {
   await checkReplies(upstream);
-  const direct = noFigures();
+  const direct: Round[] = [];
   const wanted = kinds.map((kind) => ({ kind }));
   const started: Column[] = [];
   let columns: Column[];
@@ -231,10 +222,12 @@ export async function compare(
     });
     columns = await withEach(columns, (column) => warmUp(column, effort));
     await pause(quietMs(effort));
-    for (let rounds = 0; rounds < effort.rounds; rounds += 1) {
-      await round(upstream, direct, effort);
+    for (let round = 0; round < effort.rounds; round += 1) {
+      direct.push(await measure(upstream, effort));
       columns = await withEach(columns, async (column) => {
-        column.replies += await round(column.target, column.figures, effort);
+        const measured = await measure(column.target, effort);
+        column.rounds.push(measured);
+        column.replies += measured.replies;
         return column;
       });
     }

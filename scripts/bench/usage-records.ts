@@ -9,14 +9,12 @@ import { closeDays } from "../../src/extensions/money/usage/close-days.ts";
 import { openBooks } from "../../src/extensions/money/usage/index.ts";
 import type { UsageRecord } from "../../src/extensions/money/records/index.ts";
 
-/** How many records there are. */
 export interface Amount {
   readonly records: number;
   /** The months before the current one have the same number each. */
   readonly months: number;
 }
 
-/** Accounts with records. */
 export const ACCOUNTS = 20;
 /** Records that are written at once. */
 const BATCH = 10_000;

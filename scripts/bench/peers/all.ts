@@ -11,7 +11,6 @@ import { envoyConfig } from "./envoy.ts";
 /** The folder that peers.sh installs into. */
 const PEERS = process.env["BENCH_PEERS"] ?? join(homedir(), ".cache", "chat-gateway-bench");
 
-/** Another gateway that peers.sh can install. */
 interface Peer {
   /** Its name in the output. */
   readonly name: string;
@@ -170,10 +169,8 @@ function kindOf(peer: Peer, version: string): Kind {
   };
 }
 
-/** A peer that is not installed. */
 interface Absent {
   readonly name: string;
-  /** Why, in words. */
   readonly reason: string;
 }
 
