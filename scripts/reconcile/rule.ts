@@ -56,12 +56,6 @@ export function wasDisturbed(house: House, kind: Disturbance["kind"], asked: Ask
   );
 }
 
-/** Whether a worker was killed when this request began. */
-export const wasHandedOver = ({ kills }: House, { startedAt, gateway }: Asked): boolean =>
-  kills.some(
-    (kill) => kill.worker && kill.gateway === gateway && Math.abs(kill.at - startedAt) < KILL_MS,
-  );
-
 /**
  * Whether a call may be lost on its way to the provider. The reference edition takes a request for
  * sent when it gives it to Node's fetch, which may not have sent it yet when the client leaves.

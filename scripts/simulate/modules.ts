@@ -26,15 +26,12 @@ const realRequire = createRequire(import.meta.url);
 
 /** Modules that neither wait nor look at the machine. */
 const HARMLESS = [
-  "node:async_hooks",
-  "node:assert/strict",
   "node:buffer",
   "node:events",
   "node:path",
   "node:stream",
   "node:stream/promises",
   "node:string_decoder",
-  "node:url",
   "node:util",
   "node:zlib",
 ];
