@@ -40,15 +40,6 @@ export const addressOf = ({ stdout }: Running): string | undefined =>
 export const adminOf = ({ stdout }: Running): string | undefined =>
   /admin on ([^;)\s]+)/.exec(stdout)?.[1];
 
-/** A configuration with other members in some of its sections. */
-const merged = (config: object, changes: Readonly<Record<string, object>>): object => {
-  const sections = Object.entries(changes).map(([name, section]) => [
-    name,
-    { ...Reflect.get(config, name), ...section },
-  ]);
-  return { ...config, ...Object.fromEntries(sections) };
-};
-
 export type Installation = ReturnType<typeof createInstallation>;
 
 export function createInstallation(world: World, bundles: Bundles, phase: Phase) {
@@ -111,13 +102,11 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
   }
 
   function writeConfig(provider: string, table: number): void {
-    const config = configOf({ phase, dataDir: DATA_DIR, provider, table });
-    const changes = {
-      server: { keep_alive_ms: KEEP_ALIVE_MS },
-      usage: { sync_ms: SYNC_MS },
-      accounts: { limited: { rpm: LIMITED_RPM } },
-    };
-    writeText(CONFIG_FILE, JSON.stringify(merged(config, changes)));
+    const config: Record<string, any> = configOf({ phase, dataDir: DATA_DIR, provider, table });
+    config["server"].keep_alive_ms = KEEP_ALIVE_MS;
+    config["usage"].sync_ms = SYNC_MS;
+    config["accounts"].limited.rpm = LIMITED_RPM;
+    writeText(CONFIG_FILE, JSON.stringify(config));
   }
 
   function writeText(path: string, text: string): void {

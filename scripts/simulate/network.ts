@@ -29,26 +29,7 @@ export interface NetworkFaults {
 
 const NO_FAULTS: NetworkFaults = { broke: () => undefined, resets: 0, stalls: 0 };
 
-/** The ends that closeInOrder() holds back. Undefined: none is held back. */
-let closing: Set<SimSocket> | undefined;
-
-/**
- * Closes the oldest first of the connections that `close` destroys. Node lists those of a server by
- * their addresses in memory, which are others in each run.
- */
-export function closeInOrder(close: () => void): void {
-  const held = new Set<SimSocket>();
-  closing = held;
-  close();
-  closing = undefined;
-  for (const socket of [...held].sort((one, other) => one.number - other.number)) socket.destroy();
-}
-
-let sockets = 0;
-
 export class SimSocket extends Duplex {
-  /** Later ones have higher numbers. */
-  readonly number: number;
   readonly remoteAddress = "127.0.0.1";
   readonly remotePort = 50_000;
   readonly remoteFamily = "IPv4";
@@ -77,8 +58,6 @@ export class SimSocket extends Duplex {
 
   constructor(world: World, owner: SimProcess, options: Partial<net.TcpNetConnectOpts> = {}) {
     super({ allowHalfOpen: options.allowHalfOpen ?? false });
-    sockets += 1;
-    this.number = sockets;
     this.#world = world;
     this.owner = owner;
     const { onread } = options;
@@ -129,12 +108,6 @@ export class SimSocket extends Duplex {
 
   override _read(): void {
     // What arrives is pushed at once.
-  }
-
-  override destroy(error?: Error): this {
-    if (!closing) return super.destroy(error);
-    closing.add(this);
-    return this;
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {

@@ -6,16 +6,16 @@ import net from "node:net";
 import { resolve } from "node:path";
 import { type Inode, systemError } from "./disk.ts";
 import type { Machine } from "./modules.ts";
-import { closeInOrder, type SimSocket } from "./network.ts";
+import type { SimSocket } from "./network.ts";
 import type { SimProcess } from "./world.ts";
 
 const placeOf = ({ number }: Inode): string => `/socket ${number}`;
 
-/** Node looks for slow requests by a timer of the machine, which the world cannot have. */
-function stopChecking(server: net.Server): void {
-  for (const symbol of Object.getOwnPropertySymbols(server))
-    if (symbol.description === "http.server.connectionsCheckingInterval")
-      clearInterval(Reflect.get(server, symbol));
+/** A member of Node's own HTTP servers that is no public interface. Undefined: it has none. */
+function internal(server: net.Server, name: string): any {
+  const symbols = Object.getOwnPropertySymbols(server);
+  const symbol = symbols.find(({ description }) => description === `http.server.${name}`);
+  return symbol && Reflect.get(server, symbol);
 }
 
 /** node:net and node:http as a process gets them. */
@@ -58,13 +58,24 @@ export function createHttp({ network, disk }: Machine, owner: SimProcess) {
       return `127.0.0.1:${port}`;
     }
 
+    /** The oldest first. Node lists them by their addresses in memory, others in each run. */
+    function closeIdleConnections(): void {
+      const parsers: any[] = internal(server, "connections")?.idle() ?? [];
+      const idle = new Set(parsers.map(({ socket }) => socket));
+      for (const socket of sockets)
+        if (idle.has(socket) && Reflect.get(socket, "_httpMessage")?.finished !== false)
+          socket.destroy();
+    }
+
     return Object.assign(server, {
+      closeIdleConnections,
       listen(where: number | { readonly path: string }, host?: unknown, then?: () => void) {
         stop = network.listen({ owner, place: bind(where), accept });
         const listening = typeof host === "function" ? (host as () => void) : then;
         if (listening) server.once("listening", listening);
         queueMicrotask(() => {
-          stopChecking(server);
+          // Node looks for slow requests by a timer of the machine, which the world cannot have.
+          clearInterval(internal(server, "connectionsCheckingInterval"));
           server.emit("listening");
         });
         return server;
@@ -74,7 +85,7 @@ export function createHttp({ network, disk }: Machine, owner: SimProcess) {
         stop?.();
         stop = undefined;
         closed = then;
-        if (server instanceof http.Server) server.closeIdleConnections();
+        closeIdleConnections();
         queueMicrotask(closeIfDrained);
         return server;
       },
@@ -115,12 +126,8 @@ export function createHttp({ network, disk }: Machine, owner: SimProcess) {
       request: http.request,
       get: http.get,
       Agent,
-      createServer(options: object, listener?: http.RequestListener) {
-        const server = http.createServer(options, listener);
-        const close = server.closeIdleConnections.bind(server);
-        server.closeIdleConnections = () => closeInOrder(close);
-        return under(server);
-      },
+      createServer: (options: object, listener?: http.RequestListener) =>
+        under(http.createServer(options, listener)),
     },
   };
 }
