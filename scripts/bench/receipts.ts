@@ -8,7 +8,7 @@
 
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, rmSync, statfsSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, statfsSync, statSync } from "node:fs";
 import http from "node:http";
 import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,14 +20,7 @@ import { memoryOf, percentile, startLoad } from "./load.ts";
 import { table } from "./table.ts";
 import { pinned, scratch, type Target } from "./target.ts";
 import { gateway, startProvider } from "./targets.ts";
-import {
-  ACCOUNTS,
-  accountOf,
-  closeAll,
-  idFiles,
-  requestIdOf,
-  writeRecords,
-} from "./usage-records.ts";
+import { ACCOUNTS, accountOf, closeAll, requestIdOf, writeRecords } from "./usage-records.ts";
 
 const { values } = parseArgs({ options: { records: { type: "string", default: "10000000" } } });
 const amount = { records: Number(values.records), months: 8 };
@@ -152,7 +145,7 @@ async function main(folder: string): Promise<void> {
   console.log(`${records} records of ${months} months, written in ${seconds(began)}; ${load()}`);
   began = performance.now();
   await closeAll(folder, now);
-  const ids = idFiles(usage);
+  const ids = readdirSync(usage).filter((name) => name.endsWith(".ids"));
   const size = megabytes(ids.reduce((sum, name) => sum + statSync(join(usage, name)).size, 0));
   console.log(`ids: ${ids.length} files with ${size}; days closed in ${seconds(began)}; ${load()}`);
   const accounts = Array.from({ length: ACCOUNTS }, (_, n) => accountOf(n));

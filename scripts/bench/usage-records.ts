@@ -2,7 +2,6 @@
 // store, whose days are then closed as the usage sync does it.
 
 import { install } from "../../src/core/extension/install.ts";
-import { readdirSync } from "node:fs";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Config } from "../../src/core/config.ts";
 import { closeDays } from "../../src/extensions/money/usage/close-days.ts";
@@ -93,7 +92,3 @@ export async function writeRecords(dataDir: string, amount: Amount, now: Date): 
 export async function closeAll(dataDir: string, now: Date): Promise<void> {
   await closeDays(booksIn(dataDir), {}, now.getTime());
 }
-
-/** The names of the files that lead from a request id to its record. */
-export const idFiles = (usage: string): readonly string[] =>
-  readdirSync(usage).filter((name) => name.endsWith(".ids"));

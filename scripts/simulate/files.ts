@@ -39,7 +39,6 @@ interface WriteOptions {
 const statsOf = ({ number, kind, mode, content, changed, born }: Inode) => ({
   isFile: () => kind === "file",
   isDirectory: () => kind === "folder",
-  isSocket: () => kind === "socket",
   isSymbolicLink: () => false,
   isFIFO: () => false,
   ino: number,

@@ -31,12 +31,7 @@ const NO_FAULTS: NetworkFaults = { broke: () => undefined, resets: 0, stalls: 0 
 
 export class SimSocket extends Duplex {
   readonly remoteAddress = "127.0.0.1";
-  readonly remotePort = 50_000;
-  readonly remoteFamily = "IPv4";
-  readonly localAddress = "127.0.0.1";
-  readonly localPort = 8_080;
   connecting = false;
-  bytesRead = 0;
   bytesWritten = 0;
   timeout = 0;
   readonly owner: SimProcess;
@@ -138,7 +133,6 @@ export class SimSocket extends Duplex {
   setKeepAlive = (): this => this;
   ref = (): this => this;
   unref = (): this => this;
-  address = (): object => ({ address: this.localAddress, port: this.localPort, family: "IPv4" });
 
   #refresh(): void {
     if (this.#timer) this.#timer.isCancelled = true;
@@ -202,7 +196,6 @@ export class SimSocket extends Duplex {
       return;
     }
     this.#refresh();
-    this.bytesRead += bytes.length;
     this.push(bytes);
   }
 
