@@ -10,8 +10,8 @@ import { parseArgs } from "node:util";
 import { noPostgres, PG_FOLDER, startPostgres } from "../test/support/postgres.ts";
 import { noRedis, startRedis } from "../test/support/redis.ts";
 import { judge } from "./reconcile/judge.ts";
+import { runAll } from "./reconcile/phase.ts";
 import { reportOf } from "./reconcile/report.ts";
-import { runAll } from "./reconcile/run.ts";
 import { selfTest } from "./reconcile/self-test.ts";
 
 const { values } = parseArgs({

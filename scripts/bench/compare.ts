@@ -30,30 +30,20 @@ const REPLIES_SECONDS = 60;
 /** From this part of a core on, it is the target that limits the replies a second. */
 const BUSY = 0.9;
 
-const FIGURES = [
-  "cpu",
-  "event",
-  "perSecond",
-  "busy",
-  "p50",
-  "p99",
-  "p50of64",
-  "p99of64",
-  "first50",
-  "first99",
-] as const;
-type Figure = (typeof FIGURES)[number];
-type Figures = Record<Figure, number[]>;
+/** What one round has measured. */
+type Round = Awaited<ReturnType<typeof measure>>;
+type Figure = keyof Round;
 
-const noFigures = () => Object.fromEntries(FIGURES.map((name) => [name, []])) as unknown as Figures;
+const medianOf = (rounds: readonly Round[], figure: Figure): number =>
+  median(rounds.map((round) => round[figure]));
 
-/** A column of the table. */
 interface Column {
   readonly kind: Kind;
-  readonly target: Target;
-  readonly figures: Figures;
+  /** Absent: it has not been started. */
+  target?: Target;
+  readonly rounds: Round[];
   /** Bytes of memory before the first load. */
-  readonly idle: number;
+  idle: number;
   /** Whole replies that the target has given. */
   replies: number;
   /** Bytes of memory ten seconds after the last load of whole replies. */
@@ -71,83 +61,77 @@ const quietMs = ({ isTrial }: Effort) => (isTrial ? 100 : 6_000);
  * Takes a step with each in turn. A peer that fails is stopped and left out from then on, and its
  * reason printed; any other failure ends the benchmark.
  */
-async function withEach<T extends { readonly kind: Kind; readonly target?: Target }, R>(
-  list: readonly T[],
-  step: (item: T) => Promise<R>,
-): Promise<R[]> {
-  const results: R[] = [];
-  for (const item of list) {
+async function surviving(
+  columns: readonly Column[],
+  step: (column: Column) => Promise<void>,
+): Promise<readonly Column[]> {
+  const left: Column[] = [];
+  for (const column of columns) {
     try {
-      results.push(await step(item));
+      await step(column);
+      left.push(column);
     } catch (error) {
-      await item.target?.stop();
-      if (!item.kind.isPeer) throw error;
-      console.log(`${item.kind.name} is left out: ${(error as Error).message}`);
+      await column.target?.stop();
+      if (!column.kind.isPeer) throw error;
+      console.log(`${column.kind.name} is left out: ${(error as Error).message}`);
     }
   }
-  return results;
+  return left;
 }
 
-async function startColumn(kind: Kind, upstream: Target): Promise<Column> {
-  const target = await kind.start(upstream.url);
-  try {
-    await pause(1000);
-    const idle = memoryOf(target.pid);
-    await checkReplies(target);
-    const unknown = { replies: 0, afterLoad: Number.NaN, perStream: Number.NaN };
-    return { kind, target, figures: noFigures(), idle, ...unknown };
-  } catch (error) {
-    await target.stop();
-    throw error;
-  }
+async function start(column: Column, upstream: Target): Promise<void> {
+  column.target = await column.kind.start(upstream.url);
+  await pause(1000);
+  column.idle = memoryOf(column.target.pid);
+  await checkReplies(column.target);
 }
 
 /** Puts load on a target until what it does often has been compiled. */
-async function warmUp(column: Column, { isTrial }: Effort): Promise<Column> {
-  const { target } = column;
+async function warmUp(column: Column, { isTrial }: Effort): Promise<void> {
+  const target = column.target!;
   const body = smallBody(target);
   const { count, perSecond } = await wholeReplies(target, 64, { seconds: 1 }, body);
   column.replies += count;
   const replies = Math.round(Math.min(WARM_UP, perSecond * WARM_UP_SECONDS));
   if (!isTrial) column.replies += (await wholeReplies(target, 64, { replies }, body)).count;
   await cpuPerEvent(target, STREAMS, EVENTS, EVERY_MS);
-  return column;
 }
 
-/** Measures a target once; returns how many whole replies it gave. */
-async function round(target: Target, figures: Figures, effort: Effort): Promise<number> {
+async function measure(target: Target, effort: Effort) {
   const body = smallBody(target);
-  figures.event.push(await cpuPerEvent(target, STREAMS, EVENTS, EVERY_MS));
+  const event = await cpuPerEvent(target, STREAMS, EVENTS, EVERY_MS);
   const first = await firstTokens(target, 300);
-  figures.first50.push(median(first));
-  figures.first99.push(percentile(first, 0.99));
   const single = await wholeReplies(target, 1, { seconds: effort.seconds / 2 }, body);
-  figures.p50.push(single.p50);
-  figures.p99.push(single.p99);
   const before = cpuOf(target.pid);
   const full = await wholeReplies(target, 64, { seconds: effort.seconds }, body);
-  figures.perSecond.push(full.perSecond);
-  figures.busy.push(full.busy);
-  figures.p50of64.push(full.p50);
-  figures.p99of64.push(full.p99);
   // What is left to be done for these requests counts, and must not count for anything else.
   await pause(quietMs(effort));
-  figures.cpu.push((cpuOf(target.pid) - before) / full.count);
-  return single.count + full.count;
+  return {
+    event,
+    cpu: (cpuOf(target.pid) - before) / full.count,
+    perSecond: full.perSecond,
+    busy: full.busy,
+    p50: single.p50,
+    p99: single.p99,
+    p50of64: full.p50,
+    p99of64: full.p99,
+    first50: median(first),
+    first99: percentile(first, 0.99),
+    replies: single.count + full.count,
+  };
 }
 
 /** Completes the load of REPLIES if the target is fast enough, and reads its memory afterwards. */
-async function readMemoryAfterLoad(column: Column, { isTrial }: Effort): Promise<Column> {
-  const { target, figures } = column;
+async function readMemoryAfterLoad(column: Column, { isTrial }: Effort): Promise<void> {
+  const target = column.target!;
   const missing = REPLIES - column.replies;
-  const canDo = median(figures.perSecond) * REPLIES_SECONDS > missing;
+  const canDo = medianOf(column.rounds, "perSecond") * REPLIES_SECONDS > missing;
   if (!isTrial && canDo && missing >= 64) {
     const { count } = await wholeReplies(target, 64, { replies: missing }, smallBody(target));
     column.replies += count;
   }
   await pause(isTrial ? 100 : 10_000);
   column.afterLoad = memoryOf(target.pid);
-  return column;
 }
 
 /**
@@ -157,7 +141,7 @@ async function readMemoryOfStreams(
   column: Column,
   upstream: Target,
   { isTrial }: Effort,
-): Promise<Column> {
+): Promise<void> {
   const target = await column.kind.start(upstream.url);
   try {
     await pause(1000);
@@ -168,22 +152,21 @@ async function readMemoryOfStreams(
   } finally {
     await target.stop();
   }
-  return column;
 }
 
 const megabytes = (bytes = 0) => (bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0);
 
-function repliesPerSecond({ figures }: Column): string {
-  const replies = median(figures.perSecond).toFixed(0);
-  return median(figures.busy) < BUSY ? `> ${replies}` : replies;
+function repliesPerSecond({ rounds }: Column): string {
+  const replies = medianOf(rounds, "perSecond").toFixed(0);
+  return medianOf(rounds, "busy") < BUSY ? `> ${replies}` : replies;
 }
 
-function tableOf(columns: readonly Column[], direct: Figures): string {
+function tableOf(columns: readonly Column[], direct: readonly Round[]): string {
   const row = (name: string, cell: (column: Column) => string) => [name, ...columns.map(cell)];
   const measured = (name: string, figure: Figure, digits: number) =>
-    row(name, ({ figures }) => median(figures[figure]).toFixed(digits));
+    row(name, ({ rounds }) => medianOf(rounds, figure).toFixed(digits));
   const added = (name: string, figure: Figure) =>
-    row(name, ({ figures }) => (median(figures[figure]) - median(direct[figure])).toFixed(2));
+    row(name, ({ rounds }) => (medianOf(rounds, figure) - medianOf(direct, figure)).toFixed(2));
   const ofGateways = (name: string, cell: (column: Column) => string) =>
     row(name, (column) => (column.kind.diskBytes === undefined ? "" : cell(column)));
   return table([
@@ -207,7 +190,7 @@ function tableOf(columns: readonly Column[], direct: Figures): string {
     row(`for each of ${OPEN} open streams, KB`, ({ perStream }) =>
       Number.isNaN(perStream) ? "not open" : (perStream / 1000).toFixed(1),
     ),
-    ofGateways("start to first answer, ms", ({ target }) => target.startMs.toFixed(0)),
+    ofGateways("start to first answer, ms", ({ target }) => target!.startMs.toFixed(0)),
     ofGateways("on disk beside the runtime, MB", ({ kind }) => megabytes(kind.diskBytes)),
   ]);
 }
@@ -219,30 +202,30 @@ export async function compare(
   effort: Effort,
 ): Promise<string> {
   await checkReplies(upstream);
-  const direct = noFigures();
-  const wanted = kinds.map((kind) => ({ kind }));
-  const started: Column[] = [];
-  let columns: Column[];
+  const direct: Round[] = [];
+  const unknown = { idle: Number.NaN, afterLoad: Number.NaN, perStream: Number.NaN };
+  const all = kinds.map((kind): Column => ({ kind, rounds: [], replies: 0, ...unknown }));
+  let columns: readonly Column[] = all;
+  const withEach = async (step: (column: Column) => Promise<void>): Promise<void> => {
+    columns = await surviving(columns, step);
+  };
   try {
-    columns = await withEach(wanted, async ({ kind }) => {
-      const column = await startColumn(kind, upstream);
-      started.push(column);
-      return column;
-    });
-    columns = await withEach(columns, (column) => warmUp(column, effort));
+    await withEach((column) => start(column, upstream));
+    await withEach((column) => warmUp(column, effort));
     await pause(quietMs(effort));
-    for (let rounds = 0; rounds < effort.rounds; rounds += 1) {
-      await round(upstream, direct, effort);
-      columns = await withEach(columns, async (column) => {
-        column.replies += await round(column.target, column.figures, effort);
-        return column;
+    for (let round = 0; round < effort.rounds; round += 1) {
+      direct.push(await measure(upstream, effort));
+      await withEach(async (column) => {
+        const measured = await measure(column.target!, effort);
+        column.rounds.push(measured);
+        column.replies += measured.replies;
       });
     }
-    columns = await withEach(columns, (column) => readMemoryAfterLoad(column, effort));
+    await withEach((column) => readMemoryAfterLoad(column, effort));
   } finally {
-    for (const { target } of started) await target.stop();
+    for (const { target } of all) await target?.stop();
   }
-  columns = await withEach(columns, (column) => readMemoryOfStreams(column, upstream, effort));
+  await withEach((column) => readMemoryOfStreams(column, upstream, effort));
   if (columns.length === 0) return "There is nothing to compare.";
   const list = columns.map(({ kind }) => `- ${kind.name}: ${kind.switchedOn}.`);
   return `${tableOf(columns, direct)}\n\nWhat each has switched on:\n\n${list.join("\n")}`;

@@ -68,7 +68,6 @@ export async function startCounted(command: readonly string[]): Promise<Counted>
   };
 }
 
-/** Sends one request, and reads its whole answer. */
 async function ask(url: string, agent: http.Agent, target: Target, body: string): Promise<void> {
   const res = await post({ ...target, url }, body, agent);
   res.resume();

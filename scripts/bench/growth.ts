@@ -26,12 +26,6 @@ interface Side {
   readonly measure: (target: Target) => Promise<number>;
 }
 
-/** What a comparison needs beside its sides. */
-interface Bench {
-  readonly upstream: Target;
-  readonly effort: Effort;
-}
-
 const small = (target: Target, extent: Extent): Promise<Whole> =>
   wholeReplies(target, 16, extent, bodyOf("bytes=300", target.model));
 
@@ -39,8 +33,11 @@ const small = (target: Target, extent: Extent): Promise<Whole> =>
  * Warms each side up, then measures all in turn, so that what the machine does meanwhile hits all
  * alike. Returns a list of costs for each round, in the order of the sides.
  */
-async function alternating(sides: readonly Side[], bench: Bench): Promise<number[][]> {
-  const { upstream, effort } = bench;
+async function alternating(
+  sides: readonly Side[],
+  upstream: Target,
+  effort: Effort,
+): Promise<number[][]> {
   const started: { target: Target; measure: Side["measure"] }[] = [];
   try {
     for (const { kind, measure } of sides)
@@ -119,26 +116,12 @@ function sized({ body, reply }: Size, { isTrial }: Effort): Side {
 }
 
 /** What each further kilobyte costs beside a small reply, with few of them and with many. */
-async function perKilobyte(
-  sizeOf: (kb: number) => Size,
-  [few, many]: readonly [number, number],
-  bench: Bench,
-): Promise<number[][]> {
-  const sides = [1, few, many].map((kb) => sized(sizeOf(kb), bench.effort));
-  const rounds = await alternating(sides, bench);
-  return rounds.map(([one = Number.NaN, ofFew = Number.NaN, ofMany = Number.NaN]) => [
+const perKilobyte =
+  (few: number, many: number) =>
+  ([one = Number.NaN, ofFew = Number.NaN, ofMany = Number.NaN]: readonly number[]) => [
     (ofFew - one) / (few - 1),
     (ofMany - one) / (many - 1),
-  ]);
-}
-
-/** Events of one stream, and of 5,000 streams that are open at the same time. */
-function streams(bench: Bench): Promise<number[][]> {
-  const one = (target: Target) => cpuPerEvent(target, 1, 1_000, 2);
-  const many = async (target: Target) => (await openStreams(target, 5_000)).cpu;
-  const sides = [one, many].map((measure) => ({ kind: gateway(), measure }));
-  return alternating(sides, bench);
-}
+  ];
 
 const format = (cost: number) => cost.toFixed(cost < 10 ? 2 : 1);
 
@@ -151,19 +134,25 @@ function row(what: string, unit: string, rounds: readonly number[][]): string[] 
 }
 
 export async function growth(upstream: Target, effort: Effort): Promise<string> {
-  const bench = { upstream, effort };
-  const configured = (few: object, many: object) =>
-    alternating([smallReplies(few, effort), smallReplies(many, effort)], bench);
-  const byKeys = await configured(keys(10), keys(100_000));
-  const byModels = await configured(models(10), models(1_000));
-  const byBody = await perKilobyte((kb) => ({ body: kb, reply: 0.3 }), [100, 10_000], bench);
-  const byReply = await perKilobyte((kb) => ({ body: 0.2, reply: kb }), [100, 50_000], bench);
+  const costsOf = (sides: readonly Side[]) => alternating(sides, upstream, effort);
+  const configured = (configs: readonly object[]) =>
+    costsOf(configs.map((config) => smallReplies(config, effort)));
+  const bodies = [1, 100, 10_000].map((body) => sized({ body, reply: 0.3 }, effort));
+  const replies = [1, 100, 50_000].map((reply) => sized({ body: 0.2, reply }, effort));
+  const streams = [
+    (target: Target) => cpuPerEvent(target, 1, 1_000, 2),
+    async (target: Target) => (await openStreams(target, 5_000)).cpu,
+  ].map((measure) => ({ kind: gateway(), measure }));
+  const byKeys = await configured([keys(10), keys(100_000)]);
+  const byModels = await configured([models(10), models(1_000)]);
+  const byBody = (await costsOf(bodies)).map(perKilobyte(100, 10_000));
+  const byReply = (await costsOf(replies)).map(perKilobyte(100, 50_000));
   return table([
     ["", "cost", "few", "many", "ratio"],
     row("10 and 100,000 keys", "CPU us per reply", byKeys),
     row("10 and 1,000 models", "CPU us per reply", byModels),
     row("bodies of 100 KB and 10 MB", "CPU us per KB", byBody),
     row("replies of 100 KB and 50 MB", "CPU us per KB", byReply),
-    row("1 and 5,000 open streams", "CPU us per event", await streams(bench)),
+    row("1 and 5,000 open streams", "CPU us per event", await costsOf(streams)),
   ]);
 }

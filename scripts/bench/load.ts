@@ -96,9 +96,19 @@ export interface Extent {
    * something. That does not matter where thousands of replies are small.
    */
   readonly seconds?: number;
-  /** Ends with this many replies. */
   readonly replies?: number;
 }
+
+/** Sends chat requests until `stop()`, or as long as autocannon's options say. */
+export const startLoad = (target: Target, body: string, options: object): any =>
+  autocannon({
+    url: target.url + target.path,
+    timeout: 60,
+    method: "POST",
+    headers: target.headers,
+    body,
+    ...options,
+  });
 
 /** Asks for whole replies on so many connections, each for one at a time. */
 export async function wholeReplies(
@@ -110,15 +120,8 @@ export async function wholeReplies(
   const times: number[] = [];
   const before = cpuOf(target.pid);
   const began = performance.now();
-  const run = autocannon({
-    url: target.url + target.path,
-    connections,
-    ...(replies === undefined ? { duration: seconds } : { amount: replies }),
-    timeout: 60,
-    method: "POST",
-    headers: target.headers,
-    body,
-  });
+  const extent = replies === undefined ? { duration: seconds } : { amount: replies };
+  const run = startLoad(target, body, { connections, ...extent });
   run.on("response", (_client: unknown, status: number, _bytes: number, time: number) => {
     if (status === 200) times.push(time);
   });

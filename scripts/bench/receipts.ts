@@ -8,39 +8,32 @@
 
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, rmSync, statfsSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, statfsSync, statSync } from "node:fs";
 import http from "node:http";
 import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { bodyOf, post } from "./body.ts";
 import { createRandom } from "../../test/support/random.ts";
-import { memoryOf, percentile } from "./load.ts";
+import { bodyOf } from "./body.ts";
+import { memoryOf, percentile, startLoad } from "./load.ts";
 import { table } from "./table.ts";
 import { pinned, scratch, type Target } from "./target.ts";
 import { gateway, startProvider } from "./targets.ts";
-import {
-  ACCOUNTS,
-  accountOf,
-  closeAll,
-  idFiles,
-  requestIdOf,
-  writeRecords,
-} from "./usage-records.ts";
+import { ACCOUNTS, accountOf, closeAll, requestIdOf, writeRecords } from "./usage-records.ts";
 
 const { values } = parseArgs({ options: { records: { type: "string", default: "10000000" } } });
 const amount = { records: Number(values.records), months: 8 };
-/** Lookups of ids that somebody has used, and of others. */
-const [FOUND, UNKNOWN] = [2_000, 500];
+/** Each time. Every fifth is for an id that nobody has used. */
+const LOOKUPS = 2_500;
 /** More than a record takes, with its entry in the file of its month. */
 const RECORD_BYTES = 1_100;
 /** Between lookups under load: 2,500 lookups see ten syncs. */
 const PACE_MS = 20;
-/** Between chat requests. */
-const CHAT_MS = 20;
+/** Chat requests a second. */
+const CHAT_RATE = 50;
 
-const { between, random } = createRandom(Date.now());
+const { between } = createRandom(Date.now());
 
 const keyOf = (account: string): string => `sk-${account}`;
 /** The load of the machine, of other processes too. */
@@ -57,24 +50,10 @@ interface Lookup {
   readonly isKnown: boolean;
 }
 
-/** Known ids of any month and unknown ones, in a random order. */
-function drawLookups(): readonly Lookup[] {
-  const draw = (count: number): number[] =>
-    Array.from({ length: count }, () => between(0, amount.records - 1));
-  const known = draw(FOUND).map((n) => ({
-    requestId: requestIdOf(n),
-    account: accountOf(n),
-    isKnown: true,
-  }));
-  const unknown = draw(UNKNOWN).map((n) => ({
-    requestId: `no-${n}`,
-    account: accountOf(n),
-    isKnown: false,
-  }));
-  return [...known, ...unknown]
-    .map((lookup) => ({ lookup, place: random() }))
-    .sort((a, b) => a.place - b.place)
-    .map(({ lookup }) => lookup);
+/** A known id of any month, or one that nobody has used. */
+function drawLookup(isKnown: boolean): Lookup {
+  const n = between(0, amount.records - 1);
+  return { requestId: isKnown ? requestIdOf(n) : `no-${n}`, account: accountOf(n), isKnown };
 }
 
 /** How long the main thread of a process has waited for a core so far, in milliseconds. */
@@ -110,36 +89,24 @@ async function look(target: Target, { requestId, account, isKnown }: Lookup): Pr
 
 async function lookAll(target: Target, paceMs: number): Promise<readonly Took[]> {
   const all: Took[] = [];
-  for (const lookup of drawLookups()) {
+  for (let looks = 1; looks <= LOOKUPS; looks += 1) {
     const due = performance.now() + paceMs;
-    all.push(await look(target, lookup));
+    all.push(await look(target, drawLookup(looks % 5 > 0)));
     if (paceMs > 0) await pause(Math.max(0, due - performance.now()));
   }
   return all;
 }
 
-/** Does work while the gateway passes on small chat requests, one every `CHAT_MS`. */
+/** Does work while the gateway passes on small chat requests. */
 async function underLoad<T>(target: Target, work: () => Promise<T>): Promise<T> {
-  const body = bodyOf("bytes=300", target.model);
-  const answers = new Set<Promise<unknown>>();
-  let failed: unknown;
-  const beat = setInterval(() => {
-    const answer = post(target, body, agent)
-      .then(async (res) => {
-        await res.toArray();
-        if (res.statusCode !== 200) throw new Error(`a chat request came to ${res.statusCode}`);
-      })
-      .catch((error: unknown) => {
-        failed ??= error;
-      })
-      .finally(() => answers.delete(answer));
-    answers.add(answer);
-  }, CHAT_MS);
-  const result = await work().finally(async () => {
-    clearInterval(beat);
-    await Promise.all(answers);
+  const load = startLoad(target, bodyOf("bytes=300", target.model), {
+    connections: 10,
+    overallRate: CHAT_RATE,
+    duration: 3_600,
   });
-  if (failed) throw failed;
+  const result = await work().finally(load.stop);
+  const { non2xx, errors } = await load;
+  if (non2xx + errors > 0) throw new Error(`${non2xx + errors} chat requests have failed`);
   return result;
 }
 
@@ -178,7 +145,7 @@ async function main(folder: string): Promise<void> {
   console.log(`${records} records of ${months} months, written in ${seconds(began)}; ${load()}`);
   began = performance.now();
   await closeAll(folder, now);
-  const ids = idFiles(usage);
+  const ids = readdirSync(usage).filter((name) => name.endsWith(".ids"));
   const size = megabytes(ids.reduce((sum, name) => sum + statSync(join(usage, name)).size, 0));
   console.log(`ids: ${ids.length} files with ${size}; days closed in ${seconds(began)}; ${load()}`);
   const accounts = Array.from({ length: ACCOUNTS }, (_, n) => accountOf(n));

@@ -17,10 +17,6 @@ function readText(stream: http.IncomingMessage, then: (text: string) => void): v
 }
 
 const server = http.createServer({ noDelay: true }, (req, res) => {
-  if (req.method === "GET") {
-    res.end();
-    return;
-  }
   readText(req, (given) => {
     const body = JSON.stringify(JSON.parse(given));
     const headers = {

@@ -31,52 +31,48 @@ export async function answered(
   throw new Error(`${target.name} did not answer within ${deadlineMs} ms: ${answer} came`);
 }
 
-const BYTES = 300;
-const EVENTS = 20;
-const EVERY_MS = 10;
-
-/** Throws unless the whole reply has the provider's text and counts. */
-async function checkWhole(target: Target): Promise<void> {
-  const res = await ask(target, `bytes=${BYTES}`);
-  const text = Buffer.concat(await res.toArray()).toString();
-  assert.equal(res.statusCode, 200, `status of a whole reply: ${text.slice(0, 200)}`);
-  const { choices, usage } = JSON.parse(text);
-  const expected = "All happy families are alike. ".repeat(BYTES / 30);
-  assert.equal(choices[0].message.content, expected, "text of a whole reply");
-  assert.equal(choices[0].finish_reason, "stop", "finish reason of a whole reply");
-  assert.equal(usage.total_tokens, 90, "tokens of a whole reply");
-}
-
-/** Throws unless each event of a stream comes, and the first long before the last. */
-async function checkStream(target: Target): Promise<void> {
-  const res = await ask(target, `events=${EVENTS} every=${EVERY_MS}`);
-  assert.equal(res.statusCode, 200, "status of a stream");
+/** A reply, whole or streamed, as a client of chat completions reads it. */
+async function read(target: Target, words: string) {
+  const res = await ask(target, words);
   let text = "";
   let firstAt = Number.NaN;
   for await (const piece of res.setEncoding("utf8")) {
     text += piece;
     if (Number.isNaN(firstAt) && text.includes("happy")) firstAt = performance.now();
   }
-  const tookMs = performance.now() - firstAt;
+  assert.equal(res.statusCode, 200, `status of a reply: ${text.slice(0, 200)}`);
   const events = text.split(/\r?\n\r?\n/).filter((event) => event.startsWith("data: "));
-  assert.equal(events.pop(), "data: [DONE]", "last event of a stream");
-  const choices = events.flatMap((event) => JSON.parse(event.slice(6)).choices);
-  const content = choices.map(({ delta }) => delta.content ?? "").join("");
-  assert.equal(content, " happy".repeat(EVENTS), "text of a stream");
-  assert.ok(events.length >= EVENTS, `${events.length} events of a stream, expected ${EVENTS}`);
-  assert.ok(
-    choices.some((choice) => choice.finish_reason === "stop"),
-    "finish reason of a stream",
-  );
-  const sentMs = EVENTS * EVERY_MS;
-  assert.ok(
-    tookMs > sentMs / 2,
-    `a stream of ${sentMs} ms came within ${tookMs.toFixed(0)} ms: it was held back`,
-  );
+  const last = words.startsWith("events") ? events.pop() : undefined;
+  const replies = events.length > 0 ? events.map((event) => event.slice(6)) : [text];
+  const choices = replies.flatMap((reply) => JSON.parse(reply).choices);
+  const contents = choices.map(({ delta, message }) => (delta ?? message).content ?? "");
+  return {
+    content: contents.join(""),
+    finish: choices.flatMap(({ finish_reason }) => finish_reason ?? []),
+    tokens: last === undefined ? JSON.parse(text).usage.total_tokens : undefined,
+    last,
+    /** Milliseconds from the first text to the end. */
+    tookMs: performance.now() - firstAt,
+    pieces: replies.length,
+  };
 }
+
+const EVENTS = 20;
+const EVERY_MS = 10;
 
 /** Throws unless the target passes on a whole and a streamed reply as the provider sends them. */
 export async function checkReplies(target: Target): Promise<void> {
-  await checkWhole(target);
-  await checkStream(target);
+  const { content, finish, tokens } = await read(target, "bytes=300");
+  const sent = "All happy families are alike. ".repeat(10);
+  assert.deepEqual([content, finish, tokens], [sent, ["stop"], 90], "a whole reply");
+  const stream = await read(target, `events=${EVENTS} every=${EVERY_MS}`);
+  assert.equal(stream.last, "data: [DONE]", "last event of a stream");
+  const events = " happy".repeat(EVENTS);
+  assert.deepEqual([stream.content, stream.finish], [events, ["stop"]], "a stream");
+  assert.ok(stream.pieces >= EVENTS, `${stream.pieces} events of a stream, expected ${EVENTS}`);
+  const sentMs = EVENTS * EVERY_MS;
+  assert.ok(
+    stream.tookMs > sentMs / 2,
+    `a stream of ${sentMs} ms came within ${stream.tookMs.toFixed(0)} ms: it was held back`,
+  );
 }

@@ -37,10 +37,17 @@ export const pinned = spawnSync("taskset", ["-V"]).status === 0;
 /** What Node needs to run this folder's sources. */
 export const TYPESCRIPT = ["--import", "tsx"];
 
+/** How a chat request is sent. */
+export const CALL: Pick<Target, "path" | "model" | "headers"> = {
+  path: "/v1/chat/completions",
+  model: "m",
+  headers: { "content-type": "application/json" },
+};
+
 interface Start {
   readonly name: string;
-  /** How a chat request is sent to it. */
-  readonly call: Pick<Target, "path" | "model" | "headers">;
+  /** What a chat request to it has that is not as in CALL. */
+  readonly call?: Partial<typeof CALL>;
   /** The port that its process is told; absent: the process says which one it has. */
   readonly port?: number;
   readonly command: readonly string[];
@@ -57,7 +64,8 @@ export async function stop({ child, ended }: Running): Promise<void> {
 
 /** Starts a target on one core, away from the load, and waits until it answers. */
 export async function started(start: Start): Promise<Target> {
-  const { name, call, port, env, folder } = start;
+  const { name, port, env, folder } = start;
+  const call = { ...CALL, ...start.call };
   const began = performance.now();
   const command = pinned ? ["taskset", "-c", "0", ...start.command] : start.command;
   const program = { command, args: [], cwd: process.cwd() };
@@ -80,8 +88,6 @@ export async function started(start: Start): Promise<Target> {
     throw error;
   }
 }
-
-export const JSON_TYPE = { "content-type": "application/json" };
 
 /** A new folder for a target's configuration and data. */
 export const scratch = () => mkdtempSync(join(tmpdir(), "bench-"));

@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fromSources, launch } from "../../test/support/program.ts";
 import {
-  JSON_TYPE,
+  CALL,
   scratch,
   sizeOf,
   started,
@@ -21,9 +21,7 @@ export async function startProvider(): Promise<Target> {
   return {
     name: "no gateway",
     url: await running.address,
-    path: "/v1/chat/completions",
-    model: "m",
-    headers: JSON_TYPE,
+    ...CALL,
     pid: running.child.pid!,
     startMs: 0,
     stop: () => stop(running),
@@ -39,7 +37,6 @@ export const relay: Kind = {
   start: (upstream) =>
     started({
       name: "relay",
-      call: { path: "/v1/chat/completions", model: "m", headers: JSON_TYPE },
       command: [process.execPath, ...TYPESCRIPT, "scripts/bench/relay.ts", upstream],
     }),
 };
@@ -73,11 +70,7 @@ export const gateway = (over: object = {}): Kind => ({
     const folder = scratch();
     const config = join(folder, "gateway.json");
     writeFileSync(config, JSON.stringify({ ...gatewayConfig(upstream, folder), ...over }));
-    const call = {
-      path: "/v1/chat/completions",
-      model: "m",
-      headers: { ...JSON_TYPE, authorization: "Bearer sk-bench" },
-    };
+    const call = { headers: { ...CALL.headers, authorization: "Bearer sk-bench" } };
     const command = [process.execPath, FILE, "serve", "--config", config, "--port", "0"];
     return started({ name: "chat-gateway", call, command, folder });
   },

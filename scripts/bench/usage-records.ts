@@ -2,21 +2,18 @@
 // store, whose days are then closed as the usage sync does it.
 
 import { install } from "../../src/core/extension/install.ts";
-import { readdirSync } from "node:fs";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Config } from "../../src/core/config.ts";
 import { closeDays } from "../../src/extensions/money/usage/close-days.ts";
 import { openBooks } from "../../src/extensions/money/usage/index.ts";
 import type { UsageRecord } from "../../src/extensions/money/records/index.ts";
 
-/** How many records there are. */
 export interface Amount {
   readonly records: number;
   /** The months before the current one have the same number each. */
   readonly months: number;
 }
 
-/** Accounts with records. */
 export const ACCOUNTS = 20;
 /** Records that are written at once. */
 const BATCH = 10_000;
@@ -95,7 +92,3 @@ export async function writeRecords(dataDir: string, amount: Amount, now: Date): 
 export async function closeAll(dataDir: string, now: Date): Promise<void> {
   await closeDays(booksIn(dataDir), {}, now.getTime());
 }
-
-/** The names of the files that lead from a request id to its record. */
-export const idFiles = (usage: string): readonly string[] =>
-  readdirSync(usage).filter((name) => name.endsWith(".ids"));

@@ -1,6 +1,7 @@
 // The clients of the run: each asks one request after the other of a gateway, leaves at a random
 // byte now and then, and keeps what it sent and what it saw.
 
+import { EventEmitter, once } from "node:events";
 import http from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { within } from "../../test/support/wait.ts";
@@ -215,49 +216,49 @@ export function createCrowds(random: Random, isReference = false) {
   const plan = createPlanner(random, isReference);
   return (gateways: number, clients: number): Crowd => {
     const asked: Asked[] = [];
-    const waiting: { readonly count: number; readonly go: () => void }[] = [];
     const pending = new Set<object>();
+    const events = new EventEmitter().setMaxListeners(0);
     let stopped = false;
-    const targets = Array.from({ length: gateways }, () => createTarget());
+    /** A gateway that was started again gets new connections. */
+    const targetOf = (url: string | undefined) => ({
+      url,
+      agent: new http.Agent({ keepAlive: true }),
+    });
+    const targets = Array.from({ length: gateways }, () => targetOf(undefined));
 
-    function count(one: Asked): void {
-      asked.push(one);
-      for (const each of waiting) if (asked.length >= each.count) each.go();
+    function turnTo(gateway: number, url: string | undefined): void {
+      targets[gateway] = targetOf(url);
+      events.emit("turned");
     }
     async function client(gateway: number): Promise<void> {
-      const target = targets[gateway]!;
       while (!stopped) {
-        const { url, agent } = target.now();
+        const { url, agent } = targets[gateway]!;
         if (url === undefined) {
-          await target.turned();
+          await once(events, "turned");
           continue;
         }
         const next = plan(gateway);
         pending.add(next.about);
         const one = await ask(url, agent, next);
-        count(one);
         pending.delete(next.about);
+        asked.push(one);
+        events.emit("ended");
         if (one.status === OVERLOADED || one.status === 0) await pause(random.between(20, 300));
       }
+    }
+    async function reach(requests: number): Promise<void> {
+      while (asked.length < requests) await once(events, "ended");
     }
     const all = targets.flatMap((_, gateway) =>
       Array.from({ length: clients }, () => client(gateway)),
     );
     return {
       asked,
-      turnTo: (gateway, url) => targets[gateway]!.turnTo(url),
-      reached: (requests) =>
-        within(
-          new Promise<void>((go) => {
-            if (asked.length >= requests) go();
-            waiting.push({ count: requests, go });
-          }),
-          `${requests} requests to end`,
-          1_200_000,
-        ),
+      turnTo,
+      reached: (requests) => within(reach(requests), `${requests} requests to end`, 1_200_000),
       async stop() {
         stopped = true;
-        for (const target of targets) target.turnTo(undefined);
+        for (const gateway of targets.keys()) turnTo(gateway, undefined);
         await within(Promise.all(all), "the last requests to end", 150_000).catch((error) => {
           throw new Error(`still without an answer: ${JSON.stringify([...pending])}`, {
             cause: error,
@@ -265,23 +266,5 @@ export function createCrowds(random: Random, isReference = false) {
         });
       },
     };
-  };
-}
-
-/** The address that clients ask, which changes with each start of a gateway. */
-function createTarget() {
-  let url: string | undefined;
-  let agent = new http.Agent({ keepAlive: true });
-  let turned = () => {};
-  let turn = new Promise<void>((resolve) => (turned = resolve));
-  return {
-    now: () => ({ url, agent }),
-    turned: () => turn,
-    turnTo(address: string | undefined) {
-      url = address;
-      agent = new http.Agent({ keepAlive: true });
-      turned();
-      turn = new Promise<void>((resolve) => (turned = resolve));
-    },
   };
 }

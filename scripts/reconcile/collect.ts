@@ -5,15 +5,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { until } from "../../test/support/wait.ts";
-import type { Gateway, Gateways } from "./gateways.ts";
-import {
-  emptyEstate,
-  readFiles,
-  type Estate,
-  type House,
-  type Line,
-  type ReceiptAnswer,
-} from "./house.ts";
+import type { Gateways } from "./gateways.ts";
+import { readFiles, type House, type Line, type ReceiptAnswer, type Statement } from "./house.ts";
 import { ACCOUNTS, KEYS } from "./plan.ts";
 import type { Random } from "./provider.ts";
 
@@ -82,10 +75,7 @@ export async function collectRunning(
   random: Random,
   receipts: number,
 ): Promise<void> {
-  if (house.isReference) {
-    house.estates.push(...gateways.list.map(emptyEstate));
-    return;
-  }
+  if (house.isReference) return;
   const live = await until(
     async () => {
       const all = await Promise.all(
@@ -97,31 +87,29 @@ export async function collectRunning(
     30_000,
   );
   // Each gateway knows the receipts of the others when they are copied.
-  for (const gateway of gateways.list) await gateways.run(gateway, "usage", "sync", "--once");
+  await gateways.sync();
   await collectReceipts(gateways, house, random, { count: receipts, isLate: false });
-  for (const budgets of live) house.estates.push({ ...emptyEstate(), live: budgets });
+  for (const [number, budgets] of live.entries()) house.estates[number]!.live = budgets;
 }
 
-/** What the commands say of books at rest on the day of the run. `middle`: heads kept before. */
-export async function collectAtRest(
-  gateways: Gateways,
-  house: House,
-  middle: readonly string[],
-): Promise<void> {
-  for (const gateway of gateways.list) {
-    const estate = house.estates[gateway.number]!;
-    estate.heads.push(...middle.slice(gateway.number, gateway.number + 1));
-    await gateways.run(gateway, "usage", "sync", "--once");
-    if (house.isReference) continue;
-    estate.audit = await gateways.runJson(gateway, "audit", "--json");
-    estate.publicKey = await gateways.run(gateway, "seal", "public-key");
-    estate.heads.push((await gateways.run(gateway, "seal", "head")).trim());
+/** Heads of this moment, of all gateways. */
+export async function takeHeads({ list }: Gateways, { estates }: House): Promise<void> {
+  for (const { number, run } of list)
+    estates[number]!.heads.push((await run("seal", "head")).trim());
+}
+
+/** What the commands say of books at rest on the day of the run. */
+export async function collectAtRest(gateways: Gateways, house: House): Promise<void> {
+  await gateways.sync();
+  if (house.isReference) return;
+  for (const { number, run, runJson } of gateways.list) {
+    const estate = house.estates[number]!;
+    estate.audit = await runJson("audit", "--json");
+    estate.publicKey = await run("seal", "public-key");
   }
-  for (const { account } of house.estates[0]!.live.filter(({ account }) => account !== null))
-    house.budgets.set(
-      account,
-      await gateways.runJson(gateways.list[0]!, "budget", "show", account, "--json"),
-    );
+  await takeHeads(gateways, house);
+  const named = house.estates[0]!.live.map(({ account }) => account).filter(Boolean);
+  await collectBudgets(house, named, gateways.list[0]!.run);
 }
 
 /** On the next day the day of the run is closed. */
@@ -132,60 +120,74 @@ export async function collectTomorrow(
   random: Random,
 ): Promise<void> {
   gateways.turnToTomorrow();
-  for (const gateway of gateways.list) await gateways.run(gateway, "usage", "sync", "--once");
+  await gateways.sync();
   await gateways.startAll();
   if (!house.isReference)
     await collectReceipts(gateways, house, random, { count: LATE_RECEIPTS, isLate: true });
   await gateways.stop();
-  for (const gateway of gateways.list) {
-    const { number, dataDir } = gateway;
+  await gateways.sync();
+  if (!house.isReference) await verifySeals(gateways, house, folder);
+  for (const { number, dataDir } of gateways.list) readFiles(house.estates[number]!, dataDir);
+  await collectSealed(gateways, house, folder);
+}
+
+const keyFileOf = (folder: string, number: number): string =>
+  join(folder, `${number}-public-key.pem`);
+
+async function verifySeals(gateways: Gateways, house: House, folder: string): Promise<void> {
+  await takeHeads(gateways, house);
+  for (const { number, runJson } of gateways.list) {
     const estate = house.estates[number]!;
-    await gateways.run(gateway, "usage", "sync", "--once");
-    if (!house.isReference) await verifySeals(gateways, gateway, estate, join(folder, `${number}`));
-    readFiles(estate, dataDir);
+    const keyFile = keyFileOf(folder, number);
+    const headFile = join(folder, `${number}-heads.json`);
+    writeFileSync(keyFile, estate.publicKey);
+    writeFileSync(headFile, `${estate.heads.join("\n")}\n`);
+    const kept = ["--public-key", keyFile, "--head", headFile];
+    estate.verify = await runJson("seal", "verify", ...kept, "--json");
   }
-  await collectStatements(gateways, house, folder);
 }
 
-/** `beginning`: of the names of the files that the command reads. */
-async function verifySeals(
-  gateways: Gateways,
-  gateway: Gateway,
-  estate: Estate,
-  beginning: string,
+/** Runs a command: what it printed. */
+type Run = (...args: readonly string[]) => Promise<string>;
+
+/** What `budget show` says of these accounts. */
+export async function collectBudgets(
+  house: House,
+  accounts: readonly string[],
+  run: Run,
 ): Promise<void> {
-  estate.heads.push((await gateways.run(gateway, "seal", "head")).trim());
-  const keyFile = `${beginning}-public-key.pem`;
-  const headFile = `${beginning}-heads.json`;
-  writeFileSync(keyFile, estate.publicKey);
-  writeFileSync(headFile, `${estate.heads.join("\n")}\n`);
-  const kept = ["--public-key", keyFile, "--head", headFile];
-  estate.verify = await gateways.runJson(gateway, "seal", "verify", ...kept, "--json");
+  for (const account of accounts)
+    house.budgets.set(account, JSON.parse(await run("budget", "show", account, "--json")));
 }
 
-async function collectStatements(gateways: Gateways, house: House, folder: string): Promise<void> {
-  const gateway = gateways.list[0]!;
-  const id = readFileSync(join(gateway.dataDir, "gateway-id"), "utf8");
-  const sealedPrefix = `sp_${id.slice(0, 8)}`;
-  const months = [...new Set(house.asked.map(({ endedAt }) => monthOf(endedAt)))];
-  for (const month of months)
+/** The statements of each account. `more`: what else belongs to one, by the command that prints it. */
+export async function collectStatements(
+  house: House,
+  run: Run,
+  more: (args: readonly string[]) => Promise<Partial<Statement>> = async () => ({}),
+): Promise<void> {
+  const times = house.asked.map(({ endedAt }) => new Date(endedAt).toISOString());
+  for (const month of new Set(times.map((time) => time.slice(0, 7))))
     for (const account of ACCOUNTS) {
       const args = ["billing", "statement", "--account", account, "--month", month];
-      const json = await gateways.runJson(gateway, ...args, "--format", "json");
-      const csv = await gateways.run(gateway, ...args, "--format", "csv");
-      if (house.isReference) {
-        house.statements.push({ account, month, json, csv, sealedPrefix });
-        continue;
-      }
-      const sealed = await gateways.run(gateway, ...args, "--sealed");
-      const file = join(folder, "statement.json");
-      writeFileSync(file, sealed);
-      const key = join(folder, "0-public-key.pem");
-      const verify = ["seal", "verify", file, "--public-key", key, "--json"];
-      const verdict = await gateways.runJson(gateway, ...verify);
-      const parts = { json, csv, verdict, sealed: JSON.parse(sealed), sealedPrefix };
-      house.statements.push({ account, month, ...parts });
+      const json = JSON.parse(await run(...args, "--format", "json"));
+      const csv = await run(...args, "--format", "csv");
+      house.statements.push({ account, month, json, csv, ...(await more(args)) });
     }
 }
 
-const monthOf = (ms: number): string => new Date(ms).toISOString().slice(0, 7);
+/** The statements, each also sealed by the first gateway, which vouches for its own requests. */
+async function collectSealed(gateways: Gateways, house: House, folder: string): Promise<void> {
+  const { dataDir, run, runJson, number } = gateways.list[0]!;
+  if (house.isReference) return await collectStatements(house, run);
+  const id = readFileSync(join(dataDir, "gateway-id"), "utf8");
+  const prefix = `sp_${id.slice(0, 8)}`;
+  const file = join(folder, "statement.json");
+  const kept = ["--public-key", keyFileOf(folder, number)];
+  await collectStatements(house, run, async (args) => {
+    const text = await run(...args, "--sealed");
+    writeFileSync(file, text);
+    const verdict = await runJson("seal", "verify", file, ...kept, "--json");
+    return { sealed: { text: JSON.parse(text), verdict, prefix } };
+  });
+}

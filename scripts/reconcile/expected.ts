@@ -1,12 +1,12 @@
-// What may stand in the record of a request, by what the provider's ledger says of its last call:
-// the rule of books.md for replies that are whole, broken or left.
+// What may be billed of each call that the provider's ledger has: the rules of books.md for replies
+// that are whole, broken or left, and that of recovery.md for streams that were continued.
 
 import type { Asked } from "./client.ts";
 import { type Counts, NO_COUNTS } from "./money.ts";
-import { HELD } from "./plan.ts";
+import { CONTINUED, HELD } from "./plan.ts";
 import type { Call } from "./provider.ts";
 
-/** How the cost of a request is known. */
+/** How what is billed is known. */
 export type Basis = "provider" | "estimated" | "bounded" | "none";
 
 /** What the record may say of the tokens. `most`: any completion up to that. */
@@ -16,10 +16,17 @@ export interface Expected {
   readonly most?: number;
 }
 
-export const NONE: Expected = { basis: "none", counts: NO_COUNTS };
+/** A call, and what may be billed of it. */
+export interface Step {
+  /** Absent: a call that has never reached the provider, of any model. */
+  readonly model?: string;
+  readonly ways: readonly Expected[];
+}
+
+const NONE: Expected = { basis: "none", counts: NO_COUNTS };
 
 /** The prompt alone by estimate: four bytes a token. */
-const promptAlone = ({ begunBytes }: Pick<Call, "begunBytes">, { promptBytes }: Asked): Counts => ({
+const promptAlone = (begunBytes: number, { promptBytes }: Asked): Counts => ({
   ...NO_COUNTS,
   prompt: Math.max(1, Math.ceil((promptBytes + begunBytes) / 4)),
 });
@@ -29,18 +36,18 @@ const promptAlone = ({ begunBytes }: Pick<Call, "begunBytes">, { promptBytes }: 
  * of the prompt is kept.
  */
 function estimate(call: Call, asked: Asked): Counts {
-  const prompt = call.early ?? promptAlone(call, asked);
+  const prompt = call.early ?? promptAlone(call.begunBytes, asked);
   const estimated = Math.min(call.maxTokens, Math.ceil(Buffer.byteLength(call.text) / 4));
   const completion = Math.max(estimated, call.early?.completion ?? 0);
   return { ...prompt, completion, reasoning: 0 };
 }
 
-export const figuresOf = (call: Call, asked: Asked): Expected =>
+const figuresOf = (call: Call, asked: Asked): Expected =>
   call.stated
     ? { basis: "provider", counts: call.stated }
     : { basis: "estimated", counts: estimate(call, asked) };
 
-export const bounded = (call: Call, asked: Asked): Expected => {
+const bounded = (call: Call, asked: Asked): Expected => {
   const counts = estimate(call, asked);
   return { basis: "bounded", counts, most: counts.completion };
 };
@@ -49,24 +56,15 @@ export const bounded = (call: Call, asked: Asked): Expected => {
  * What may be billed of a call whose client left: how much of it the gateway read is unknown. The
  * prompt is billed, unless the call has failed and the client left before the next one.
  */
-export function whereLeft(call: Call, asked: Asked): readonly Expected[] {
+function whereLeft(call: Call, asked: Asked): readonly Expected[] {
   const figures = call.stated ? [figuresOf(call, asked)] : [];
   // Figures that came before any text are complete as long as there is no text.
   const early: Expected[] = call.early ? [{ basis: "provider", counts: call.early }] : [];
   const failed = /^(status|garbage|cut|reset)/.test(call.behaviour) ? [NONE] : [];
   // Figures that came early need not have been read either.
-  const least: Expected = { basis: "estimated", counts: promptAlone(call, asked) };
+  const least: Expected = { basis: "estimated", counts: promptAlone(call.begunBytes, asked) };
   return [...failed, least, ...figures, ...early, bounded(call, asked)];
 }
-
-/**
- * What may be billed of a call whose connection the network broke: how much of it came? Undefined:
- * it was sent, and has never reached the provider.
- */
-export const broken = (call: Call | undefined, asked: Asked): readonly Expected[] =>
-  call
-    ? [NONE, ...whereLeft(call, asked)]
-    : [NONE, { basis: "estimated", counts: promptAlone({ begunBytes: 0 }, asked) }];
 
 /**
  * What else may stand in the record of the reference edition. It bills nothing of a request whose
@@ -79,14 +77,13 @@ function referenceOnly(status: string, call: Call, asked: Asked): readonly Expec
     : [];
 }
 
-/** What may stand in the record of a request whose last call at the provider was this. */
-export function expectations(
+/** What may be billed of the last call of a request that was not continued. */
+function ofLast(
   status: string,
-  call: Call | undefined,
+  call: Call,
   asked: Asked,
   isReference: boolean,
 ): readonly Expected[] {
-  if (status === "interrupted" || !call) return status === "completed" ? [] : [NONE];
   if (status === "completed") return call.finished ? [figuresOf(call, asked)] : [];
   const reference = isReference ? referenceOnly(status, call, asked) : [];
   if (status === "cancelled") return [...whereLeft(call, asked), ...reference];
@@ -95,3 +92,51 @@ export function expectations(
   if (call.refused || asked.model === HELD) return [NONE];
   return call.orderly ? [figuresOf(call, asked), ...reference] : [NONE, bounded(call, asked)];
 }
+
+/** Where a call stands among those of a stream that may be continued. */
+interface Place {
+  /** No call before has written any text, be it a blank that no continuation repeats. */
+  readonly isFirst: boolean;
+  readonly isLast: boolean;
+}
+
+/**
+ * What may be billed of a call whose stream is continued when it breaks: it is if any of it was
+ * shown. A continuation that could not be joined is not, and the provider cannot know whether it was.
+ */
+function ofContinued(status: string, call: Call, asked: Asked, { isFirst, isLast }: Place) {
+  if (isLast && status === "completed") return call.finished ? [figuresOf(call, asked)] : [];
+  const left = isLast && status === "cancelled" ? whereLeft(call, asked) : [];
+  if (call.refused || (call.finished && left.length === 0)) return [...left, NONE];
+  const figures = call.orderly ? [figuresOf(call, asked)] : [bounded(call, asked)];
+  // The first text was shown for certain. That of a continuation may have been refused.
+  const isShown = isFirst && call.orderly && !call.finished;
+  return [...left, ...figures, ...(isShown ? [] : [NONE])];
+}
+
+/** What may be billed of each call of a request that ended with this status. */
+export function stepsOf(
+  status: string,
+  calls: readonly Call[],
+  asked: Asked,
+  isReference: boolean,
+): readonly Step[] {
+  return calls.map((call, index) => {
+    const isFirst = calls.slice(0, index).every(({ text }) => text === "");
+    const isLast = index === calls.length - 1;
+    const { model } = call;
+    const isContinued = asked.model === CONTINUED && asked.stream;
+    if (status === "interrupted" || (!isLast && !isContinued)) return { model, ways: [NONE] };
+    const ways = isContinued
+      ? ofContinued(status, call, asked, { isFirst, isLast })
+      : ofLast(status, call, asked, isReference);
+    // How much came before the network broke its connection?
+    const isBroken = call.troubles.length > 0;
+    return { model, ways: isBroken ? [...ways, NONE, ...whereLeft(call, asked)] : ways };
+  });
+}
+
+/** A call that was sent, and has never reached the provider. */
+export const lostStep = (asked: Asked): Step => ({
+  ways: [NONE, { basis: "estimated", counts: promptAlone(0, asked) }],
+});

@@ -28,6 +28,10 @@ export interface Gateway {
   readonly configFile: string;
   running: Running | undefined;
   address: string;
+  /** A command with its configuration: what it prints. */
+  readonly run: (...args: readonly string[]) => Promise<string>;
+  /** One that prints a JSON object. */
+  readonly runJson: (...args: readonly string[]) => Promise<Line>;
 }
 
 export interface GatewaysOptions {
@@ -58,14 +62,26 @@ export function createGateways(options: GatewaysOptions) {
   const gateways = Array.from({ length: phase.gateways }, (_, number): Gateway => {
     const dataDir = join(folder, `data-${number}`);
     mkdirSync(dataDir, { recursive: true });
-    return {
-      number,
-      dataDir,
-      configFile: join(folder, `gateway-${number}.json`),
-      running: undefined,
-      address: "",
-    };
+    const configFile = join(folder, `gateway-${number}.json`);
+    const run: Gateway["run"] = (...args) => runCommand([...args, "--config", configFile]);
+    const runJson: Gateway["runJson"] = async (...args) => parse(await run(...args), args);
+    return { number, dataDir, configFile, running: undefined, address: "", run, runJson };
   });
+
+  async function runCommand(args: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await runToEnd(program, args, 180_000);
+    if (code !== 0)
+      house.complaints.push(`${args.join(" ")}: exit ${code}: ${stdout.slice(0, 500)} ${stderr}`);
+    return stdout;
+  }
+
+  function parse(text: string, args: readonly string[]): Line {
+    try {
+      return JSON.parse(text) as Line;
+    } catch {
+      throw new Error(`${args.join(" ")} printed no JSON: ${house.complaints.join("; ")}`);
+    }
+  }
 
   function writeConfigs(table: number): void {
     for (const { dataDir, configFile } of gateways) {
@@ -167,32 +183,8 @@ export function createGateways(options: GatewaysOptions) {
     }
   }
 
-  /** A command with the configuration of one gateway: what it prints. */
-  async function run({ configFile }: Gateway, ...args: readonly string[]): Promise<string> {
-    const { code, stdout, stderr } = await runToEnd(
-      program,
-      [...args, "--config", configFile],
-      180_000,
-    );
-    if (code !== 0)
-      house.complaints.push(`${args.join(" ")}: exit ${code}: ${stdout.slice(0, 500)} ${stderr}`);
-    return stdout;
-  }
-
-  /** A command that prints one JSON object. */
-  async function runJson(gateway: Gateway, ...args: readonly string[]): Promise<Line> {
-    const text = await run(gateway, ...args);
-    try {
-      return JSON.parse(text) as Line;
-    } catch {
-      throw new Error(`${args.join(" ")} printed no JSON: ${house.complaints.join("; ")}`);
-    }
-  }
-
   return {
     list: gateways,
-    /** The usage records are in files. */
-    hasFiles: phase.postgres === undefined,
     async startAll(): Promise<void> {
       if (house.changes.length === 0) {
         writeConfigs(0);
@@ -204,8 +196,10 @@ export function createGateways(options: GatewaysOptions) {
     killWorker,
     change,
     stop,
-    run,
-    runJson,
+    /** Copies what was settled into the usage records of each. */
+    async sync(): Promise<void> {
+      for (const { run } of gateways) await run("usage", "sync", "--once");
+    },
     /** Gateways and commands that start from now on take this for the first moment of tomorrow. */
     turnToTomorrow(): void {
       program = tomorrow(program);

@@ -5,13 +5,13 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Asked } from "./client.ts";
+import { type Phase, purseOf } from "./plan.ts";
 import type { Call } from "./provider.ts";
 
 export type Line = Record<string, any>;
 
-/** A text file. */
 export interface TextFile {
-  readonly name: string;
+  name: string;
   text: string;
 }
 
@@ -35,7 +35,6 @@ export interface Estate {
   live: Line[];
 }
 
-/** Nothing is known of it yet. */
 export const emptyEstate = (): Estate => ({
   segments: [],
   days: { name: "days.jsonl", text: "" },
@@ -47,19 +46,26 @@ export const emptyEstate = (): Estate => ({
   live: [],
 });
 
-/** The files of lines in a folder, in the order of their names. */
-const filesIn = (folder: string): TextFile[] =>
-  (existsSync(folder) ? readdirSync(folder) : [])
-    .filter((name) => name.endsWith(".jsonl"))
-    .sort()
-    .map((name) => ({ name, text: readFileSync(join(folder, name), "utf8") }));
+/** Reads the files of this machine, or of a simulated one. What is not there is empty. */
+export interface Reader {
+  namesIn(folder: string): readonly string[];
+  textOf(file: string): string;
+}
 
-/** Adds the files to an estate. */
-export function readFiles(estate: Estate, dataDir: string): void {
-  estate.segments.push(...filesIn(join(dataDir, "spend")));
-  estate.usageFiles.push(...filesIn(join(dataDir, "usage")));
-  const days = join(dataDir, "days.jsonl");
-  if (existsSync(days)) estate.days.text = readFileSync(days, "utf8");
+const thisMachine: Reader = {
+  namesIn: (folder) => (existsSync(folder) ? readdirSync(folder).sort() : []),
+  textOf: (file) => (existsSync(file) ? readFileSync(file, "utf8") : ""),
+};
+
+export function readFiles(estate: Estate, dataDir: string, reader = thisMachine): void {
+  const filesIn = (folder: string): TextFile[] =>
+    reader
+      .namesIn(join(dataDir, folder))
+      .filter((name) => name.endsWith(".jsonl"))
+      .map((name) => ({ name, text: reader.textOf(join(dataDir, folder, name)) }));
+  estate.segments.push(...filesIn("spend"));
+  estate.usageFiles.push(...filesIn("usage"));
+  estate.days.text = reader.textOf(join(dataDir, "days.jsonl"));
 }
 
 /** An answer to GET /v1/requests/ID. */
@@ -77,15 +83,13 @@ export interface ReceiptAnswer {
 export interface Statement {
   readonly account: string;
   readonly month: string;
-  /** `--format json`. */
   json: Line;
-  /** `--format csv`. */
   csv: string;
-  /** The spend_ids of the gateway that sealed it begin so: it vouches for its own requests. */
-  readonly sealedPrefix: string;
-  /** The sealed statement, and `seal verify --json` of it. Absent: nothing is sealed. */
-  sealed?: Line;
-  verdict?: Line;
+  /**
+   * The sealed statement, `seal verify --json` of it, and how the spend_ids of the gateway that
+   * sealed it begin. Absent: nothing is sealed.
+   */
+  sealed?: { readonly text: Line; readonly verdict: Line; readonly prefix: string };
 }
 
 /** When something failed, in milliseconds of the wall clock. */
@@ -115,7 +119,6 @@ export interface Books {
 
 export interface House extends Books {
   readonly phase: string;
-  readonly gateways: number;
   /** As Phase.isReference. */
   readonly isReference: boolean;
   readonly asked: Asked[];
@@ -139,3 +142,19 @@ export interface House extends Books {
   /** What is wrong so far: exit codes, lines on stderr. */
   readonly complaints: string[];
 }
+
+export const emptyHouse = (phase: Phase): House => ({
+  phase: phase.name,
+  isReference: phase.isReference === true,
+  asked: [],
+  calls: new Map(),
+  kills: [],
+  disturbances: [],
+  changes: [],
+  purse: purseOf(phase),
+  estates: [],
+  statements: [],
+  receipts: [],
+  budgets: new Map(),
+  complaints: [],
+});

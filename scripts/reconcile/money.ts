@@ -70,7 +70,6 @@ export function costOf(counts: Counts, price: Price | undefined): bigint {
   );
 }
 
-/** The sum of amounts. */
 export const sum = (amounts: readonly bigint[]): bigint =>
   amounts.reduce((total, amount) => total + amount, 0n);
 

@@ -1,67 +1,69 @@
-// One phase: gateways under load that are killed and told of other prices, until enough requests
-// have ended; then everything that there is to know of them is collected.
+// Runs the phases one after the other: gateways under load that are killed and told of other prices,
+// until enough requests have ended; then everything that there is to know of them is collected.
 
-import { collectAtRest, collectRunning, collectTomorrow } from "./collect.ts";
-import type { Crowd } from "./client.ts";
-import { createGateways, type Gateways, type GatewaysOptions } from "./gateways.ts";
-import type { House } from "./house.ts";
-import { type Phase, type PhaseEvent, purseOf } from "./plan.ts";
-import type { Provider } from "./provider.ts";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Program } from "../../test/support/program.ts";
+import type { Postgres } from "../../test/support/postgres.ts";
+import type { Redis } from "../../test/support/redis.ts";
+import { createRandom } from "../../test/support/random.ts";
+import { collectAtRest, collectRunning, collectTomorrow, takeHeads } from "./collect.ts";
+import { type Crowd, createCrowds } from "./client.ts";
+import { createGateways, type Gateways } from "./gateways.ts";
+import { emptyEstate, emptyHouse, type House, type Line } from "./house.ts";
+import { type Phase, type PhaseEvent, phasesOf, referencePhase } from "./plan.ts";
+import { type Random, startProvider } from "./provider.ts";
 
-export interface PhaseOptions extends Omit<GatewaysOptions, "house" | "provider"> {
-  readonly provider: Provider;
-  readonly crowd: (gateways: number, clients: number) => Crowd;
-  /** PostgreSQL dies and comes again. */
-  readonly killDatabase: () => Promise<void>;
-  /** The rows of usage_records. Absent: the records are in files. */
-  readonly readRows?: (() => Promise<Record<string, any>[]>) | undefined;
-  /** How many receipts are asked for. */
-  readonly receipts: number;
+export interface RunOptions {
+  readonly program: Program;
+  /** An empty folder. */
+  readonly folder: string;
+  readonly requests: number;
+  readonly seed: number;
+  /** The program is the reference edition. Absent: it is the whole gateway. */
+  readonly isReference?: boolean;
+  /** Absent: no phase with two gateways. */
+  readonly postgres?: Postgres | undefined;
+  readonly redis?: Redis | undefined;
+  readonly progress: (text: string) => void;
 }
 
+/** How many clients a phase has. */
 const CLIENTS = 24;
+/** How many receipts are asked for in all, if there are as many requests. */
+const RECEIPTS = 1_500;
 
 /** What happens during a phase, in a random order. */
-function eventsOf({ events }: Phase, shuffle: () => number): readonly PhaseEvent[] {
+function eventsOf({ events }: Phase, { random }: Random): readonly PhaseEvent[] {
   const counts = Object.entries(events) as [PhaseEvent, number][];
   return counts
-    .flatMap(([event, count]) => Array.from({ length: count }, () => ({ event, at: shuffle() })))
+    .flatMap(([event, count]) => Array.from({ length: count }, () => ({ event, at: random() })))
     .sort((a, b) => a.at - b.at)
     .map(({ event }) => event);
 }
 
-/** Nothing is known of the phase yet. */
-export const emptyHouse = (phase: Phase): House => ({
-  phase: phase.name,
-  gateways: phase.gateways,
-  isReference: phase.isReference === true,
-  asked: [],
-  calls: new Map(),
-  kills: [],
-  disturbances: [],
-  changes: [],
-  purse: purseOf(phase),
-  estates: [],
-  statements: [],
-  receipts: [],
-  budgets: new Map(),
-  complaints: [],
-});
+interface LiveOptions {
+  readonly random: Random;
+  readonly house: House;
+  readonly postgres: Postgres | undefined;
+}
 
-/** Load, kills and changes of prices. Resolves with heads that were made in the middle. */
+/** Load, kills and changes of prices, and heads that are made in the middle. */
 async function live(
-  { phase, random, killDatabase }: PhaseOptions,
+  phase: Phase,
   gateways: Gateways,
   crowd: Crowd,
-): Promise<readonly string[]> {
-  const events = eventsOf(phase, random.random);
+  { random, house, postgres }: LiveOptions,
+): Promise<void> {
+  const killDatabase = async (): Promise<void> => {
+    await postgres?.kill();
+    await postgres?.start();
+  };
+  const events = eventsOf(phase, random);
   const step = phase.requests / (events.length + 1);
-  const heads: string[] = [];
   for (const [index, event] of events.entries()) {
     await crowd.reached(Math.round(step * (index + 1)));
-    if (index === events.length >> 1 && !phase.isReference)
-      for (const each of gateways.list)
-        heads.push((await gateways.run(each, "seal", "head")).trim());
+    if (index === events.length >> 1 && !phase.isReference) await takeHeads(gateways, house);
     const gateway = random.pick(gateways.list);
     if (event === "kill") await gateways.kill(gateway, crowd);
     else if (event === "kill worker") await gateways.killWorker(gateway);
@@ -71,30 +73,78 @@ async function live(
   }
   await crowd.reached(phase.requests);
   await crowd.stop();
-  return heads;
 }
 
-export async function runPhase(options: PhaseOptions): Promise<House> {
-  const { phase, provider, random, readRows, folder } = options;
-  const house = emptyHouse(phase);
-  const gateways = createGateways({ ...options, provider: provider.url, house });
-  try {
-    await gateways.startAll();
-    const crowd = options.crowd(phase.gateways, Math.round(CLIENTS / phase.gateways));
-    for (const { number, address } of gateways.list) crowd.turnTo(number, address);
-    const heads = await live(options, gateways, crowd);
-    house.asked.push(...crowd.asked);
-    for (const { serial } of house.asked) {
-      const calls = provider.ledger.get(serial);
-      if (calls) house.calls.set(serial, [...calls]);
+/** A row of usage_records as a line of the files has it. */
+function lineOf({ log_segment, log_line, log_sha256, ...row }: Line): Line {
+  const members = Object.entries(row).map(([name, value]) => [
+    name,
+    name.endsWith("_tokens") ? Number(value) : value,
+  ]);
+  const log = { segment: log_segment, line: Number(log_line), sha256: log_sha256 };
+  return { ...Object.fromEntries(members), log };
+}
+
+export async function runAll(options: RunOptions): Promise<House[]> {
+  const { program, folder, requests, seed, postgres, redis, progress, isReference } = options;
+  const random = createRandom(seed);
+  const provider = await startProvider(random, isReference);
+  const crowds = createCrowds(random, isReference);
+  const url = await postgres?.database("reconcile");
+  const servers = {
+    ...(url !== undefined && { postgres: url }),
+    ...(redis && { redis: redis.url }),
+  };
+
+  async function runPhase(phase: Phase, place: string): Promise<House> {
+    mkdirSync(place);
+    const house = emptyHouse(phase);
+    house.estates.push(...Array.from({ length: phase.gateways }, emptyEstate));
+    const gateways = createGateways({
+      phase,
+      program,
+      folder: place,
+      provider: provider.url,
+      house,
+      random,
+    });
+    try {
+      await gateways.startAll();
+      const crowd = crowds(phase.gateways, Math.round(CLIENTS / phase.gateways));
+      for (const { number, address } of gateways.list) crowd.turnTo(number, address);
+      await live(phase, gateways, crowd, { random, house, postgres });
+      house.asked.push(...crowd.asked);
+      for (const { serial } of house.asked) {
+        const calls = provider.ledger.get(serial);
+        if (calls) house.calls.set(serial, [...calls]);
+      }
+      const receipts = Math.ceil((RECEIPTS * phase.requests) / requests);
+      await collectRunning(gateways, house, random, receipts);
+      await gateways.stop();
+      await collectAtRest(gateways, house);
+      await collectTomorrow(gateways, house, place, random);
+      if (phase.postgres !== undefined) {
+        const rows = "SELECT *, day::text AS day FROM usage_records";
+        house.rows = (await postgres!.query(phase.postgres, rows)).map(lineOf);
+      }
+      return house;
+    } finally {
+      gateways.end();
     }
-    await collectRunning(gateways, house, random, options.receipts);
-    await gateways.stop();
-    await collectAtRest(gateways, house, heads);
-    await collectTomorrow(gateways, house, folder, random);
-    if (readRows) house.rows = await readRows();
-    return house;
-  } finally {
-    gateways.end();
   }
+
+  const phases = isReference ? [referencePhase(requests)] : phasesOf(requests, servers);
+  const houses: House[] = [];
+  try {
+    for (const [index, phase] of phases.entries()) {
+      const startedAt = performance.now();
+      const house = await runPhase(phase, join(folder, `phase-${index + 1}`));
+      houses.push(house);
+      const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0);
+      progress(`${phase.name}: ${house.asked.length} requests, ${seconds} s`);
+    }
+  } finally {
+    provider.close();
+  }
+  return houses;
 }

@@ -188,37 +188,28 @@ async function answerStream(work: Work): Promise<void> {
 
 function endStream(work: Work): void {
   const { call, wire, res, counts } = work;
-  const stated = wire.figures(counts);
-  switch (call.behaviour) {
-    case "reset in text":
-      res.socket?.resetAndDestroy();
-      return;
-    case "cut in text":
-      breakOff(work, ": nothing more\n\n");
-      return;
-    case "cut after figures":
-      call.stated = counts;
-      breakOff(work, wire.bareFigures(counts));
-      return;
-    case "cut after finish":
-      call.finished = true;
+  const figures = wire.figures(counts);
+  /** What is written before a stream breaks off, and whether its figures and its finish are. */
+  const breaks: Partial<Record<Behaviour, readonly [text: string, stated: boolean, end: boolean]>> =
+    {
+      "cut in text": [": nothing more\n\n", false, false],
+      "cut after figures": [wire.bareFigures(counts), true, false],
       // In Anthropic's format the finish and the figures are one event.
-      if (stated === "") call.stated = counts;
-      breakOff(work, wire.finish(counts));
-      return;
-    case "cut after all":
-      call.finished = true;
-      call.stated = counts;
-      breakOff(work, wire.finish(counts) + stated);
-      return;
-    default:
-      call.finished = true;
-      if (call.behaviour !== "no usage" || wire.alwaysCounts) call.stated = counts;
-      res.end(
-        wire.finish(counts) + (call.stated ? stated : "") + wire.end,
-        () => (call.orderly = true),
-      );
+      "cut after finish": [wire.finish(counts), figures === "", true],
+      "cut after all": [wire.finish(counts) + figures, true, true],
+    };
+  if (call.behaviour === "reset in text") {
+    res.socket?.resetAndDestroy();
+    return;
   }
+  const isStated = call.behaviour !== "no usage" || wire.alwaysCounts;
+  const whole = wire.finish(counts) + (isStated ? figures : "") + wire.end;
+  const broken = breaks[call.behaviour];
+  const [text, stated, finished] = broken ?? [whole, isStated, true];
+  if (stated) call.stated = counts;
+  call.finished = finished;
+  if (broken) breakOff(work, text);
+  else res.end(text, () => (call.orderly = true));
 }
 
 /** What of a request's body matters here. */

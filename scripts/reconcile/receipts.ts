@@ -1,70 +1,58 @@
 // Receipts against the spend log: each says what its request came to, every request with the id is
 // there, and no other account sees them.
 
-import { countsOf, type Entry } from "./books.ts";
+import { type Entry, recordOf } from "./books.ts";
 import { closedDays } from "./days.ts";
-import type { Findings } from "./findings.ts";
+import { type Findings, inOrder } from "./findings.ts";
 import type { House, Line } from "./house.ts";
-import { pico } from "./money.ts";
+import { amountOf, pico } from "./money.ts";
 
-const PRICES = [
-  "input_cache_hit",
-  "input_cache_miss",
-  "input_cache_write",
-  "input_cache_write_1h",
-  "output",
-];
-/** Prices in millionths. */
-const pricesOf = (prices: Line | null | undefined): unknown =>
-  prices && PRICES.map((name) => Math.round(Number(prices[name] ?? -1) * 1e6));
+/** Prices per million tokens as exact decimal numbers. */
+const pricesOf = (prices: Line | null | undefined): unknown => {
+  const exact = (price: number | undefined): string | undefined =>
+    price === undefined ? undefined : amountOf(pico(price.toFixed(6)));
+  return (
+    prices && {
+      input_cache_hit: exact(prices["input_cache_hit"]) ?? null,
+      input_cache_miss: exact(prices["input_cache_miss"]),
+      input_cache_write: exact(prices["input_cache_write"]) ?? null,
+      input_cache_write_1h: exact(prices["input_cache_write_1h"]),
+      output: exact(prices["output"]),
+    }
+  );
+};
 
-/** What was charged: tokens, prices and cost. */
-const chargeOf = (usage: Line, prices: Line | null, cost: string): unknown => [
-  countsOf(usage, usage["cache_write_1h_tokens"] ?? 0),
-  pricesOf(prices),
-  pico(cost),
-];
+function attemptOf({ model, outcome, duration_ms, share }: Line): unknown {
+  const attempt = { model, outcome: outcome === "completed" ? "ok" : outcome, duration_ms };
+  if (!share) return attempt;
+  const { cost, prices, ...usage } = share;
+  return { ...attempt, usage, prices: pricesOf(prices), cost };
+}
 
-/** An attempt, with what it was charged if several were. */
-const attemptOf = ({ model, outcome, duration_ms }: Line, charge: Line | undefined): unknown => [
-  model,
-  outcome === "completed" ? "ok" : outcome,
-  duration_ms,
-  charge && chargeOf(charge["usage"] ?? charge, charge["prices"], charge["cost"]),
-];
-
-/** What the receipt and the settle line have by the same name. */
-const SAME = [
-  "spend_id",
-  "model_requested",
-  "status",
-  "error_code",
-  "finish_reason",
-  "usage_source",
-  "currency",
-];
-
-const receiptOf = (receipt: Line): unknown => [
-  ...SAME.map((name) => receipt[name]),
-  receipt["request_id"],
-  receipt["model"],
-  receipt["started_at"],
-  receipt["ended_at"],
-  receipt["usage"].total_tokens,
-  chargeOf(receipt["usage"], receipt["prices"], receipt["cost"]),
-  receipt["attempts"].map((each: Line) => attemptOf(each, each["usage"] && each)),
-];
-
-const expectedOf = ({ open, settle }: Entry): unknown => [
-  ...SAME.map((name) => settle[name]),
-  settle["gateway_request_id"],
-  settle["provider"] === null ? null : settle["model_served"],
-  open["time"],
-  settle["time"],
-  settle["usage"].total_tokens,
-  chargeOf(settle["usage"], settle["prices"], settle["cost"]),
-  settle["attempts"].map((each: Line) => attemptOf(each, each["share"])),
-];
+/** The receipt of a request, without the line that proves it. */
+function receiptOf(entry: Entry): Line {
+  const { settle } = entry;
+  const record = recordOf(entry);
+  return {
+    request_id: record["gateway_request_id"],
+    spend_id: record["usage_id"],
+    model_requested: settle["model_requested"],
+    model: record["provider"] === null ? null : record["model"],
+    status: record["status"],
+    error_code: settle["error_code"] ?? null,
+    finish_reason: settle["finish_reason"] ?? null,
+    started_at: record["started_at"],
+    first_token_ms: settle["first_token_ms"] ?? null,
+    ended_at: record["ended_at"],
+    attempts: settle["attempts"].map(attemptOf),
+    usage: { cache_write_tokens: 0, ...settle["usage"] },
+    usage_source: settle["usage_source"],
+    prices: pricesOf(settle["prices"]),
+    cost: record["cost"],
+    currency: record["currency"],
+    notes: settle["notes"],
+  };
+}
 
 /** The line of days.jsonl that proves a receipt: the gateway `asked` knows only its own. */
 function sealOf({ estates }: House, { gateway, day }: Entry, asked: number): unknown {
@@ -86,10 +74,12 @@ export function judgeReceipts(house: House, entries: readonly Entry[], findings:
       findings.equal([status, body["error"]?.code], [404, "unknown_url"], what);
       continue;
     }
-    const sort = (list: any[]) => list.sort(([a], [b]) => (a < b ? -1 : 1));
+    const inOneOrder = (list: readonly Line[]) =>
+      list.map(inOrder).sort((a: any, b: any) => (a.spend_id < b.spend_id ? -1 : 1));
     const receipts: Line[] = body["data"] ?? [];
+    const unsealed = receipts.map(({ seal, ...receipt }) => receipt);
     findings.equal(status, 200, what);
-    findings.equal(sort(receipts.map(receiptOf)), sort(own.map(expectedOf)), what);
+    findings.equal(inOneOrder(unsealed), inOneOrder(own.map(receiptOf)), what);
     for (const { spend_id, seal } of receipts) {
       const entry = own.find(({ open }) => open["spend_id"] === spend_id);
       // When the first receipts were asked for, the last day was open.

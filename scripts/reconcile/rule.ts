@@ -4,10 +4,9 @@
 import type { Entry } from "./books.ts";
 import { countsOf } from "./books.ts";
 import type { Asked } from "./client.ts";
-import { continuedParts, type Part } from "./continued.ts";
-import { type Basis, broken, expectations } from "./expected.ts";
+import { type Basis, type Expected, lostStep, type Step, stepsOf } from "./expected.ts";
 import type { Disturbance, House, Line } from "./house.ts";
-import { type Counts, costOf, NO_COUNTS, pico, priceSetting, sum } from "./money.ts";
+import { type Counts, costOf, pico, priceSetting, sum } from "./money.ts";
 import { CONTINUED, LEAVE_MS, type ModelName, TABLES } from "./plan.ts";
 
 export interface Verdict {
@@ -56,12 +55,6 @@ export function wasDisturbed(house: House, kind: Disturbance["kind"], asked: Ask
       each.from < asked.endedAt + late,
   );
 }
-
-/** Whether a worker was killed when this request began. */
-export const wasHandedOver = ({ kills }: House, { startedAt, gateway }: Asked): boolean =>
-  kills.some(
-    (kill) => kill.worker && kill.gateway === gateway && Math.abs(kill.at - startedAt) < KILL_MS,
-  );
 
 /**
  * Whether a call may be lost on its way to the provider. The reference edition takes a request for
@@ -139,117 +132,96 @@ function againstCalls(house: House, { settle }: Entry, asked: Asked): string | u
   for (const model of models) if (calls[at]?.model === model) at += 1;
   if (at < calls.length)
     return `the provider was called for ${calls.map(({ model }) => model)}, attempts: ${models}`;
-  // A continuation that was refused is the last call, and not billed.
-  if (asked.model === CONTINUED) return undefined;
-  const isLost = models.length > calls.length && mayBeLost(house, asked);
-  if (isLost) return undefined;
-  const { model_served: served } = settle;
-  const last = calls.at(-1)?.model;
-  return served !== null && settle["cost"] !== "0" && served !== last
-    ? `${served} is billed, and the provider was last called for ${last}`
-    : undefined;
+  return undefined;
 }
 
-/** Why the shares of the attempts are not the whole. Undefined: they are, or there are none. */
-function againstShares({ settle }: Entry): string | undefined {
-  const shares: Line[] = settle["attempts"].flatMap(({ share }: Line) => share ?? []);
-  if (shares.length === 0) return undefined;
-  const total = (name: string) => shares.reduce((tokens, share) => tokens + share[name], 0);
-  const whole = [
-    total("prompt_tokens") === settle["usage"].prompt_tokens,
-    total("completion_tokens") === settle["usage"].completion_tokens,
-    sum(shares.map(({ cost }) => pico(cost))) === pico(settle["cost"]),
-  ];
-  if (!whole.every((each) => each)) return "the shares of its attempts are not its sum";
-  return shares.every((share) => costOfShare(share) === pico(share["cost"]))
-    ? undefined
-    : "the cost of an attempt does not follow from its prices and tokens";
+/** What a record bills of one attempt, and at which prices. */
+interface Part {
+  readonly model: string | null;
+  readonly counts: Counts;
+  readonly cost: bigint;
+  /** JSON. */
+  readonly prices: string;
 }
 
-/** What the tokens of an attempt cost by the prices that stand beside them. */
-function costOfShare({ prices, ...share }: Line): bigint {
-  if (!prices) return 0n;
-  const { input_cache_miss, input_cache_hit, input_cache_write, input_cache_write_1h } = prices;
-  return costOf(countsOf(share, share["cache_write_1h_tokens"] ?? 0), {
-    miss: input_cache_miss.toFixed(6),
-    output: prices.output.toFixed(6),
-    ...(input_cache_hit !== undefined && { hit: input_cache_hit.toFixed(6) }),
-    ...(input_cache_write !== undefined && { write: input_cache_write.toFixed(6) }),
-    ...(input_cache_write_1h !== undefined && { write1h: input_cache_write_1h.toFixed(6) }),
+/** The share of each attempt that has one, or else the request as a whole. */
+function partsOf({ attempts, ...whole }: Line): readonly Part[] {
+  const partOf = (model: string | null, usage: Line, { cost, prices = null }: Line): Part => ({
+    model,
+    counts: countsOf(usage, usage["cache_write_1h_tokens"] ?? 0),
+    cost: pico(cost),
+    prices: JSON.stringify(prices),
   });
+  const shared: Line[] = attempts.filter(({ share }: Line) => share);
+  if (shared.length > 0) return shared.map(({ model, share }) => partOf(model, share, share));
+  const { model_served, usage, usage_source } = whole;
+  return usage_source === "none" ? [] : [partOf(model_served, usage, whole)];
 }
 
-/** The sum of what is billed of several calls. */
-const together = (parts: readonly Part[]): Counts =>
-  parts
-    .map(({ expected }) => expected.counts)
-    .reduce(
-      (a, b) => ({
-        prompt: a.prompt + b.prompt,
-        hit: a.hit + b.hit,
-        write: a.write + b.write,
-        write1h: a.write1h + b.write1h,
-        completion: a.completion + b.completion,
-        reasoning: a.reasoning + b.reasoning,
-      }),
-      NO_COUNTS,
-    );
-
-/** All ways to make a total of numbers, each of which is at most one of these. */
-function sumsOf(total: number, [most, ...others]: readonly number[]): readonly number[][] {
-  if (most === undefined) return total === 0 ? [[]] : [];
-  return Array.from({ length: Math.min(most, total) + 1 }, (_, first) =>
-    sumsOf(total - first, others).map((rest) => [first, ...rest]),
-  ).flat();
-}
-
-/** The calls with completions that are known: bounded ones share what the others leave of the sum. */
-function settleBounds(parts: readonly Part[], actual: Counts): readonly (readonly Part[])[] {
-  const open = parts.filter(({ expected }) => expected.most !== undefined);
-  const known = together(parts.filter((part) => !open.includes(part))).completion;
-  const most = open.map(({ expected }) => expected.most!);
-  return sumsOf(actual.completion - known, most).map((completions) =>
-    parts.map((part) => {
-      const completion = completions[open.indexOf(part)];
-      if (completion === undefined) return part;
-      const counts = { ...part.expected.counts, completion };
-      return { ...part, expected: { ...part.expected, counts } };
-    }),
+/** Whether the parts of a record come to what it says of the whole request. */
+function isSum(parts: readonly Part[], actual: Counts, cost: string): boolean {
+  const names = Object.keys(actual) as (keyof Counts)[];
+  const totalOf = (name: keyof Counts) =>
+    parts.reduce((total, { counts }) => total + counts[name], 0);
+  return (
+    names.every((name) => totalOf(name) === actual[name]) &&
+    sum(parts.map((part) => part.cost)) === pico(cost)
   );
 }
 
-/** How all these calls together are known. */
-function basisOf(parts: readonly Part[]): Basis {
-  const bases = parts.map(({ expected }) => expected.basis);
-  if (bases.every((basis) => basis === "none")) return "none";
+/** Whether this may be billed of a call. */
+function isWay({ model, counts }: Part, step: Step, { counts: expected, most }: Expected): boolean {
+  const completion = most === undefined ? expected.completion : counts.completion;
+  return (
+    (step.model === undefined || step.model === model) &&
+    counts.completion <= (most ?? Infinity) &&
+    JSON.stringify(counts) === JSON.stringify({ ...expected, completion })
+  );
+}
+
+/** All ways in which these parts are what is billed of these calls: how each part is known. */
+function explanations(
+  [part, ...parts]: readonly Part[],
+  [step, ...steps]: readonly Step[],
+): readonly Basis[][] {
+  if (!step) return part ? [] : [[]];
+  return step.ways.flatMap((way): readonly Basis[][] => {
+    if (way.basis === "none") return explanations(part ? [part, ...parts] : [], steps);
+    if (!part || !isWay(part, step, way)) return [];
+    return explanations(parts, steps).map((bases) => [way.basis, ...bases]);
+  });
+}
+
+/** How all parts together are known. */
+function basisOf(bases: readonly Basis[]): Basis {
+  if (bases.length === 0) return "none";
   if (bases.every((basis) => basis === "provider")) return "provider";
   return bases.includes("bounded") ? "bounded" : "estimated";
 }
 
-/** All that may have been billed, with every completion known. */
-function candidates(house: House, entry: Entry, asked: Asked, actual: Counts) {
-  const { status, model_served: model } = entry.settle;
+/** How the ledger explains a record with these parts. Undefined: it does not. */
+function explained(house: House, { settle }: Entry, asked: Asked, parts: readonly Part[]) {
+  const { status, attempts, usage_source: source } = settle;
   const calls = house.calls.get(asked.serial) ?? [];
-  const last = calls.at(-1);
-  const isBroken = last ? last.troubles.length > 0 : mayBeLost(house, asked);
-  const expected = [
-    ...expectations(status, last, asked, house.isReference),
-    ...(isBroken && status !== "interrupted" ? broken(last, asked) : []),
-  ];
-  const sets =
-    asked.model === CONTINUED && asked.stream && last
-      ? continuedParts(status, calls, asked)
-      : expected.map((each) => [{ model, expected: each }]);
-  return sets.flatMap((parts) => settleBounds(parts, actual));
+  const steps = stepsOf(status, calls, asked, house.isReference);
+  const isLost = attempts.length > calls.length && mayBeLost(house, asked);
+  const all = isLost ? [...steps, lostStep(asked)] : steps;
+  if (status === "completed" && all.length === 0) return undefined;
+  return explanations(parts, all)
+    .map(basisOf)
+    .find((basis) => source === basis.replace("bounded", "estimated"));
 }
 
-/** What these calls cost together, at the prices of one table. */
-const costAt = (table: number, parts: readonly Part[]): bigint =>
-  sum(
-    parts.map(({ model, expected }) =>
-      costOf(expected.counts, model === null ? undefined : TABLES[table]?.[model]),
-    ),
-  );
+const priceOf = (table: number, model: string | null) => TABLES[table]?.[model as ModelName];
+
+/** The member `prices` of what is billed by a table, as JSON. */
+function settingOf(table: number, model: string | null): string {
+  const price = priceOf(table, model);
+  return JSON.stringify(price ? priceSetting(price) : null);
+}
+
+const costBy = (table: number, { counts, model }: Part): bigint =>
+  costOf(counts, priceOf(table, model));
 
 /** Whether what a client was told is what was recorded, as far as it was told. */
 const states = (told: Partial<Counts> | undefined, actual: Counts): boolean =>
@@ -257,41 +229,35 @@ const states = (told: Partial<Counts> | undefined, actual: Counts): boolean =>
 
 /** Whether an entry is right for a request: what it costs, or why it is not right. */
 export function judgeEntry(house: House, entry: Entry, asked: Asked): Verdict | string {
-  const calls = house.calls.get(asked.serial) ?? [];
   const { settle } = entry;
   const against =
     againstOpening(house, entry, asked) ??
     againstClient(house, settle, asked) ??
-    againstCalls(house, entry, asked) ??
-    againstShares(entry);
+    againstCalls(house, entry, asked);
   if (against !== undefined) return against;
 
+  const { status, cost } = settle;
+  const parts = partsOf(settle);
   const actual = countsOf(settle["usage"], settle["usage"].cache_write_1h_tokens ?? 0);
-  const source: string = settle["usage_source"];
-  const fitting = candidates(house, entry, asked, actual).filter(
-    (parts) =>
-      source === basisOf(parts).replace("bounded", "estimated") &&
-      JSON.stringify(together(parts)) === JSON.stringify(actual),
-  );
-  if (fitting.length === 0) {
-    const recorded = `${settle["status"]} with ${source} figures ${JSON.stringify(actual)}`;
-    return `${recorded}, and the calls were ${JSON.stringify(calls)}`;
+  if (!isSum(parts, actual, cost)) return "the shares of its attempts are not its sum";
+  const basis = explained(house, entry, asked, parts);
+  if (basis === undefined) {
+    const recorded = `${status} with ${settle["usage_source"]} figures ${JSON.stringify(actual)}`;
+    return `${recorded}, and the calls were ${JSON.stringify(house.calls.get(asked.serial))}`;
   }
-  if (settle["status"] !== "interrupted" && !states(asked.usage, actual))
+  const verdict = { cost: pico(cost), counts: actual, basis };
+  // A recovery of the books knows no prices, and no client was told what it says.
+  if (status === "interrupted") return verdict;
+  if (!states(asked.usage, actual))
     return `the client was told ${JSON.stringify(asked.usage)}, recorded ${JSON.stringify(actual)}`;
-
   const stated = JSON.stringify(settle["prices"]);
-  const model = settle["model_served"] as ModelName | null;
-  const tables = tablesOf(house, entry, asked).filter((table) => {
-    const price = model === null ? undefined : TABLES[table]?.[model];
-    return stated === (price ? JSON.stringify(priceSetting(price)) : "null");
-  });
-  // A recovery of the books knows no prices.
-  if (settle["status"] === "interrupted") tables.push(0);
-  const cost = pico(settle["cost"]);
-  const right = fitting.find((parts) => tables.some((table) => costAt(table, parts) === cost));
-  const ledger = fitting.flatMap((parts) => tables.map((table) => costAt(table, parts)));
-  return right
-    ? { cost, counts: together(right), basis: basisOf(right) }
-    : `costs ${settle["cost"]} at ${stated}, by the ledger ${ledger} pico-units`;
+  const tables = tablesOf(house, entry, asked);
+  const isRight = (table: number): boolean =>
+    stated === settingOf(table, settle["model_served"]) &&
+    parts.every((part) => part.prices === settingOf(table, part.model)) &&
+    parts.every((part) => part.cost === costBy(table, part));
+  const ledger = tables.map((table) => parts.map((part) => costBy(table, part)));
+  return tables.some(isRight)
+    ? verdict
+    : `costs ${cost} at ${stated}, by the ledger ${ledger} pico-units`;
 }

@@ -1,31 +1,30 @@
 // The self-test: spoils what was collected, in one way at a time, and looks whether the judge finds
 // it, and by which violation. A judge that finds nothing wrong with any books would be of no use.
 
+import { isDeepStrictEqual } from "node:util";
 import type { House } from "./house.ts";
 import { judge } from "./judge.ts";
 import { CONTINUED } from "./plan.ts";
 import {
-  changeEstate,
   changeLine,
   changeRecord,
-  changeSegment,
-  first,
   isBilled,
-  lessBy1,
+  longestOf,
   more,
   otherDigit,
   otherPrices,
   rebill,
   receiptOf,
   segmentsOf,
+  withoutLastLine,
 } from "./spoiling.ts";
 
+/** A way to spoil the copy of a phase, and the violation that must be among those that are found. */
 interface Spoil {
   readonly name: string;
-  /** The violation that must be among those that are found. */
   readonly by: RegExp;
-  /** Changes the copy of a phase. False: this phase has nothing to spoil like that. */
-  readonly apply: (house: House) => boolean;
+  /** Changes nothing if the phase has nothing to spoil like that. */
+  readonly apply: (house: House) => unknown;
 }
 
 const spoil = (name: string, by: RegExp, apply: Spoil["apply"]): Spoil => ({ name, by, apply });
@@ -36,18 +35,16 @@ const LOG = [
     changeLine(segmentsOf(house), isBilled, () => ""),
   ),
   spoil("a request settled twice", /settled twice/, (house) =>
-    changeLine(segmentsOf(house), isBilled, (text) => `${text}\n${text}\n`),
+    changeLine(segmentsOf(house), isBilled, (text) => text + text),
   ),
   spoil("a changed byte in a segment", /days.jsonl, line \d+, anew/, (house) =>
-    changeLine(segmentsOf(house), isBilled, (text) =>
-      otherDigit(`${text}\n`, /"duration_ms":\d*(\d)/),
-    ),
+    changeLine(segmentsOf(house), isBilled, (text) => otherDigit(text, /"duration_ms":\d*(\d)/)),
   ),
-  spoil("a segment without its last line", /days.jsonl: lines of/, ({ estates }) =>
-    changeSegment(estates, (text) => text.replace(/[^\n]*\n$/, "")),
+  spoil("a segment without its last line", /days.jsonl: all segments/, (house) =>
+    withoutLastLine(longestOf(house)),
   ),
-  spoil("a segment missing", /days.jsonl has .*, which is not there/, ({ estates }) =>
-    changeEstate(estates, ({ segments }) => segments.pop()),
+  spoil("a segment missing", /days.jsonl: all segments/, ({ estates }) =>
+    estates[0]!.segments.pop(),
   ),
 ];
 
@@ -58,18 +55,15 @@ const PROJECTION = [
     changeRecord(house, (one) => [one, one]),
   ),
   spoil("a usage record with one pico-unit more", /usage record sp_/, (house) =>
-    changeRecord(house, (one) => [{ ...one, cost: more(one["cost"]) }]),
+    changeRecord(house, (one) => [more({ ...one })]),
   ),
   spoil("a usage record of another day", /usage record sp_.*"day"/, (house) =>
     changeRecord(house, (one) => [{ ...one, day: "2026-01-31" }]),
   ),
-  spoil("a record file by the name of another day", /the file of usage record/, ({ estates }) =>
-    changeEstate(estates, ({ usageFiles }) => {
-      const file = usageFiles.pop();
-      if (file) usageFiles.push({ ...file, name: "2026-01-31.jsonl" });
-      return file;
-    }),
-  ),
+  spoil("a record file by the name of another day", /the file of usage record/, ({ estates }) => {
+    const [file] = estates.flatMap(({ usageFiles }) => usageFiles);
+    if (file) file.name = "2026-01-31.jsonl";
+  }),
 ];
 
 /** What is billed, against the ledger of the provider and the clients. */
@@ -77,7 +71,7 @@ const BILL = [
   spoil(
     "one pico-unit more in the spend log and the usage record",
     /no right record: .*costs .*by the ledger/,
-    (house) => rebill(house, (line) => ({ ...line, cost: more(line["cost"]) })),
+    (house) => rebill(house, (line) => more({ ...line })),
   ),
   spoil(
     "the prices of the other period, in the spend log and the usage record",
@@ -91,29 +85,23 @@ const BILL = [
       const whole = asked.find(({ serial }) => calls.get(serial)?.at(-1)?.stated)!;
       asked.push({ ...whole, serial: -1, sentId: "own--1", id: "own--1" });
       calls.set(-1, calls.get(whole.serial)!);
-      return true;
     },
   ),
   spoil(
     "a provider that stated one token more",
     /no right record: .*with provider figures/,
     ({ asked, calls }) => {
+      // Of several calls together the figures may be estimated, with room for one token more.
       const whole = asked.find(
-        // Of several calls together the figures may be estimated, with room for one token more.
-        ({ serial, verdict, usage, model }) => {
-          const own = calls.get(serial) ?? [];
-          return (
-            verdict === "whole" &&
-            !usage &&
-            model !== CONTINUED &&
-            own.length === 1 &&
-            own[0]?.stated
-          );
-        },
+        ({ serial, verdict, usage, model }) =>
+          verdict === "whole" &&
+          !usage &&
+          model !== CONTINUED &&
+          calls.get(serial)?.length === 1 &&
+          calls.get(serial)?.[0]?.stated,
       );
       const call = whole && calls.get(whole.serial)!.at(-1)!;
       if (call) call.stated = { ...call.stated!, completion: call.stated!.completion + 1 };
-      return call !== undefined;
     },
   ),
   spoil(
@@ -123,81 +111,69 @@ const BILL = [
       const at = asked.findIndex(({ usage }) => usage);
       const { usage, ...told } = asked[at]!;
       asked[at] = { ...told, usage: { ...usage!, prompt: usage!.prompt! + 1 } };
-      return true;
     },
   ),
-  spoil("an interrupted request without a kill", /interrupted by no kill/, (house) => {
-    house.kills.length = 0;
-    return house.asked.some(({ verdict }) => verdict === "cut");
+  spoil("an interrupted request without a kill", /interrupted by no kill/, ({ kills }) => {
+    kills.length = 0;
   }),
 ];
 
 /** What the gateway and its commands say. */
 const ANSWERS = [
-  spoil("a receipt with one pico-unit more", /receipts of/, (house) =>
-    first(receiptOf(house), (receipt) => (receipt["cost"] = more(receipt["cost"]))),
-  ),
-  spoil("a receipt that another line of days.jsonl proves", /receipts of .*the seal/, (house) =>
-    first(
-      receiptOf(house, true).filter(({ seal }) => seal !== null),
-      ({ seal }) => (seal.number += 1),
-    ),
-  ),
-  spoil("a receipt that another account is shown", /receipts of .*404/, (house) =>
-    first(
-      house.receipts.filter(({ status }) => status === 404),
-      (stranger) => Object.assign(stranger, { status: 200, body: { data: receiptOf(house) } }),
-    ),
-  ),
+  spoil("a receipt with one pico-unit more", /receipts of/, (house) => more(receiptOf(house))),
+  spoil("a receipt that another line of days.jsonl proves", /receipts of .*the seal/, (house) => {
+    const sealed = receiptOf(house, ({ seal }, { isLate }) => isLate && seal !== null);
+    if (sealed) sealed["seal"].number += 1;
+  }),
+  spoil("a receipt that another account is shown", /receipts of .*404/, (house) => {
+    const stranger = house.receipts.find(({ status }) => status === 404);
+    if (stranger) Object.assign(stranger, { status: 200, body: { data: [receiptOf(house)] } });
+  }),
   spoil("a statement off by one pico-unit", /statement of .*the total/, ({ statements }) =>
-    first(statements, ({ json }) => (json["total"].cost = more(json["total"].cost))),
+    more(statements[0]?.json["total"]),
   ),
   spoil(
     "a line of a statement off by one token",
     /statement of [^,]*, \d{4}-\d\d:/,
-    ({ statements }) =>
-      first(statements, ({ json }) => (json["lines"].at(-1).completion_tokens += 1)),
+    ({ statements: [statement] }) => (statement!.json["lines"].at(-1).completion_tokens += 1),
   ),
-  spoil("a row of a statement as CSV missing", /as CSV/, ({ statements }) =>
-    first(statements, (statement) => {
-      statement.csv = statement.csv.replace(/[^\n]*\n$/, "");
-    }),
-  ),
-  spoil("a sealed statement with another bill", /the bill in the sealed one/, ({ statements }) =>
-    first(statements, ({ sealed }) => (sealed!["bill"].total.requests += 1)),
+  spoil("a row of a statement as CSV missing", /as CSV/, ({ statements: [statement] }) => {
+    statement!.csv = statement!.csv.replace(/[^\n]*\n$/, "");
+  }),
+  spoil(
+    "a sealed statement with another bill",
+    /the bill in the sealed one/,
+    ({ statements: [statement] }) => (statement!.sealed!.text["bill"].total.requests += 1),
   ),
   spoil("a budget with one pico-unit more spent", /budget show .*spent/, ({ budgets }) =>
-    first([...budgets.values()], ({ budgets: [budget] }) => (budget.spent = more(budget.spent))),
+    more([...budgets.values()][0]?.["budgets"][0], "spent"),
   ),
-  spoil("a running gateway that counted one pico-unit less", /\/status of gateway/, ({ estates }) =>
-    first(estates, ({ live }) => {
-      const budget = live.find(({ spent }) => spent !== "0")!;
-      budget["spent"] = lessBy1(budget["spent"]);
-    }),
+  spoil("a running gateway that counted one pico-unit more", /\/status of gateway/, ({ estates }) =>
+    more(
+      estates[0]?.live.find(({ spent }) => spent !== "0"),
+      "spent",
+    ),
   ),
   spoil("an audit that holds one pico-unit", /audit of gateway/, ({ estates }) =>
-    first(estates, ({ audit }) => (audit["held"] = "0.000000000001")),
+    more(estates[0]?.audit, "held"),
   ),
 ];
 
 /** days.jsonl, and the heads of the moment. */
 const DAYS = [
-  spoil("a line of a day with one record more", /days.jsonl, line \d+, anew/, ({ estates }) =>
-    first(estates, ({ days }) => {
-      days.text = otherDigit(days.text, /"records":\d*(\d)/);
-    }),
+  spoil("a line of a day with one record more", /days.jsonl, line \d+, anew/, ({ estates }) => {
+    const { days } = estates[0]!;
+    days.text = otherDigit(days.text, /"records":\d*(\d)/);
+  }),
+  spoil("the line of the last day missing", /in no day: \["sp_/, ({ estates }) =>
+    withoutLastLine(estates[0]!.days),
   ),
-  spoil("the line of the last day missing", /days.jsonl has no line of/, ({ estates }) =>
-    first(estates, ({ days }) => {
-      days.text = days.text.replace(/[^\n]*\n$/, "");
-    }),
-  ),
-  spoil("a head with another root", /head of .*, anew/, ({ estates }) =>
-    first(estates, ({ heads }) => (heads[0] = otherDigit(heads[0]!, /"root":"(.)/))),
-  ),
-  spoil("a head signed by another key", /its signature is wrong/, ({ estates }) =>
-    first(estates, ({ heads }) => (heads[0] = otherDigit(heads[0]!, /"signature":"(.)/))),
-  ),
+  spoil("a head with another root", /head of .*, anew/, ({ estates: [estate] }) => {
+    estate!.heads[0] = otherDigit(estate!.heads[0]!, /"root":"(.)/);
+  }),
+  spoil("a head signed by another key", /its signature is wrong/, ({ estates: [estate] }) => {
+    estate!.heads[0] = otherDigit(estate!.heads[0]!, /"signature":"(.)/);
+  }),
 ];
 
 const SPOILS: readonly Spoil[] = [...LOG, ...PROJECTION, ...BILL, ...ANSWERS, ...DAYS];
@@ -232,10 +208,11 @@ export function selfTest(
 }
 
 /** A copy of the first phase in which there was something to spoil, spoilt. */
-function spoiltOf(houses: readonly House[], apply: (house: House) => boolean): House | undefined {
+function spoiltOf(houses: readonly House[], apply: Spoil["apply"]): House | undefined {
   for (const house of houses) {
     const copy = structuredClone(house);
-    if (apply(copy)) return copy;
+    apply(copy);
+    if (!isDeepStrictEqual(copy, house)) return copy;
   }
   return undefined;
 }

@@ -1,41 +1,33 @@
-// How the self-test changes a copy of what was collected.
+// How the self-test changes a copy of what was collected. What is not there stays as it is.
 
 import { countsOf } from "./books.ts";
-import type { Estate, House, Line, TextFile } from "./house.ts";
+import type { House, Line, ReceiptAnswer, TextFile } from "./house.ts";
 import { amountOf, costOf, pico } from "./money.ts";
 import { type ModelName, TABLES } from "./plan.ts";
 
-/** An amount with one pico-unit more. */
-export const more = (amount: string): string => amountOf(pico(amount) + 1n);
-export const lessBy1 = (amount: string): string => amountOf(pico(amount) - 1n);
+/** Adds one pico-unit to an amount of an object, if there is one. */
+export function more<T extends Line | undefined>(object: T, name = "cost"): T {
+  if (object) object[name] = amountOf(pico(object[name]) + 1n);
+  return object;
+}
 
 /** A text with another hexadecimal digit, of which the last one may be 1 more, where `place` ends. */
 export const otherDigit = (text: string, place: RegExp): string =>
   text.replace(place, (found) => found.slice(0, -1) + (found.endsWith("1") ? "2" : "1"));
 
-/** Changes the first estate in which there is something to change. */
-export const changeEstate = (
-  estates: readonly Estate[],
-  change: (estate: Estate) => unknown,
-): boolean => estates.some((estate) => change(estate) !== undefined);
-
-/** Changes the longest segment. */
-export function changeSegment(
-  estates: readonly Estate[],
-  change: (text: string) => string,
-): boolean {
-  const files = estates.flatMap(({ segments }) => segments);
-  const [file] = files.sort((a, b) => b.text.length - a.text.length);
-  if (file) file.text = change(file.text);
-  return file !== undefined;
+export function withoutLastLine(file: TextFile): void {
+  file.text = file.text.replace(/[^\n]*\n$/, "");
 }
+
+export const longestOf = (house: House): TextFile =>
+  segmentsOf(house).sort((a, b) => b.text.length - a.text.length)[0]!;
 
 /** Changes one line of some files, the one in the middle of those that fit. */
 export function changeLine(
   files: readonly TextFile[],
   fits: (line: Line) => boolean,
   change: (text: string, line: Line) => string,
-): boolean {
+): void {
   const found = files.flatMap((file) =>
     file.text
       .split("\n")
@@ -44,14 +36,12 @@ export function changeLine(
       .filter(({ line }) => fits(line)),
   );
   const chosen = found[found.length >> 1];
-  if (!chosen) return false;
+  if (!chosen) return;
   const { file, text, line } = chosen;
-  file.text = file.text.replace(`${text}\n`, () => change(text, line));
-  return true;
+  file.text = file.text.replace(`${text}\n`, () => change(`${text}\n`, line));
 }
 
 export const segmentsOf = ({ estates }: House) => estates.flatMap(({ segments }) => segments);
-const filesOf = ({ estates }: House) => estates.flatMap(({ usageFiles }) => usageFiles);
 export const isBilled = ({ type, cost }: Line): boolean => type === "settle" && cost !== "0";
 /** Billed in one piece, and by an id that no other request has. */
 const isPlain = (line: Line): boolean =>
@@ -62,36 +52,31 @@ const inText = (line: Line): string => `${JSON.stringify(line)}\n`;
 
 /** Changes one usage record, in the files or among the rows. */
 export function changeRecord(
-  house: House,
+  { estates, rows }: House,
   change: (record: Line) => readonly Line[],
   fits = ({ cost }: Line): boolean => cost !== "0",
-): boolean {
-  if (!house.rows)
-    return changeLine(filesOf(house), fits, (_, line) => change(line).map(inText).join(""));
-  const at = house.rows.findIndex(fits);
-  if (at >= 0) house.rows.splice(at, 1, ...change(house.rows[at]!));
-  return at >= 0;
+): void {
+  const files = estates.flatMap(({ usageFiles }) => usageFiles);
+  changeLine(files, fits, (_, line) => change(line).map(inText).join(""));
+  const at = rows?.findIndex(fits) ?? -1;
+  if (at >= 0) rows!.splice(at, 1, ...change(rows![at]!));
 }
 
 /** A settle line that was billed, and its usage record, with another cost and other prices. */
-export function rebill(house: House, changed: (line: Line) => Line | undefined): boolean {
-  let id = "";
-  let after: Line = {};
-  const done = changeLine(
-    segmentsOf(house),
-    (line) => isPlain(line) && changed(line) !== undefined,
-    (_, line) => {
-      after = changed(line)!;
-      id = line["spend_id"];
-      return inText(after);
-    },
-  );
-  const { cost, prices } = after;
-  const own = ({ usage_id }: Line): boolean => usage_id === id;
-  const rewrite = (record: Line) => [
-    { ...record, cost, details: { ...record["details"], prices: prices ?? undefined } },
-  ];
-  return done && changeRecord(house, rewrite, own);
+export function rebill(house: House, changed: (line: Line) => Line | undefined): void {
+  const fits = (line: Line): boolean => isPlain(line) && changed(line) !== undefined;
+  changeLine(segmentsOf(house), fits, (_, line) => {
+    const after = changed(line)!;
+    const { spend_id, cost, prices } = after;
+    changeRecord(
+      house,
+      ({ details, ...record }) => [
+        { ...record, cost, details: { ...details, prices: prices ?? undefined } },
+      ],
+      ({ usage_id }) => usage_id === spend_id,
+    );
+    return inText(after);
+  });
 }
 
 /** Whether a request ran while prices changed, so that both tables may be right for it. */
@@ -119,14 +104,14 @@ export function otherPrices(house: House, line: Line): Line | undefined {
   return undefined;
 }
 
-export const first = <T>(list: readonly T[], change: (item: T) => unknown): boolean => {
-  if (list.length > 0) change(list[0]!);
-  return list.length > 0;
-};
-
-/** Receipts that were billed. `isLate`: after the days of the run were closed. */
-export const receiptOf = ({ receipts }: House, isLate = false): readonly Line[] =>
+/** The first receipt that was billed, and is of this kind. */
+export const receiptOf = (
+  { receipts }: House,
+  isOfKind: (receipt: Line, answer: ReceiptAnswer) => boolean = () => true,
+): Line | undefined =>
   receipts
-    .filter((receipt) => receipt.isLate === isLate)
-    .flatMap(({ body }) => (body["data"] ?? []) as Line[])
-    .filter(({ cost }) => cost !== "0");
+    .flatMap((answer) => {
+      const all: Line[] = answer.body["data"] ?? [];
+      return all.filter((receipt) => receipt["cost"] !== "0" && isOfKind(receipt, answer));
+    })
+    .at(0);

@@ -6,13 +6,10 @@ import type { Counts } from "./money.ts";
 export interface Wire {
   /** The format has no reply without figures. */
   readonly alwaysCounts: boolean;
-  /** A whole reply. */
   whole(text: string, counts: Counts | undefined): string;
   /** The answer that refuses a request. */
   error(status: number): string;
-  /** Events before the first text. */
   start(counts: Counts): string;
-  /** An event with some text. */
   text(text: string): string;
   /** Events that finish the reply, with the figures where the format has them there. */
   finish(counts: Counts): string;
@@ -20,7 +17,6 @@ export interface Wire {
   figures(counts: Counts): string;
   /** An event with the figures, and without a finish. */
   bareFigures(counts: Counts): string;
-  /** The end of the stream. */
   readonly end: string;
 }
 

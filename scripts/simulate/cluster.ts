@@ -5,7 +5,7 @@ import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
 import type { SimProcess, World } from "./world.ts";
 
-/** What of node:cluster the program uses. */
+/** What of node:cluster the program uses, but for what only a first process calls. */
 export interface Cluster extends EventEmitter {
   readonly isPrimary: boolean;
   readonly isWorker: boolean;
@@ -13,8 +13,6 @@ export interface Cluster extends EventEmitter {
   readonly workers?: Readonly<Record<number, EventEmitter>>;
   /** In a worker: itself. */
   readonly worker?: EventEmitter;
-  setupPrimary(): void;
-  fork(): EventEmitter;
 }
 
 /** Takes what a process writes. */
@@ -69,10 +67,6 @@ export function createCluster(world: World, owner: SimProcess, start: StartWorke
       isPrimary: false,
       isWorker: true,
       worker: inside,
-      setupPrimary: () => undefined,
-      fork(): EventEmitter {
-        throw new Error("a worker starts no workers");
-      },
     });
     const into =
       (to: PassThrough): Output =>

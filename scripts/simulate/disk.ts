@@ -33,8 +33,8 @@ export interface Disk {
   /** Gives an inode a further name, in the place of what has it. */
   link(inode: Inode, path: string): void;
   remove(path: string): void;
-  /** Puts bytes at a place of a file. Throws ENOSPC, after a part of them, if the disk is full. */
-  write(inode: Inode, bytes: Buffer, at: number): void;
+  /** Puts bytes behind those of a file. Throws ENOSPC, after a part of them, if the disk is full. */
+  append(inode: Inode, bytes: Buffer): void;
   truncate(inode: Inode, size: number): void;
   /** Brings the content of a file, and all names, to the disk. Throws EIO if that fails. */
   sync(inode: Inode): void;
@@ -94,13 +94,9 @@ export function createDisk(world: World): Disk {
     create,
     link: (inode, path) => change((tree) => tree.set(path, inode)),
     remove: (path) => change((tree) => tree.delete(path)),
-    write(inode, bytes, at) {
+    append(inode, bytes) {
       const fits = faults.isFull ? Math.min(bytes.length, between(0, 40)) : bytes.length;
-      const size = Math.max(inode.content.length, at + fits);
-      const content = Buffer.alloc(size);
-      inode.content.copy(content);
-      bytes.copy(content, at, 0, fits);
-      inode.content = content;
+      inode.content = Buffer.concat([inode.content, bytes.subarray(0, fits)]);
       inode.changed = world.wallClock();
       if (fits < bytes.length) throw systemError("ENOSPC", "write");
     },

@@ -3,17 +3,16 @@
 
 import type { Crowd } from "../reconcile/client.ts";
 import type { House } from "../reconcile/house.ts";
-import type { Installation, RunningGateway } from "./installation.ts";
+import { addressOf, type Installation, type Running } from "./installation.ts";
 import type { SimProcess } from "./world.ts";
 
-/** What a fault works on. */
 export interface Scene {
   readonly installation: Installation;
   readonly house: House;
   readonly crowd: Crowd;
   readonly provider: string;
   readonly workers: number;
-  gateway: RunningGateway;
+  gateway: Running;
   /** Which table of prices is in force. */
   table: number;
 }
@@ -25,7 +24,7 @@ async function restart(scene: Scene): Promise<void> {
   const { installation, crowd } = scene;
   await installation.act(() => crowd.turnTo(0, undefined));
   scene.gateway = await installation.start();
-  await installation.act(() => crowd.turnTo(0, scene.gateway.address));
+  await installation.act(() => crowd.turnTo(0, addressOf(scene.gateway)));
 }
 
 function noteKill({ installation: { world }, house }: Scene): void {
@@ -48,7 +47,7 @@ async function replaced(scene: Scene): Promise<void> {
   const { world, until } = installation;
   house.kills.push({ gateway: 0, worker: true, at: world.wallClock() });
   // Without any worker the port is given up, so the next one does not die before.
-  const place = new URL(gateway.address!).host;
+  const place = new URL(addressOf(gateway)!).host;
   const { listeners } = installation.machine.network;
   await until(() => listeners(place) === workers || !gateway.process.owner.alive, "another worker");
 }
@@ -133,8 +132,7 @@ async function changePrices(scene: Scene): Promise<void> {
   const { world } = installation;
   scene.table = 1 - scene.table;
   const from = world.wallClock();
-  const reloads = (): number =>
-    gateway.warnings.filter((line) => line.includes('"event":"reloaded"')).length;
+  const reloads = (): number => gateway.stderr.split('"event":"reloaded"').length;
   const before = reloads();
   installation.writeConfig(provider, scene.table);
   if (world.random.random() < 0.5) gateway.process.signal("SIGHUP");
@@ -144,8 +142,7 @@ async function changePrices(scene: Scene): Promise<void> {
 
 /** A configuration that cannot be read: the one before stays in force. */
 async function breakConfig({ installation, gateway, provider, table }: Scene): Promise<void> {
-  const refusals = (): number =>
-    gateway.warnings.filter((line) => line.includes('"event":"reload_failed"')).length;
+  const refusals = (): number => gateway.stderr.split('"event":"reload_failed"').length;
   const before = refusals();
   installation.writeText("/gateway.json", `{ "at": ${installation.world.time()}, `);
   await installation.until(() => refusals() > before, "the reload to be refused", 60_000);
@@ -177,7 +174,7 @@ async function changeKeys(scene: Scene): Promise<void> {
     for (let [right, looks] = [0, 0]; right < 2 * workers; looks += 1) {
       if (looks === 200) installation.fail(`a key is still not answered with ${status}`);
       await idle(100);
-      const url = `${gateway.address}/v1/models`;
+      const url = `${addressOf(gateway)}/v1/models`;
       const answer = await act(({ get }) => get(url, key));
       right = answer.status === status ? right + 1 : 0;
     }

@@ -8,16 +8,13 @@ import { basename, dirname, resolve } from "node:path";
 import { type Disk, type Inode, systemError } from "./disk.ts";
 import { countOpen, type SimProcess, type World } from "./world.ts";
 
-/** An open file. */
+/** An open file. Whatever the program writes to one, it appends. */
 interface Descriptor {
   /** The last name in its path. */
   readonly name: string;
   readonly inode: Inode;
-  readonly appends: boolean;
-  at: number;
 }
 
-/** What the calls of one process work on. */
 export interface FilesOptions {
   readonly world: World;
   readonly disk: Disk;
@@ -26,8 +23,8 @@ export interface FilesOptions {
   readonly beforeChange: (what: string) => void;
 }
 
-/** Where to put bytes, how many, and from where in the file. Null: from where the last read ended. */
-type ReadPlace = readonly [offset: number, length: number, position: number | null];
+/** Where to put bytes, how many, and from where in the file. */
+type ReadPlace = readonly [offset: number, length: number, position: number];
 
 type Data = string | Uint8Array | Iterable<Uint8Array> | AsyncIterable<string>;
 
@@ -39,26 +36,18 @@ interface WriteOptions {
 }
 
 /** What stat() says. */
-function statsOf({ number, kind, mode, content, changed, born }: Inode, isBig: boolean): object {
-  const figure = (value: number): number | bigint => (isBig ? BigInt(Math.floor(value)) : value);
-  const kinds = { isFile: "file", isDirectory: "folder", isSocket: "socket" };
-  const is = Object.entries(kinds).map(([name, own]) => [name, () => kind === own] as const);
-  return {
-    ...Object.fromEntries(is),
-    isSymbolicLink: () => false,
-    isFIFO: () => false,
-    dev: figure(1),
-    ino: figure(number),
-    mode: figure(mode),
-    nlink: figure(1),
-    uid: figure(0),
-    gid: figure(0),
-    size: figure(content.length),
-    mtimeMs: figure(changed),
-    birthtimeMs: figure(born),
-    ...(isBig && { mtimeNs: BigInt(changed) * 1_000_000n, ctimeNs: BigInt(changed) * 1_000_000n }),
-  };
-}
+const statsOf = ({ number, kind, mode, content, changed, born }: Inode) => ({
+  isFile: () => kind === "file",
+  isDirectory: () => kind === "folder",
+  isSymbolicLink: () => false,
+  isFIFO: () => false,
+  ino: number,
+  mode,
+  size: content.length,
+  mtimeMs: changed,
+  mtimeNs: changed * 1e6,
+  birthtimeMs: born,
+});
 
 async function bytesOf(data: Data): Promise<Buffer> {
   if (typeof data === "string") return Buffer.from(data);
@@ -68,7 +57,6 @@ async function bytesOf(data: Data): Promise<Buffer> {
   return Buffer.concat(pieces);
 }
 
-/** The calls that return at once. */
 function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
   const descriptors = new Map<number, Descriptor>();
   let numbers = 3;
@@ -102,7 +90,7 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     const inode = there ?? create(full, mode);
     if (name.startsWith("w")) disk.truncate(inode, 0);
     numbers += 1;
-    descriptors.set(numbers, { name: basename(path), inode, appends: name.startsWith("a"), at: 0 });
+    descriptors.set(numbers, { name: basename(path), inode });
     countOpen(owner, "file", 1);
     return numbers;
   }
@@ -116,16 +104,14 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
   function write(fd: number, data: string | Uint8Array, from = 0): number {
     const file = descriptor(fd);
     const bytes = Buffer.from(data as string).subarray(typeof data === "string" ? 0 : from);
-    const place = file.appends ? file.inode.content.length : file.at;
     try {
       beforeChange(`writes ${bytes.length} bytes to ${file.name}`);
     } catch (error) {
       // The process dies in the middle of it.
-      disk.write(file.inode, bytes.subarray(0, world.random.between(0, bytes.length)), place);
+      disk.append(file.inode, bytes.subarray(0, world.random.between(0, bytes.length)));
       throw error;
     }
-    disk.write(file.inode, bytes, place);
-    file.at = place + bytes.length;
+    disk.append(file.inode, bytes);
     return bytes.length;
   }
 
@@ -147,9 +133,9 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     }
   }
 
-  function stat(path: string, { throwIfNoEntry = true, bigint = false } = {}) {
+  function stat(path: string, { throwIfNoEntry = true } = {}) {
     const inode = throwIfNoEntry ? inodeAt(path, "stat") : disk.find(resolve(path));
-    return inode && statsOf(inode, bigint);
+    return inode && statsOf(inode);
   }
 
   function rename(from: string, to: string): void {
@@ -193,7 +179,7 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     existsSync: (path: string) => disk.find(resolve(path)) !== undefined,
     statSync: stat,
     lstatSync: stat,
-    fstatSync: (fd: number) => statsOf(descriptor(fd).inode, false),
+    fstatSync: (fd: number) => statsOf(descriptor(fd).inode),
     accessSync(path: string) {
       inodeAt(path, "access");
     },
@@ -201,16 +187,8 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     closeSync: close,
     writeSync: write,
     readSync(fd: number, buffer: Buffer, ...[offset, length, position]: ReadPlace) {
-      const file = descriptor(fd);
-      const from = position ?? file.at;
-      const size = file.inode.content.copy(
-        buffer,
-        offset,
-        Math.min(from, file.inode.content.length),
-        from + length,
-      );
-      if (position === null) file.at += size;
-      return size;
+      const { content } = descriptor(fd).inode;
+      return content.copy(buffer, offset, Math.min(position, content.length), position + length);
     },
     ftruncateSync: (fd: number, size = 0) => truncate(descriptor(fd).inode, size),
     truncateSync: (path: string, size = 0) => truncate(inodeAt(path, "truncate"), size),
@@ -288,23 +266,18 @@ export function createFiles(options: FilesOptions) {
     path: string,
     { start = 0, end = Infinity, highWaterMark = 65_536 } = {},
   ): Readable {
-    let at = start;
-    return new Readable({
-      highWaterMark,
-      read() {
-        const piece = later(`reads ${basename(path)}`, () => {
+    async function* pieces() {
+      for (let at = start; ; ) {
+        const piece = await later(`reads ${basename(path)}`, () => {
           const { content } = sync.inodeAt(path, "open");
           return Buffer.from(content.subarray(at, Math.min(at + highWaterMark, end + 1)));
         });
-        piece.then(
-          (bytes) => {
-            at += bytes.length;
-            this.push(bytes.length === 0 ? null : bytes);
-          },
-          (error) => this.destroy(error),
-        );
-      },
-    });
+        if (piece.length === 0) return;
+        at += piece.length;
+        yield piece;
+      }
+    }
+    return Readable.from(pieces(), { objectMode: false });
   }
 
   const promises = {

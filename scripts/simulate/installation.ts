@@ -4,12 +4,11 @@
 import { configOf, type Phase } from "../reconcile/plan.ts";
 import { createDisk } from "./disk.ts";
 import { createNetwork } from "./network.ts";
-import type { Machine } from "./machine.ts";
+import type { Machine } from "./modules.ts";
 import { type Bundle, startProcess, type StartedProcess } from "./process.ts";
 import type { SimProcess, World } from "./world.ts";
 import type * as Actors from "./actors.ts";
 
-/** The programs of the world. */
 export interface Bundles {
   readonly gateway: Bundle;
   readonly actors: Bundle;
@@ -25,27 +24,21 @@ const SYNC_MS = 400;
 const CONFIG_FILE = "/gateway.json";
 export const DATA_DIR = "/data";
 
-/** A gateway while it runs. */
-export interface RunningGateway {
+/** A gateway or a command. */
+export interface Running {
   readonly process: StartedProcess;
-  /** Undefined: it does not listen yet. */
-  address: string | undefined;
-  /** The address of the admin listener. */
-  admin: string | undefined;
-  /** Lines of its standard error. */
-  readonly warnings: string[];
+  /** All that it has written so far. */
+  stdout: string;
+  stderr: string;
   /** Undefined: it runs, or was killed. */
   exitCode: number | undefined;
 }
 
-/** A configuration with other members in some of its sections. */
-const merged = (config: object, changes: Readonly<Record<string, object>>): object => {
-  const sections = Object.entries(changes).map(([name, section]) => [
-    name,
-    { ...Reflect.get(config, name), ...section },
-  ]);
-  return { ...config, ...Object.fromEntries(sections) };
-};
+/** Where a gateway listens. Undefined: it does not yet. */
+export const addressOf = ({ stdout }: Running): string | undefined =>
+  /listens on (\S+)/.exec(stdout)?.[1];
+export const adminOf = ({ stdout }: Running): string | undefined =>
+  /admin on ([^;)\s]+)/.exec(stdout)?.[1];
 
 export type Installation = ReturnType<typeof createInstallation>;
 
@@ -74,10 +67,8 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
     said: () => undefined,
     warned: (line) => fail(line),
   });
-  /** What each gateway has written to its standard error. */
-  const allWarnings: (readonly string[])[] = [];
+  const gateways: Running[] = [];
   let commands = 0;
-  let starts = 0;
 
   function fail(message: string): never {
     throw new Error(message);
@@ -91,7 +82,6 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
     if (!isDone()) fail(`${what}: not after ${isOver() ? `${ms} ms` : "everything has happened"}`);
   }
 
-  /** Runs the world for so many milliseconds. */
   async function idle(ms: number): Promise<void> {
     const end = world.time() + ms;
     await until(() => world.time() > end, "some time to pass", 2 * ms + 1_000);
@@ -99,97 +89,78 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
 
   /** Calls a function of the actors as one of their events. */
   async function act<T>(call: (exports: typeof Actors) => T | Promise<T>): Promise<T> {
-    let result: { readonly value: T } | undefined;
-    let error: unknown;
+    let result: Promise<T> | undefined;
     world.immediate(actors.owner, "an actor is called", () => {
-      Promise.resolve(call(actors.exports() as unknown as typeof Actors)).then(
-        (value) => {
-          result = { value };
-        },
-        (reason) => {
-          error = reason;
-        },
-      );
+      const answer = Promise.resolve(call(actors.exports() as unknown as typeof Actors));
+      const isThere = (): void => {
+        result = answer;
+      };
+      answer.then(isThere, isThere);
     });
-    await until(() => result !== undefined || error !== undefined, "an actor's answer");
-    if (!result) throw error;
-    return result.value;
+    await until(() => result !== undefined, "an actor's answer");
+    return await result!;
   }
 
   function writeConfig(provider: string, table: number): void {
-    const config = configOf({ phase, dataDir: DATA_DIR, provider, table });
-    const changes = {
-      server: { keep_alive_ms: KEEP_ALIVE_MS },
-      usage: { sync_ms: SYNC_MS },
-      accounts: { limited: { rpm: LIMITED_RPM } },
-    };
-    writeText(CONFIG_FILE, JSON.stringify(merged(config, changes)));
+    const config: Record<string, any> = configOf({ phase, dataDir: DATA_DIR, provider, table });
+    config["server"].keep_alive_ms = KEEP_ALIVE_MS;
+    config["usage"].sync_ms = SYNC_MS;
+    config["accounts"].limited.rpm = LIMITED_RPM;
+    writeText(CONFIG_FILE, JSON.stringify(config));
   }
 
   function writeText(path: string, text: string): void {
     const inode = disk.create(path, "file", 0o600);
-    disk.write(inode, Buffer.from(text), 0);
+    disk.append(inode, Buffer.from(text));
     disk.sync(inode);
   }
 
-  /** Starts a gateway. Fails if it does not listen, unless it was killed meanwhile. */
-  async function start(): Promise<RunningGateway> {
-    starts += 1;
-    const warnings: string[] = [];
-    allWarnings.push(warnings);
-    const running: RunningGateway = {
+  function launch(name: string, argv: readonly string[]): Running {
+    const running: Running = {
       process: startProcess(machine, bundles.gateway, {
-        name: `gateway ${starts}`,
-        argv: ["serve", "--config", CONFIG_FILE],
-        said(line) {
-          world.note(line.trimEnd());
-          const [, address] = /listens on (\S+)/.exec(line) ?? [];
-          running.address ??= address;
-          running.admin ??= /admin on ([^;)\s]+)/.exec(line)?.[1];
+        name,
+        argv: [...argv, "--config", CONFIG_FILE],
+        said(text) {
+          if (argv[0] === "serve") world.note(text.trimEnd());
+          running.stdout += text;
         },
-        warned: (line) => warnings.push(...line.trimEnd().split("\n")),
-        ended: (code) => {
+        warned(text) {
+          running.stderr += text;
+        },
+        ended(code) {
           running.exitCode = code;
         },
       }),
-      address: undefined,
-      admin: undefined,
-      warnings,
+      stdout: "",
+      stderr: "",
       exitCode: undefined,
     };
-    const { owner } = running.process;
-    await until(() => running.address !== undefined || !owner.alive, "a gateway listens");
     return running;
   }
 
-  async function stop(running: RunningGateway): Promise<void> {
+  /** Starts a gateway. Fails if it does not listen, unless it was killed meanwhile. */
+  async function start(): Promise<Running> {
+    const running = launch(`gateway ${gateways.length + 1}`, ["serve"]);
+    gateways.push(running);
+    const { owner } = running.process;
+    await until(() => addressOf(running) !== undefined || !owner.alive, "a gateway listens");
+    return running;
+  }
+
+  async function stop(running: Running): Promise<void> {
     running.process.signal("SIGTERM");
     await until(() => !running.process.owner.alive, "a gateway that was told to stop ends");
     if (running.exitCode !== 0) fail(`a stopped gateway ends with ${running.exitCode}`);
   }
 
   /** Runs a command to its end: what it printed. Fails if it ends with another code than 0. */
-  async function run(...argv: string[]): Promise<string> {
+  async function run(...argv: readonly string[]): Promise<string> {
     commands += 1;
-    let output = "";
-    let errors = "";
-    let code: number | undefined;
-    startProcess(machine, bundles.gateway, {
-      name: `command ${commands}`,
-      argv: [...argv, "--config", CONFIG_FILE],
-      said: (text) => {
-        output += text;
-      },
-      warned: (text) => {
-        errors += text;
-      },
-      ended: (exitCode) => {
-        code = exitCode;
-      },
-    });
-    await until(() => code !== undefined, argv.join(" "));
-    if (code !== 0) fail(`${argv.join(" ")} ended with ${code}: ${errors}${output}`);
-    return output;
+    const command = launch(`command ${commands}`, argv);
+    await until(() => command.exitCode !== undefined, argv.join(" "));
+    const { exitCode, stdout, stderr } = command;
+    if (exitCode !== 0) fail(`${argv.join(" ")} ended with ${exitCode}: ${stderr}${stdout}`);
+    return stdout;
   }
 
   return {
@@ -207,12 +178,12 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
     killAtDisk(owner: SimProcess, at: RegExp, changes: number): void {
       dying = { owner, at, changes };
     },
-    kill: (running: RunningGateway): void => world.end(running.process.owner, "kill -9"),
-    textOf: (path: string): string => disk.find(path)?.content.toString() ?? "",
-    /** The standard error of each gateway so far. */
-    warnings: (): readonly string[] =>
-      allWarnings.map((lines) => lines.map((line) => `${line}\n`).join("")),
-    namesIn: (path: string): readonly string[] => disk.namesIn(path),
+    kill: (running: Running): void => world.end(running.process.owner, "kill -9"),
+    reader: {
+      namesIn: disk.namesIn,
+      textOf: (path: string): string => disk.find(path)?.content.toString() ?? "",
+    },
+    gateways,
     fail,
   };
 }

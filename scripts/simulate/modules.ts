@@ -2,34 +2,36 @@
 
 import assert from "node:assert/strict";
 import crypto from "node:crypto";
-import http from "node:http";
 import { createRequire } from "node:module";
-import net from "node:net";
-import { resolve } from "node:path";
 import { arch, platform, version } from "node:process";
 import { createSecureContext } from "node:tls";
 import { type Cluster, createCluster } from "./cluster.ts";
-import { createDisk, type Inode, systemError } from "./disk.ts";
+import { createDisk, type Disk, systemError } from "./disk.ts";
 import { createFiles } from "./files.ts";
-import type { Machine } from "./machine.ts";
-import { closeInOrder, createNetwork, type SimSocket } from "./network.ts";
-import { simulateServer } from "./server.ts";
+import { createNetwork, type Network } from "./network.ts";
+import { createHttp } from "./server.ts";
 import { createTime } from "./time.ts";
 import { createWorld, type SimProcess, type World } from "./world.ts";
+
+/** What all processes of one machine of the world share. */
+export interface Machine {
+  readonly world: World;
+  readonly network: Network;
+  readonly disk: Disk;
+  /** Called before each change of the disk by the program. It may end the process. */
+  readonly beforeChange: (owner: SimProcess, what: string) => void;
+}
 
 const realRequire = createRequire(import.meta.url);
 
 /** Modules that neither wait nor look at the machine. */
 const HARMLESS = [
-  "node:async_hooks",
-  "node:assert/strict",
   "node:buffer",
   "node:events",
   "node:path",
   "node:stream",
   "node:stream/promises",
   "node:string_decoder",
-  "node:url",
   "node:util",
   "node:zlib",
 ];
@@ -54,71 +56,10 @@ const PURE_CRYPTO = Object.fromEntries(PURE.map((name) => [name, crypto[name]]))
 const randomBytes = ({ random }: World, size: number): Buffer =>
   Buffer.from(Array.from({ length: size }, () => Math.floor(256 * random.random())));
 
-/** Node's own servers and agents, over the network of the world. */
-function createHttp({ network, disk }: Machine, owner: SimProcess) {
-  /** A Unix socket may be given another name while it answers: its inode is its place. */
-  function bindPath(path: string): string {
-    if (disk.find(path)) throw systemError("EADDRINUSE", "listen", path);
-    return placeOf(disk.create(path, "socket", 0o600));
-  }
-  function under<S extends net.Server>(server: S): S {
-    server.once("listening", () => stopChecking(server));
-    return simulateServer(server, { owner, network, bindPath });
-  }
-  function connect(
-    to: string | { readonly path?: string | null; readonly port?: number },
-    opened?: () => void,
-  ): SimSocket {
-    const options = typeof to === "string" ? { path: to } : to;
-    const path = options.path ?? undefined;
-    const inode = path === undefined ? undefined : disk.find(resolve(path));
-    const place = inode ? placeOf(inode) : `127.0.0.1:${"port" in options ? options.port : 0}`;
-    const refusal = path !== undefined && !inode ? "ENOENT" : "ECONNREFUSED";
-    const socket = network.connect(owner, { place, refusal, options });
-    if (opened) socket.once("connect", opened);
-    return socket;
-  }
-  class Agent extends http.Agent {
-    createConnection(options: object): net.Socket {
-      return connect(options) as unknown as net.Socket;
-    }
-  }
-  return {
-    net: {
-      isIP: net.isIP,
-      isIPv6: net.isIPv6,
-      connect,
-      createConnection: connect,
-      createServer: (listener: (socket: net.Socket) => void) => under(net.createServer(listener)),
-    },
-    http: {
-      STATUS_CODES: http.STATUS_CODES,
-      request: http.request,
-      get: http.get,
-      Agent,
-      createServer(options: object, listener?: http.RequestListener) {
-        const server = http.createServer(options, listener);
-        const close = server.closeIdleConnections.bind(server);
-        server.closeIdleConnections = () => closeInOrder(close);
-        return under(server);
-      },
-    },
-  };
-}
-
-const placeOf = ({ number }: Inode): string => `/socket ${number}`;
-
-/** Node looks for slow requests by a timer of the machine, which the world cannot have. */
-function stopChecking(server: net.Server): void {
-  for (const symbol of Object.getOwnPropertySymbols(server))
-    if (symbol.description === "http.server.connectionsCheckingInterval")
-      clearInterval(Reflect.get(server, symbol));
-}
-
 /** The modules of Node as a process gets them. */
 export function createModules(machine: Machine, owner: SimProcess, cluster: Cluster) {
   const { world, disk } = machine;
-  const time = createTime(machine, owner);
+  const time = createTime(world, owner);
   const beforeChange = (what: string): void => {
     if (!owner.alive) throw systemError("EIO", what);
     machine.beforeChange(owner, what);

@@ -9,9 +9,6 @@ import type { Trouble } from "../reconcile/house.ts";
 import { systemError } from "./disk.ts";
 import { countOpen, type Pending, type SimProcess, type World } from "./world.ts";
 
-/** A sender is held back while so many bytes have not been read. */
-const WINDOW_BYTES = 64 * 1024;
-
 /** What a server does with connections. Its socket may be a path in the file system. */
 export interface Listener {
   readonly owner: SimProcess;
@@ -32,50 +29,17 @@ export interface NetworkFaults {
 
 const NO_FAULTS: NetworkFaults = { broke: () => undefined, resets: 0, stalls: 0 };
 
-/** The ends that closeInOrder() holds back. Undefined: none is held back. */
-let closing: Set<SimSocket> | undefined;
-
-/**
- * Closes the oldest first of the connections that `close` destroys. Node lists those of a server by
- * their addresses in memory, which are others in each run.
- */
-export function closeInOrder(close: () => void): void {
-  const held = new Set<SimSocket>();
-  closing = held;
-  close();
-  closing = undefined;
-  for (const socket of [...held].sort((one, other) => one.number - other.number)) socket.destroy();
-}
-
-let sockets = 0;
-
-/** One end of a connection. */
 export class SimSocket extends Duplex {
-  /** Later ones have higher numbers. */
-  readonly number: number;
   readonly remoteAddress = "127.0.0.1";
-  readonly remotePort = 50_000;
-  readonly remoteFamily = "IPv4";
-  readonly localAddress = "127.0.0.1";
-  readonly localPort = 8_080;
   connecting = false;
-  bytesRead = 0;
   bytesWritten = 0;
   timeout = 0;
   readonly owner: SimProcess;
   readonly #world: World;
-  readonly #onread: { buffer: Buffer; callback(size: number, buffer: Buffer): boolean } | undefined;
   #peer: SimSocket | undefined;
-  /** Arrived, and not taken by the reader. */
-  #unread: Buffer[] = [];
-  #unreadBytes = 0;
-  #hasEnded = false;
-  #wantsMore = true;
-  /** Bytes on their way to the other end, or not read there. */
-  #underWay = 0;
   /** The last arrival at the other end: nothing overtakes it. */
   #arrival = 0;
-  /** The write that waits for the connection, or for room. */
+  /** The write or the end that waits for the connection. */
   #waiting: (() => void) | undefined;
   #timer: Pending | undefined;
   /** The connection is reset when so many bytes have been written here. */
@@ -89,16 +53,14 @@ export class SimSocket extends Duplex {
 
   constructor(world: World, owner: SimProcess, options: Partial<net.TcpNetConnectOpts> = {}) {
     super({ allowHalfOpen: options.allowHalfOpen ?? false });
-    sockets += 1;
-    this.number = sockets;
     this.#world = world;
     this.owner = owner;
-    this.#onread = options.onread as never;
+    const { onread } = options;
+    if (onread) this.on("data", (bytes: Buffer) => handOver(bytes, onread));
     countOpen(owner, "socket", 1);
     owner.atEnd.add(this.#vanish);
   }
 
-  /** Joins two ends. */
   static join(client: SimSocket, server: SimSocket, faults: NetworkFaults): void {
     const { random, between } = client.#world.random;
     server.troubles = client.troubles;
@@ -114,58 +76,39 @@ export class SimSocket extends Duplex {
     if (random() < faults.stalls) end.#stallAt = between(1, 3_000);
   }
 
-  /** The connection is established. */
   opened(): void {
     this.connecting = false;
     this.emit("connect");
     this.emit("ready");
-    this.#continueWriting();
+    this.#waiting?.();
   }
 
   override _write(chunk: Buffer | string, encoding: BufferEncoding, done: () => void): void {
     const bytes = typeof chunk === "string" ? Buffer.from(chunk, encoding) : Buffer.from(chunk);
-    const write = (): void => {
-      this.#waiting = undefined;
-      this.#send(bytes);
-      if (this.#underWay < WINDOW_BYTES) done();
-      else this.#waiting = done;
-    };
-    if (this.connecting) this.#waiting = write;
-    else write();
+    this.#whenOpen(() => this.#send(bytes), done);
   }
 
   override _final(done: () => void): void {
-    const finish = (): void => {
-      this.#waiting = undefined;
-      this.#toPeer("the end", (peer) => peer.#receiveEnd());
+    this.#whenOpen(() => this.#toPeer("the end", (peer) => peer.#receiveEnd()), done);
+  }
+
+  #whenOpen(act: () => void, done: () => void): void {
+    const both = (): void => {
+      act();
       done();
     };
-    if (this.connecting) this.#waiting = finish;
-    else finish();
+    if (this.connecting) this.#waiting = both;
+    else both();
   }
 
   override _read(): void {
-    this.#wantsMore = true;
-    if (this.#unreadBytes > 0 || this.#hasEnded)
-      this.#world.immediate(this.owner, "reads on", () => this.#deliver());
-  }
-
-  override destroy(error?: Error): this {
-    if (!closing) return super.destroy(error);
-    closing.add(this);
-    return this;
+    // What arrives is pushed at once.
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     this.setTimeout(0);
-    this.#close(this.#unreadBytes > 0);
+    this.#close(this.readableLength > 0);
     this.#world.immediate(this.owner, "socket closed", () => done(error));
-  }
-
-  override resume(): this {
-    super.resume();
-    if (this.#onread) this._read();
-    return this;
   }
 
   resetAndDestroy(): this {
@@ -190,7 +133,6 @@ export class SimSocket extends Duplex {
   setKeepAlive = (): this => this;
   ref = (): this => this;
   unref = (): this => this;
-  address = (): object => ({ address: this.localAddress, port: this.localPort, family: "IPv4" });
 
   #refresh(): void {
     if (this.#timer) this.#timer.isCancelled = true;
@@ -235,7 +177,6 @@ export class SimSocket extends Duplex {
   }
 
   #portion(bytes: Buffer): void {
-    this.#underWay += bytes.length;
     this.#toPeer(`${bytes.length} bytes`, (peer) => peer.#receive(bytes));
   }
 
@@ -255,59 +196,17 @@ export class SimSocket extends Duplex {
       return;
     }
     this.#refresh();
-    this.bytesRead += bytes.length;
-    this.#unread.push(bytes);
-    this.#unreadBytes += bytes.length;
-    this.#deliver();
+    this.push(bytes);
   }
 
   #receiveEnd(): void {
-    this.#hasEnded = true;
-    this.#deliver();
+    if (!this.destroyed) this.push(null);
   }
 
   #reset(): void {
     if (this.#gone) return;
     this.#leave();
     this.destroy(systemError("ECONNRESET", "read"));
-  }
-
-  #deliver(): void {
-    while (this.#unread.length > 0 && this.#canTake() && !this.destroyed) {
-      const bytes = this.#unread.shift()!;
-      this.#unreadBytes -= bytes.length;
-      this.#hand(bytes);
-      const peer = this.#peer!;
-      peer.#underWay -= bytes.length;
-      if (peer.#waiting && peer.owner.alive && peer.#underWay < WINDOW_BYTES)
-        this.#world.immediate(peer.owner, "socket has room", () => peer.#continueWriting());
-    }
-    if (!this.#hasEnded || this.#unread.length > 0 || this.destroyed) return;
-    this.#hasEnded = false;
-    this.push(null);
-    if (this.#onread) this.read(0);
-  }
-
-  #canTake(): boolean {
-    return this.#onread ? !this.isPaused() : this.#wantsMore;
-  }
-
-  #hand(bytes: Buffer): void {
-    if (!this.#onread) {
-      this.#wantsMore = this.push(bytes);
-      return;
-    }
-    const { buffer, callback } = this.#onread;
-    for (let at = 0; at < bytes.length; at += buffer.length) {
-      const size = bytes.copy(buffer, 0, at, at + buffer.length);
-      callback(size, buffer);
-    }
-  }
-
-  #continueWriting(): void {
-    const next = this.#waiting;
-    this.#waiting = undefined;
-    next?.();
   }
 
   /** This end takes nothing any more; the other one learns of it. */
@@ -326,7 +225,7 @@ export class SimSocket extends Duplex {
 
   /** The process has ended: nothing of it may run. */
   readonly #vanish = (): void => {
-    this.#close(this.#unreadBytes > 0);
+    this.#close(this.readableLength > 0);
     // Node keeps its parser, and so this world, until the parser is closed. It may be at work now.
     realImmediate(() => {
       const { parser } = this as { parser?: { remove: () => void; close: () => void } | null };
@@ -334,6 +233,13 @@ export class SimSocket extends Duplex {
       parser?.close();
     });
   };
+}
+
+/** Hands bytes to a reader in its own memory, as many at a time as fit in. */
+function handOver(bytes: Buffer, { buffer, callback }: net.OnReadOpts): void {
+  const memory = buffer as Buffer;
+  for (let at = 0; at < bytes.length; at += memory.length)
+    callback(bytes.copy(memory, 0, at, at + memory.length), memory);
 }
 
 /** Where a connection leads. */

@@ -6,8 +6,7 @@ import { EventEmitter } from "node:events";
 import { Writable } from "node:stream";
 import vm from "node:vm";
 import { type Cluster, createCluster } from "./cluster.ts";
-import type { Machine } from "./machine.ts";
-import { createModules } from "./modules.ts";
+import { createModules, type Machine } from "./modules.ts";
 import type { SimProcess } from "./world.ts";
 
 /** Names that a bundle gets as parameters, in their order. */
@@ -61,7 +60,6 @@ export interface StartOptions {
 
 export interface StartedProcess {
   readonly owner: SimProcess;
-  /** What the bundle exports. */
   exports(): Record<string, unknown>;
   signal(name: "SIGTERM" | "SIGHUP"): void;
 }
@@ -82,7 +80,7 @@ export function startProcess(
     ended?.(code);
   };
   owner.crashed = (error) => {
-    warned(`crashed: ${(error as Error)?.stack ?? error}`);
+    warned(`crashed: ${(error as Error)?.stack ?? error}\n`);
     ended?.(1);
   };
   const cluster =

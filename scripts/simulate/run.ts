@@ -3,14 +3,21 @@
 // provider and the books say of it.
 
 import type { Asked } from "../reconcile/client.ts";
-import { emptyEstate, type House, type TextFile } from "../reconcile/house.ts";
+import { collectBudgets, collectStatements } from "../reconcile/collect.ts";
+import { emptyEstate, emptyHouse, type House, readFiles } from "../reconcile/house.ts";
 import { complaintsIn } from "../reconcile/gateways.ts";
-import { emptyHouse } from "../reconcile/phase.ts";
-import { ACCOUNTS, type Phase } from "../reconcile/plan.ts";
+import type { Phase } from "../reconcile/plan.ts";
 import type { Call } from "../reconcile/provider.ts";
 import { judge } from "./judge.ts";
 import { FAULTS, LASTING, type Scene } from "./faults.ts";
-import { type Bundles, createInstallation, DATA_DIR, type Installation } from "./installation.ts";
+import {
+  addressOf,
+  adminOf,
+  type Bundles,
+  createInstallation,
+  DATA_DIR,
+  type Installation,
+} from "./installation.ts";
 import { createRandom } from "../../test/support/random.ts";
 import { createWorld, type Random, type SimProcess } from "./world.ts";
 
@@ -24,10 +31,8 @@ export interface RunOptions {
   readonly hear?: ((line: string) => void) | undefined;
 }
 
-/** What came of a run. */
 export interface Outcome {
   readonly seed: number;
-  /** The faults that could happen. */
   readonly faults: readonly string[];
   readonly requests: number;
   readonly steps: number;
@@ -73,7 +78,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   const installation = createInstallation(world, bundles, phase);
   try {
     await live(installation, house, { requests, faults });
-    house.complaints.push(...installation.warnings().flatMap(complaintsIn));
+    house.complaints.push(...installation.gateways.flatMap(({ stderr }) => complaintsIn(stderr)));
     violations.push(...judge(house));
   } catch (error) {
     violations.push((error as Error).stack ?? String(error));
@@ -109,7 +114,7 @@ async function live(
   const workers = faults.has("workers") ? 2 : 1;
   const place = { installation, house, crowd, provider: provider.url, workers };
   const scene: Scene = { ...place, gateway, table: 0 };
-  await act(() => crowd.turnTo(0, gateway.address));
+  await act(() => crowd.turnTo(0, addressOf(gateway)));
   const possible = [...FAULTS].filter(([name]) => faults.has(name));
   while (crowd.asked.length < requests) {
     const next = Math.min(requests, crowd.asked.length + between(3, 40));
@@ -168,7 +173,7 @@ async function rest({ installation, gateway, workers }: Scene): Promise<void> {
   [faults.resets, faults.stalls] = [0, 0];
   await idle(REST_MS);
   const open = await alwaysOpen(gateway.process.owner);
-  const { text } = await act(({ get }) => get(`${gateway.admin}/status`));
+  const { text } = await act(({ get }) => get(`${adminOf(gateway)}/status`));
   const { budgets } = JSON.parse(text);
   for (const { account, key_id, held } of budgets)
     if (held !== "0") fail(`${held} is held at rest for ${account ?? key_id}`);
@@ -202,28 +207,11 @@ function breakConnections(
 const leftByNetwork = (asked: Asked): Asked =>
   asked.verdict === "cut" && asked.troubles?.length ? { ...asked, verdict: "left" } : asked;
 
-async function collect(installation: Installation, house: House): Promise<void> {
-  const { run, textOf, namesIn } = installation;
+async function collect({ run, reader }: Installation, house: House): Promise<void> {
   const estate = emptyEstate();
-  const filesIn = (folder: string): TextFile[] =>
-    namesIn(folder)
-      .filter((name) => name.endsWith(".jsonl"))
-      .map((name) => ({ name, text: textOf(`${folder}/${name}`) }));
-  estate.audit = JSON.parse(await run("audit", "--json"));
-  const months = [...new Set(house.asked.map(({ endedAt }) => monthOf(endedAt)))];
-  for (const month of months)
-    for (const account of ACCOUNTS) {
-      const args = ["billing", "statement", "--account", account, "--month", month];
-      const json = JSON.parse(await run(...args, "--format", "json"));
-      const csv = await run(...args, "--format", "csv");
-      house.statements.push({ account, month, json, csv, sealedPrefix: "" });
-    }
-  for (const account of ["acme", "beta", "purse"])
-    house.budgets.set(account, JSON.parse(await run("budget", "show", account, "--json")));
-  estate.segments.push(...filesIn(`${DATA_DIR}/spend`));
-  estate.usageFiles.push(...filesIn(`${DATA_DIR}/usage`));
-  estate.days.text = textOf(`${DATA_DIR}/days.jsonl`);
   house.estates.push(estate);
+  estate.audit = JSON.parse(await run("audit", "--json"));
+  await collectStatements(house, run);
+  await collectBudgets(house, ["acme", "beta", "purse"], run);
+  readFiles(estate, DATA_DIR, reader);
 }
-
-const monthOf = (ms: number): string => new Date(ms).toISOString().slice(0, 7);

@@ -1,72 +1,133 @@
-// Servers of Node over the network of the world: Node's own server parses and answers, and its
-// listening and closing are those of the world.
+// Servers and agents of Node over the network of the world: Node's own server parses and answers,
+// and its listening and closing are those of the world.
 
-import type { EventEmitter } from "node:events";
+import http from "node:http";
+import net from "node:net";
 import { resolve } from "node:path";
-import type { Network, SimSocket } from "./network.ts";
+import { type Inode, systemError } from "./disk.ts";
+import type { Machine } from "./modules.ts";
+import type { SimSocket } from "./network.ts";
 import type { SimProcess } from "./world.ts";
 
-/** What a server of the world needs. */
-export interface ServerOptions {
-  readonly owner: SimProcess;
-  readonly network: Network;
-  /** Makes the socket of a path. Returns its place; throws if something is there. */
-  readonly bindPath: (path: string) => string;
+const placeOf = ({ number }: Inode): string => `/socket ${number}`;
+
+/** A member of Node's own HTTP servers that is no public interface. Undefined: it has none. */
+function internal(server: net.Server, name: string): any {
+  const symbols = Object.getOwnPropertySymbols(server);
+  const symbol = symbols.find(({ description }) => description === `http.server.${name}`);
+  return symbol && Reflect.get(server, symbol);
 }
 
-/** Puts the network of the world under a server of node:net or node:http. */
-export function simulateServer<S extends EventEmitter>(
-  server: S,
-  { owner, network, bindPath }: ServerOptions,
-): S {
-  let stop: (() => void) | undefined;
-  let address: object | null = null;
-  const sockets = new Set<SimSocket>();
-  let closed: (() => void) | undefined;
+/** node:net and node:http as a process gets them. */
+export function createHttp({ network, disk }: Machine, owner: SimProcess) {
+  /** A Unix socket may be given another name while it answers: its inode is its place. */
+  function bindPath(path: string): string {
+    if (disk.find(path)) throw systemError("EADDRINUSE", "listen", path);
+    return placeOf(disk.create(path, "socket", 0o600));
+  }
 
-  function accept(socket: SimSocket): void {
-    sockets.add(socket);
-    socket.once("close", () => {
-      sockets.delete(socket);
-      closeIfDrained();
+  /** Puts the network of the world under a server. */
+  function under<S extends net.Server>(server: S): S {
+    let stop: (() => void) | undefined;
+    let address: object | null = null;
+    const sockets = new Set<SimSocket>();
+    let closed: (() => void) | undefined;
+
+    function accept(socket: SimSocket): void {
+      sockets.add(socket);
+      socket.once("close", () => {
+        sockets.delete(socket);
+        closeIfDrained();
+      });
+      server.emit("connection", socket);
+    }
+
+    function closeIfDrained(): void {
+      if (!closed || sockets.size > 0) return;
+      const listener = closed;
+      closed = undefined;
+      server.emit("close");
+      listener();
+    }
+
+    /** The place of an address: a path, or a port of which 0 is any free one. */
+    function bind(where: number | { readonly path: string }): string {
+      if (typeof where === "object") return bindPath(resolve(where.path));
+      const port = where === 0 ? network.portOf(owner) : where;
+      address = { address: "127.0.0.1", port, family: "IPv4" };
+      return `127.0.0.1:${port}`;
+    }
+
+    /** The oldest first. Node lists them by their addresses in memory, others in each run. */
+    function closeIdleConnections(): void {
+      const parsers: any[] = internal(server, "connections")?.idle() ?? [];
+      const idle = new Set(parsers.map(({ socket }) => socket));
+      for (const socket of sockets)
+        if (idle.has(socket) && Reflect.get(socket, "_httpMessage")?.finished !== false)
+          socket.destroy();
+    }
+
+    return Object.assign(server, {
+      closeIdleConnections,
+      listen(where: number | { readonly path: string }, host?: unknown, then?: () => void) {
+        stop = network.listen({ owner, place: bind(where), accept });
+        const listening = typeof host === "function" ? (host as () => void) : then;
+        if (listening) server.once("listening", listening);
+        queueMicrotask(() => {
+          // Node looks for slow requests by a timer of the machine, which the world cannot have.
+          clearInterval(internal(server, "connectionsCheckingInterval"));
+          server.emit("listening");
+        });
+        return server;
+      },
+      address: () => address,
+      close(then: () => void = () => undefined) {
+        stop?.();
+        stop = undefined;
+        closed = then;
+        closeIdleConnections();
+        queueMicrotask(closeIfDrained);
+        return server;
+      },
+      unref: () => server,
+      ref: () => server,
     });
-    server.emit("connection", socket);
   }
 
-  function closeIfDrained(): void {
-    if (!closed || sockets.size > 0) return;
-    const listener = closed;
-    closed = undefined;
-    server.emit("close");
-    listener();
+  function connect(
+    to: string | { readonly path?: string | null; readonly port?: number },
+    opened?: () => void,
+  ): SimSocket {
+    const options = typeof to === "string" ? { path: to } : to;
+    const path = options.path ?? undefined;
+    const inode = path === undefined ? undefined : disk.find(resolve(path));
+    const place = inode ? placeOf(inode) : `127.0.0.1:${"port" in options ? options.port : 0}`;
+    const refusal = path !== undefined && !inode ? "ENOENT" : "ECONNREFUSED";
+    const socket = network.connect(owner, { place, refusal, options });
+    if (opened) socket.once("connect", opened);
+    return socket;
   }
 
-  /** The place of an address: a path, or a port of which 0 is any free one. */
-  function bind(where: number | { readonly path: string }): string {
-    if (typeof where === "object") return bindPath(resolve(where.path));
-    const port = where === 0 ? network.portOf(owner) : where;
-    address = { address: "127.0.0.1", port, family: "IPv4" };
-    return `127.0.0.1:${port}`;
+  class Agent extends http.Agent {
+    createConnection(options: object): net.Socket {
+      return connect(options) as unknown as net.Socket;
+    }
   }
-
-  return Object.assign(server, {
-    listen(where: number | { readonly path: string }, host?: unknown, then?: () => void) {
-      stop = network.listen({ owner, place: bind(where), accept });
-      const listening = typeof host === "function" ? (host as () => void) : then;
-      if (listening) server.once("listening", listening);
-      queueMicrotask(() => server.emit("listening"));
-      return server;
+  return {
+    net: {
+      isIP: net.isIP,
+      isIPv6: net.isIPv6,
+      connect,
+      createConnection: connect,
+      createServer: (listener: (socket: net.Socket) => void) => under(net.createServer(listener)),
     },
-    address: () => address,
-    close(then: () => void = () => undefined) {
-      stop?.();
-      stop = undefined;
-      closed = then;
-      (server as { closeIdleConnections?: () => void }).closeIdleConnections?.();
-      queueMicrotask(closeIfDrained);
-      return server;
+    http: {
+      STATUS_CODES: http.STATUS_CODES,
+      request: http.request,
+      get: http.get,
+      Agent,
+      createServer: (options: object, listener?: http.RequestListener) =>
+        under(http.createServer(options, listener)),
     },
-    unref: () => server,
-    ref: () => server,
-  });
+  };
 }

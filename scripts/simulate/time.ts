@@ -1,10 +1,9 @@
 // The clocks and the timers of one process.
 
-import type { Machine } from "./machine.ts";
-import { countOpen, type Pending, type SimProcess } from "./world.ts";
+import { countOpen, type Pending, type SimProcess, type World } from "./world.ts";
 
 /** Timers, and a wall clock, of one process. */
-export function createTime({ world }: Machine, owner: SimProcess) {
+export function createTime(world: World, owner: SimProcess) {
   type Listener = (...args: unknown[]) => void;
 
   function createTimer(ms: number, listener: Listener, args: unknown[], repeats: boolean) {

@@ -26,7 +26,6 @@ export interface SimProcess {
   crashed: (error: unknown) => void;
 }
 
-/** An event that waits. */
 export interface Pending {
   /** When it runs, in milliseconds since the beginning of the world. */
   at: number;
@@ -42,7 +41,6 @@ const SHOWN = 50;
 
 export interface World {
   readonly random: Random;
-  /** Milliseconds since the beginning. */
   time(): number;
   /** The wall clock of all processes, in milliseconds since 1970. */
   wallClock(): number;
@@ -57,15 +55,12 @@ export interface World {
   immediate(owner: SimProcess, what: string, run: () => void): Pending;
   /** Ends a process at once: nothing of it runs any more. */
   end(owner: SimProcess, how: string): void;
-  /** Adds a line to the trace. */
   note(text: string): void;
   /** Runs events until `isDone`, or until nothing happens any more. Returns whether it is done. */
   runUntil(isDone: () => boolean): Promise<boolean>;
-  /** How many events have run. */
   steps(): number;
   /** A hash of all lines of the trace so far. */
   fingerprint(): string;
-  /** The last lines of the trace. */
   lastLines(): readonly string[];
 }
 
@@ -104,7 +99,6 @@ function createTrace() {
   };
 }
 
-/** How a world begins. */
 export interface WorldOptions {
   readonly seed: number;
   /** Of the wall clock, in milliseconds since 1970. */

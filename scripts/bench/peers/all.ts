@@ -5,13 +5,12 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { freePort } from "../../../test/support/port.ts";
-import { JSON_TYPE, scratch, sizeOf, started, type Kind } from "../target.ts";
+import { CALL, scratch, sizeOf, started, type Kind } from "../target.ts";
 import { envoyConfig } from "./envoy.ts";
 
 /** The folder that peers.sh installs into. */
 const PEERS = process.env["BENCH_PEERS"] ?? join(homedir(), ".cache", "chat-gateway-bench");
 
-/** Another gateway that peers.sh can install. */
 interface Peer {
   /** Its name in the output. */
   readonly name: string;
@@ -20,9 +19,8 @@ interface Peer {
   readonly switchedOn: string;
   /** What is installed of it, in PEERS. Absent: the folder of its id. */
   readonly folder?: string;
-  /** The path of chat completions, and a model. Absent: those of OpenAI, and `m`. */
-  readonly path?: string;
-  readonly model?: string;
+  /** The path of chat completions, and a model. Absent: those of CALL. */
+  readonly call?: Partial<typeof CALL>;
   readonly headers?: (upstream: string) => Readonly<Record<string, string>>;
   /** A file that it reads. Absent: none. */
   readonly config?: (upstream: string, port: number) => object | string;
@@ -90,8 +88,7 @@ const ALL: readonly Peer[] = [
     name: "TensorZero",
     id: "tensorzero",
     switchedOn: "observability off and therefore no books; no keys; started within Python",
-    path: "/openai/v1/chat/completions",
-    model: "tensorzero::model_name::m",
+    call: { path: "/openai/v1/chat/completions", model: "tensorzero::model_name::m" },
     config: tensorzeroConfig,
     file: "tensorzero.toml",
     takesPort: false,
@@ -156,11 +153,7 @@ function kindOf(peer: Peer, version: string): Kind {
       writeFileSync(file, typeof given === "string" ? given : JSON.stringify(given));
       return started({
         name: this.name,
-        call: {
-          path: peer.path ?? "/v1/chat/completions",
-          model: peer.model ?? "m",
-          headers: { ...JSON_TYPE, ...headers?.(upstream) },
-        },
+        call: { ...peer.call, headers: { ...CALL.headers, ...headers?.(upstream) } },
         ...(takesPort && { port }),
         command: command({ installed, upstream, port, other, config: file }),
         env,
@@ -170,10 +163,8 @@ function kindOf(peer: Peer, version: string): Kind {
   };
 }
 
-/** A peer that is not installed. */
 interface Absent {
   readonly name: string;
-  /** Why, in words. */
   readonly reason: string;
 }
 
