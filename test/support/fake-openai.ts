@@ -98,7 +98,7 @@ function stream(_: Understood, said: Said): string {
     .join("");
 }
 
-const refusal = (_: number, message: string) => ({ body: { error: { message } }, headers: {} });
+const refusal = (_: number, message: string) => ({ error: { message } });
 
 export const openai: Format = {
   understand,

@@ -23,8 +23,6 @@ export interface Understood {
   readonly response_format?: object | undefined;
   readonly stop?: readonly string[] | undefined;
   readonly max_tokens?: number | undefined;
-  /** How many runners-up each token is to have; absent: no log probabilities. */
-  readonly runnersUp?: number | undefined;
 }
 
 export interface Call {
@@ -79,11 +77,8 @@ export const isObject = (value: unknown): value is Record<string, any> =>
 export interface Format {
   /** What a request says, which is refused if it breaks a rule. */
   understand(asked: Asked): Understood;
-  /** An error's body and headers. */
-  refusal(
-    status: number,
-    message: string,
-  ): { readonly body: object; readonly headers: Record<string, string> };
+  /** An error's body. */
+  refusal(status: number, message: string): object;
   whole(request: Understood, said: Said): object;
   /** A stream, as text; what finishes it is left out if it has an ending of another kind. */
   stream(request: Understood, said: Said): string;
@@ -106,10 +101,8 @@ export async function startFake(
   const heard: (Understood & Pick<Asked, "closed">)[] = [];
   const broken: string[] = [];
 
-  const refuse = (asked: Asked, code: number, message: string) => {
-    const { body, headers } = format.refusal(code, message);
-    return status(code, body, { "content-type": "application/json", ...headers })(asked);
-  };
+  const refuse = (asked: Asked, code: number, message: string) =>
+    status(code, format.refusal(code, message))(asked);
 
   const provider = await startProvider(t, (asked) => {
     let request: Understood;
