@@ -1,36 +1,13 @@
-"""The official anthropic client for Python against a running gateway.
-
-Usage: anthropic_client.py FACTS, where FACTS is a JSON object with the gateway's address, its key and what its scripted models
-say. Runs all checks, prints a line for each, and exits with 1 if any failed.
-"""
-
-import json
-import sys
-import traceback
+"""The official anthropic client for Python on the Messages API of a running gateway: see python_checks.py."""
 
 import anthropic
+from python_checks import AFTER_CALLS, CLOCK, FACTS, MESSAGES, PARAMETERS, REASONING, TEXT, check, named, raised, run
 
-FACTS = json.loads(sys.argv[1])
-TEXT, REASONING = FACTS["TEXT"], FACTS["REASONING"]
-CLOCK = {"Oslo": "14:05", "Lima": "08:05"}
-MESSAGES = [{"role": "user", "content": "What time is it in Oslo?"}]
-SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-TOOLS = [{"name": "get_time", "description": "The time in a city", "input_schema": SCHEMA}]
-THINKING = {"type": "adaptive", "display": "summarized"}
-BASE = {"max_tokens": 2000, "messages": MESSAGES}
+TOOLS = [{"name": "get_time", "description": "The time in a city", "input_schema": PARAMETERS}]
+BASE = {"max_tokens": 2000, "thinking": {"type": "adaptive", "display": "summarized"}}
 
 client = anthropic.Anthropic(base_url=FACTS["url"], api_key=FACTS["KEY"], max_retries=0)
-checks = []
-
-
-def check(function):
-    checks.append(function)
-    return function
-
-
-def named(model):
-    """The model of that name behind which is the provider that the checks are about just now."""
-    return prefix + model
+create = client.messages.create
 
 
 def joined(message, kind):
@@ -38,45 +15,37 @@ def joined(message, kind):
 
 
 @check
-def a_whole_reply():
-    message = client.messages.create(model=named("exact"), thinking=THINKING, **BASE)
-    assert joined(message, "text") == TEXT
-    assert joined(message, "thinking") == REASONING
-    assert message.stop_reason == "end_turn" and message.model == named("exact")
-
-
-@check
-def a_streamed_reply():
-    with client.messages.stream(model=named("exact"), thinking=THINKING, **BASE) as stream:
+def a_whole_reply_and_a_streamed_one():
+    request = {"model": named("exact"), "messages": MESSAGES, **BASE}
+    whole = create(**request)
+    with client.messages.stream(**request) as stream:
         pieces = list(stream.text_stream)
-        message = stream.get_final_message()
+        streamed = stream.get_final_message()
     assert len(pieces) > 5 and "".join(pieces) == TEXT
-    assert joined(message, "text") == TEXT and joined(message, "thinking") == REASONING
-    assert message.usage.output_tokens > 0
+    for message in (whole, streamed):
+        assert (joined(message, "text"), joined(message, "thinking")) == (TEXT, REASONING)
+        assert message.stop_reason == "end_turn" and message.model == named("exact")
+        assert message.usage.output_tokens > 0
 
 
 @check
 def tools():
-    options = {"model": named("parallel"), "tools": TOOLS, "thinking": THINKING, "max_tokens": 2000}
+    options = {"model": named("parallel"), "tools": TOOLS, **BASE}
     with client.messages.stream(messages=MESSAGES, **options) as stream:
         first = stream.get_final_message()
     calls = [block for block in first.content if block.type == "tool_use"]
     assert [call.input["city"] for call in calls] == ["Oslo", "Lima"]
     results = [{"type": "tool_result", "tool_use_id": call.id, "content": CLOCK[call.input["city"]]} for call in calls]
     answer = {"role": "assistant", "content": first.content}
-    last = client.messages.create(messages=[*MESSAGES, answer, {"role": "user", "content": results}], **options)
-    assert joined(last, "text") == FACTS["AFTER_CALLS"]
+    last = create(messages=[*MESSAGES, answer, {"role": "user", "content": results}], **options)
+    assert joined(last, "text") == AFTER_CALLS
 
 
 @check
 def errors():
     for model, expected in (("none", anthropic.NotFoundError), ("broken", anthropic.InternalServerError)):
-        try:
-            client.messages.create(model=named(model), **BASE)
-        except expected as error:
-            assert error.body["request_id"].startswith("req_")
-        else:
-            raise AssertionError(f"{model} did not fail")
+        error = raised(expected, lambda: create(model=named(model), messages=MESSAGES, **BASE))
+        assert error.body["request_id"].startswith("req_")
 
 
 @check
@@ -85,14 +54,4 @@ def count_and_models():
     assert named("exact") in [model.id for model in client.models.list(limit=5)]
 
 
-failed = False
-for prefix in FACTS["PREFIXES"]:
-    for function in checks:
-        try:
-            function()
-            print(f"ok - {function.__name__} {prefix}")
-        except Exception:
-            failed = True
-            print(f"not ok - {function.__name__} {prefix}")
-            traceback.print_exc()
-sys.exit(1 if failed else 0)
+run()

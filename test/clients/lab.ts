@@ -155,9 +155,6 @@ export function callsVia(behind: Behind, streamed: boolean): readonly Call[] {
   return CALLS.map((call) => ({ ...call, arguments: JSON.stringify(JSON.parse(call.arguments)) }));
 }
 
-/** Anthropic's format knows no log probabilities. */
-export const hasLogprobs = (behind: Behind): boolean => !behind.startsWith("anthropic");
-
 export interface Lab extends RunningGateway {
   /** What a client is configured with. */
   readonly baseURL: string;
