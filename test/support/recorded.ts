@@ -28,7 +28,7 @@ export const recordings = VENDORS.filter(
 );
 
 /** The sizes in bytes of the pieces that a recording is sent in. */
-export const SIZES = LONG ? [Infinity, 4_096, 1_000, 100, 7, 1] : [7];
+export const SIZES = LONG ? [Infinity, 1_000, 7, 1] : [7];
 
 /** The bytes of a stream whose lines are the JSON of one event each, as the vendor frames them. */
 export function framed(vendor: string, lines: readonly string[]): string {
