@@ -121,26 +121,14 @@ export const TALKERS = ["demo-chat", "exact"] as const;
  * which names.
  */
 const BEHIND = {
-  openai: { provider: "lab", upstream: "", settings: {} },
-  anthropic: { provider: "anthropic", upstream: "claude-5-", settings: {} },
-  gemini: { provider: "gemini", upstream: "gemini-3-", settings: {} },
-  "anthropic-budget": {
-    provider: "anthropic",
-    upstream: "claude-4-5-",
-    settings: { thinking: "budget" },
-  },
-  "gemini-budget": {
-    provider: "gemini",
-    upstream: "gemini-2.5-",
-    settings: { thinking: "budget" },
-  },
+  openai: { provider: "lab", upstream: "" },
+  anthropic: { provider: "anthropic", upstream: "claude-5-" },
+  gemini: { provider: "gemini", upstream: "gemini-3-" },
 } as const;
 export type Behind = keyof typeof BEHIND;
 
 /** What every test that speaks of replies is run with. */
-export const DIALECTS = ["openai", "anthropic", "gemini"] as const;
-/** Beside these, the generations before, whose thinking has a budget. */
-export const GENERATIONS = Object.keys(BEHIND) as readonly Behind[];
+export const DIALECTS = Object.keys(BEHIND) as readonly Behind[];
 
 /** The name by which a client of the gateway asks for one of MODELS. */
 export const modelName = (behind: Behind, name: string): string =>
@@ -151,7 +139,7 @@ export const modelName = (behind: Behind, name: string): string =>
  * Anthropic's whole replies and in all of Gemini's they are a value, which the gateway writes down.
  */
 export function callsVia(behind: Behind, streamed: boolean): readonly Call[] {
-  if (behind === "openai" || (streamed && behind.startsWith("anthropic"))) return CALLS;
+  if (behind === "openai" || (streamed && behind === "anthropic")) return CALLS;
   return CALLS.map((call) => ({ ...call, arguments: JSON.stringify(JSON.parse(call.arguments)) }));
 }
 
@@ -181,7 +169,7 @@ export async function startLab(
   });
   const scripted = configFor(fakes.lab.url, [], {
     providers: { anthropic: native("anthropic"), gemini: native("gemini") },
-    models: Object.fromEntries(GENERATIONS.flatMap(modelsBehind)),
+    models: Object.fromEntries(DIALECTS.flatMap(modelsBehind)),
     aliases: demoConfig.aliases,
     retry: { max_retries: 0 },
     timeouts,
@@ -204,7 +192,7 @@ export async function startLab(
 
 /** The models of one provider, by name, as they stand in the configuration. */
 function modelsBehind(behind: Behind): (readonly [string, object])[] {
-  const { provider, upstream, settings } = BEHIND[behind];
+  const { provider, upstream } = BEHIND[behind];
   const names = Object.keys(MODELS).filter(
     (name) => behind !== "openai" || !name.startsWith("demo-"),
   );
@@ -214,7 +202,6 @@ function modelsBehind(behind: Behind): (readonly [string, object])[] {
       provider,
       upstream_model: `${upstream}${name}`,
       reasoning: name !== "demo-chat",
-      ...settings,
     },
   ]);
 }
