@@ -170,24 +170,32 @@ describe("Claude Code", { skip: notInstalled() }, () => {
       if (dialect === "anthropic") assertNative(provider.asked);
     });
 
-  it("works on DeepSeek as the manual has it for a team", async (t) => {
-    const place = startPlace();
-    const served = scripted(place);
-    const models = { "deepseek-v4-pro": served, "deepseek-v4-flash": served };
-    const provider = await startOpenai(t, models);
-    const written = blocksOf("json", "howto").find((text) => text.includes('"coder"'));
-    const lines = blocksOf("text", "howto").find((text) => text.includes("claude --model coder"));
-    assert.ok(written && lines);
-    const config = merge(JSON.parse(written), {
-      server: { port: 0 },
-      admin: { port: 0 },
-      keys: [{ account: "team", key: KEY }],
-      providers: { deepseek: { base_url: provider.url } },
-    }) as object;
-    const gateway = await startGateway(t, config, {}, { DEEPSEEK_API_KEY: PROVIDER_KEY });
-    await assertDone(t, place, lines.replace(ADDRESS, gateway.url));
-    assert.deepEqual(provider.broken, []);
-  });
+  for (const [page, language, model] of [
+    ["howto", "text", "coder"],
+    ["README", "sh", "deepseek-v4-flash"],
+  ] as const)
+    it(`works on DeepSeek by the configuration and the lines of ${page}`, async (t) => {
+      const place = startPlace();
+      const served = scripted(place);
+      const models = { "deepseek-v4-pro": served, "deepseek-v4-flash": served };
+      const provider = await startOpenai(t, models);
+      const written = blocksOf("json", page).find((text) => text.includes(`"${model}"`));
+      const lines = blocksOf(language, page).find((text) =>
+        text.includes(`claude --model ${model}`),
+      );
+      assert.ok(written && lines);
+      const config = merge(JSON.parse(written), {
+        server: { port: 0 },
+        admin: { port: 0 },
+        apis: ["messages"],
+        keys: [{ account: "team", key: KEY }],
+        providers: { deepseek: { base_url: provider.url } },
+      }) as object;
+      const gateway = await startGateway(t, config, {}, { DEEPSEEK_API_KEY: PROVIDER_KEY });
+      const ready = lines.replace(ADDRESS, gateway.url).replace("ACME_KEY", KEY_VARIABLE);
+      await assertDone(t, place, ready);
+      assert.deepEqual(provider.broken, []);
+    });
 
   it("says at once that its key is wrong, and asks no second time", async (t) => {
     const config = configFor("http://127.0.0.1:9", ["m"], { apis: ["messages"] });
