@@ -1,6 +1,6 @@
 // The Vercel AI SDK, LangChain and OpenAI's agents, unmodified, each with its own provider for an
 // API of the gateway: what they make of texts, thoughts, tools and schemas, with models of each
-// format behind the gateway. The AI SDK on chat completions is in ai-sdk.test.ts.
+// format behind the gateway; and a stream that breaks off is never taken for a reply.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -8,6 +8,7 @@ import type { LanguageModel } from "ai";
 import type { AIMessage, BaseMessage, UsageMetadata } from "@langchain/core/messages";
 import {
   AFTER_CALLS,
+  BAD_ENDINGS,
   CALLS,
   clock,
   collect,
@@ -15,12 +16,12 @@ import {
   KEY,
   modelName,
   notInstalled,
+  QUESTION,
   REASONING,
   startLab,
   TEXT,
   type Lab,
 } from "./lab.ts";
-import { QUESTION } from "./talk.ts";
 
 interface Said {
   readonly text: string;
@@ -54,9 +55,15 @@ async function aiSdk(
   return {
     async say(lab, name, streamed) {
       const run = streamed ? streamText : generateText;
-      const reply = await run({ ...base, model: modelOf(lab, name) });
+      let failure: unknown;
+      const onError = ({ error }: { error: unknown }) => {
+        failure = error;
+      };
+      const reply = await run({ ...base, model: modelOf(lab, name), onError });
       const [text, thoughts, usage] = [reply.text, reply.reasoningText, reply.usage];
-      return { text: await text, thoughts: await thoughts, tokens: (await usage).outputTokens };
+      const said = { text: await text, thoughts: await thoughts };
+      if (failure !== undefined) throw failure;
+      return { ...said, tokens: (await usage).outputTokens };
     },
     async call(lab, name, streamed) {
       const cities: string[] = [];
@@ -130,6 +137,7 @@ async function langChain(modelOf: (lab: Lab, name: string) => Chat): Promise<Fra
 describe("frameworks", { skip }, async () => {
   const { createAnthropic } = await import("@ai-sdk/anthropic");
   const { createOpenAI } = await import("@ai-sdk/openai");
+  const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
   const { ChatAnthropic } = await import("@langchain/anthropic");
   const { ChatOpenAI } = await import("@langchain/openai");
   const chatOpenai = ({ baseURL }: Lab, model: string) =>
@@ -142,7 +150,14 @@ describe("frameworks", { skip }, async () => {
   // Nothing is stored here, so the SDK must send the items themselves.
   const openai = { store: false, forceReasoning: true, reasoningSummary: "auto" };
 
+  const compatible = { name: "chat-gateway", apiKey: KEY, includeUsage: true };
+
   const FRAMEWORKS: Readonly<Record<string, Framework>> = {
+    "AI SDK, OpenAI-compatible": await aiSdk(
+      ({ baseURL }, name) =>
+        createOpenAICompatible({ ...compatible, baseURL, supportsStructuredOutputs: true })(name),
+      { chatGateway: { thinking: { type: "enabled" } } },
+    ),
     "AI SDK, anthropic()": await aiSdk(
       ({ baseURL }, name) => createAnthropic({ baseURL, apiKey: KEY })(name),
       { anthropic: { thinking } },
@@ -190,6 +205,8 @@ describe("frameworks", { skip }, async () => {
             CALLS.map(({ arguments: args }) => JSON.parse(args).city),
           );
         }
+        for (const ending of BAD_ENDINGS)
+          await assert.rejects(framework.say(lab, modelName(behind, ending), true), ending);
         const shaped = await framework.shape(lab, modelName(behind, "demo-chat"));
         assert.deepEqual(Object.keys(shaped), ["city"]);
       });

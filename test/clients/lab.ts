@@ -58,6 +58,8 @@ export const noModule = (name: string) =>
 
 export const noPython = () => noModule("openai");
 
+export const QUESTION = "What time is it in Oslo?";
+
 export const GENERATED_ID = /^req_[0-9a-f]{32}$/;
 
 /** May use demo-chat and nothing else. */
