@@ -1,6 +1,6 @@
 // The official clients for Python, unmodified, against the running gateway: openai for chat
-// completions and Responses, openai-agents, and anthropic. The checks themselves are in the scripts;
-// here is the gateway that they talk to, and what only its provider can tell.
+// completions and Responses, and openai-agents. The checks themselves are in the scripts; here is
+// the gateway that they talk to, and what only its provider can tell.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -27,7 +27,7 @@ async function check(t: TestContext, script: string, count: number) {
   const { KEY, RESTRICTED_KEY, TEXT, REASONING, AFTER_CALLS, CALLS } = facts;
   const { TALKERS, BAD_ENDINGS, BEFORE_BAD_ENDING } = facts;
   const given = JSON.stringify({
-    ...{ url: lab.url, baseURL: lab.baseURL, KEY, RESTRICTED_KEY },
+    ...{ baseURL: lab.baseURL, KEY, RESTRICTED_KEY },
     ...{ TEXT, REASONING, AFTER_CALLS, CALLS, CALLS_BEHIND, PREFIXES: Object.keys(CALLS_BEHIND) },
     ...{ TALKERS, BAD_ENDINGS, BEFORE_BAD_ENDING },
   });
@@ -58,11 +58,5 @@ describe("Python, Responses API", { skip: noModule("agents") }, () => {
     const { code, output } = await runPython("the manual's program", args);
     assert.equal(code, 0, output);
     assert.match(output, /^You said: “What is 6 times 7\?”[\s\S]*\n\d+\n$/);
-  });
-});
-
-describe("anthropic for Python", { skip: noModule("anthropic") }, () => {
-  it("talks, thinks and calls tools", async (t) => {
-    await check(t, "anthropic_client.py", 4);
   });
 });
