@@ -20,7 +20,6 @@ import {
   notInstalled,
   REASONING,
   RESTRICTED_KEY,
-  startFullLab,
   startLab,
   statuses,
   TALKERS,
@@ -188,14 +187,6 @@ describe("@anthropic-ai/sdk", { skip: notInstalled() }, async () => {
         return true;
       });
     }
-  });
-
-  it("comes back after a 429 when the gateway said", async (t) => {
-    const lab = await startFullLab(t);
-    const client = clientOf(lab, { maxRetries: 1 });
-    const message = await client.messages.create({ ...base, model: "demo-chat" });
-    assert.equal(message.stop_reason, "end_turn");
-    assert.deepEqual(await statuses(lab, 3), [200, 429, 200]);
   });
 
   it("counts tokens, and lists models", async (t) => {

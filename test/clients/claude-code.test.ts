@@ -5,7 +5,6 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -14,6 +13,7 @@ import { startOpenai } from "../support/fake-openai.ts";
 import { PROVIDER_KEY, type Model, type Said } from "../support/fake-provider.ts";
 import { folder } from "../support/folder.ts";
 import { configFor, KEY, merge, startGateway } from "../support/gateway.ts";
+import { listening } from "../support/listening.ts";
 import {
   startProvider,
   stream,
@@ -97,9 +97,7 @@ async function startProxy(t: TestContext) {
     reached.push(req.url ?? "");
     socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n");
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => server.close());
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, reached };
+  return { url: await listening(t, server), reached };
 }
 
 interface Surroundings {

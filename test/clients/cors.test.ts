@@ -3,10 +3,11 @@
 
 import assert from "node:assert/strict";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { buildSync } from "esbuild";
 import { demo, startGateway } from "../support/gateway.ts";
+import { listening } from "../support/listening.ts";
+import { suiteScope } from "../support/scope.ts";
 import { BROWSER, noBrowser } from "./browser.ts";
 import { notInstalled } from "./lab.ts";
 
@@ -30,23 +31,19 @@ describe("a page of another origin", { skip: notInstalled() || noBrowser() }, as
   const { chromium } = await import("playwright-core");
   type Browser = Awaited<ReturnType<typeof chromium.launch>>;
   let browser: Browser;
-  let site: http.Server;
   let origin: string;
+  const scope = suiteScope();
   before(async () => {
     const script = sdk();
-    site = http.createServer((req, res) => {
+    const site = http.createServer((req, res) => {
       const isScript = req.url === "/openai.js";
       res.setHeader("Content-Type", isScript ? "text/javascript" : "text/html");
       res.end(isScript ? script : PAGE);
     });
-    await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", resolve));
-    origin = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
+    origin = await listening(scope, site);
     browser = await chromium.launch(BROWSER);
   });
-  after(async () => {
-    await browser.close();
-    await new Promise((resolve) => site.close(resolve));
-  });
+  after(() => browser.close());
 
   /** The page, beside a gateway that allows these origins. */
   async function opened(t: TestContext, origins: readonly string[], over: object = {}) {
