@@ -207,7 +207,7 @@ describe("frameworks", { skip }, async () => {
         }
         for (const ending of BAD_ENDINGS)
           await assert.rejects(framework.say(lab, modelName(behind, ending), true), ending);
-        const shaped = await framework.shape(lab, modelName(behind, "demo-chat"));
+        const shaped = await framework.shape(lab, modelName(behind, "shaped"));
         assert.deepEqual(Object.keys(shaped), ["city"]);
       });
     }

@@ -12,7 +12,6 @@ import { startAnthropic } from "../support/fake-anthropic.ts";
 import { startGemini } from "../support/fake-gemini.ts";
 import { startOpenai } from "../support/fake-openai.ts";
 import {
-  demoModel,
   PROVIDER_KEY,
   type Call,
   type FakeProvider,
@@ -91,18 +90,20 @@ export const AFTER_CALLS = "It is 14:05 in Oslo and 08:05 in Lima.";
 export const clock = (city: string): string =>
   ({ Oslo: "14:05", Lima: "08:05" })[city] ?? `no clock in ${city}`;
 
-/**
- * The models that every provider has, but for the demo models, which the gateway has itself in the
- * format of OpenAI.
- */
+/** What a model says that is to answer with an object, as a text or by its one tool. */
+export const OPENING = { city: "Oslo", hours: 7, open: true };
+
+/** The models that every provider has. */
 export const MODELS: Readonly<Record<string, Model>> = {
-  "demo-chat": demoModel,
-  "demo-reasoner": demoModel,
   exact: () => ({ reasoning: REASONING, text: TEXT }),
   parallel: ({ messages }) =>
     messages.at(-1)!["role"] === "tool"
       ? { text: AFTER_CALLS }
       : { reasoning: REASONING, calls: CALLS },
+  shaped: ({ tools: [tool] }) => {
+    const text = JSON.stringify(OPENING);
+    return tool ? { calls: [{ id: "call_1", name: tool.name, arguments: text }] } : { text };
+  },
   endless: () => ({ text: BEFORE_BAD_ENDING, ending: "open" }),
   silent: () => undefined,
   broken: () => ({ status: 500 }),
@@ -114,9 +115,6 @@ export const MODELS: Readonly<Record<string, Model>> = {
 /** The models whose streams begin well and end badly, each in its way. */
 export const BAD_ENDINGS = ["error-event", "cut", "unfinished"] as const;
 export const BEFORE_BAD_ENDING = "Half of";
-
-/** The models that every client holds a conversation with. */
-export const TALKERS = ["demo-chat", "exact"] as const;
 
 /**
  * What can be behind a model, with how it is said in the configuration: who serves it, and under
@@ -195,15 +193,12 @@ export async function startLab(
 /** The models of one provider, by name, as they stand in the configuration. */
 function modelsBehind(behind: Behind): (readonly [string, object])[] {
   const { provider, upstream } = BEHIND[behind];
-  const names = Object.keys(MODELS).filter(
-    (name) => behind !== "openai" || !name.startsWith("demo-"),
-  );
-  return names.map((name) => [
+  return Object.keys(MODELS).map((name) => [
     modelName(behind, name),
     {
       provider,
       upstream_model: `${upstream}${name}`,
-      reasoning: name !== "demo-chat",
+      reasoning: true,
     },
   ]);
 }

@@ -25,11 +25,11 @@ const CALLS_BEHIND = Object.fromEntries(
 async function check(t: TestContext, script: string, count: number) {
   const lab = await startLab(t);
   const { KEY, RESTRICTED_KEY, TEXT, REASONING, AFTER_CALLS, CALLS } = facts;
-  const { TALKERS, BAD_ENDINGS, BEFORE_BAD_ENDING } = facts;
+  const { OPENING, BAD_ENDINGS, BEFORE_BAD_ENDING } = facts;
   const given = JSON.stringify({
     ...{ baseURL: lab.baseURL, KEY, RESTRICTED_KEY },
     ...{ TEXT, REASONING, AFTER_CALLS, CALLS, CALLS_BEHIND, PREFIXES: Object.keys(CALLS_BEHIND) },
-    ...{ TALKERS, BAD_ENDINGS, BEFORE_BAD_ENDING },
+    ...{ OPENING, BAD_ENDINGS, BEFORE_BAD_ENDING },
   });
   const { code, output } = await runPython(script, [scriptAt(script), given]);
   for (const line of output.trim().split("\n")) t.diagnostic(line);

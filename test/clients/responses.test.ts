@@ -17,7 +17,6 @@ import {
   notInstalled,
   REASONING,
   startLab,
-  TALKERS,
   TEXT,
 } from "./lab.ts";
 
@@ -44,23 +43,17 @@ describe("openai, Responses API", { skip: notInstalled() }, async () => {
   for (const behind of DIALECTS) {
     it(`${behind}: the streaming helper ends with what a whole reply has`, async (t) => {
       const { client } = await start(t);
-      for (const name of TALKERS) {
-        const model = modelName(behind, name);
-        const whole = await client.responses.create({ model, input, reasoning });
-        const stream = client.responses.stream({ model, input, reasoning });
-        const deltas: string[] = [];
-        stream.on("response.output_text.delta", ({ delta }) => deltas.push(delta));
-        const final = await stream.finalResponse();
-        assert.equal(final.status, "completed");
-        assert.equal(final.model, model);
-        assert.equal(final.output_text, whole.output_text);
-        assert.equal(deltas.join(""), whole.output_text);
-        if (name !== "exact") continue;
-        assert.equal(final.output_text, TEXT);
-        const [thought] = final.output;
-        assert.ok(thought?.type === "reasoning");
-        assert.deepEqual(thought.summary, [{ type: "summary_text", text: REASONING }]);
-      }
+      const model = modelName(behind, "exact");
+      const whole = await client.responses.create({ model, input, reasoning });
+      const stream = client.responses.stream({ model, input, reasoning });
+      const deltas: string[] = [];
+      stream.on("response.output_text.delta", ({ delta }) => deltas.push(delta));
+      const final = await stream.finalResponse();
+      assert.deepEqual([final.status, final.model], ["completed", model]);
+      assert.deepEqual([final.output_text, whole.output_text, deltas.join("")], [TEXT, TEXT, TEXT]);
+      const [thought] = final.output;
+      assert.ok(thought?.type === "reasoning");
+      assert.deepEqual(thought.summary, [{ type: "summary_text", text: REASONING }]);
     });
 
     it(`${behind}: a conversation with tools goes on with its own items`, async (t) => {

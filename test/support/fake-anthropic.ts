@@ -51,23 +51,12 @@ function understand({ path, headers, body }: Asked): Understood {
     "no sampling with thinking",
   );
   checkMessages(body, thinking.type === "enabled");
-  const { type: choice, name } = body["tool_choice"] ?? { type: "auto" };
   const system =
     typeof body["system"] === "string"
       ? body["system"]
       : blocksOf(body["system"], "system")
           .map(({ text }) => text)
           .join("");
-  const schema = body["output_config"]?.format?.schema;
-  const toolChoice = () => {
-    if (choice === "tool") return { type: "function", function: { name } };
-    return choice === "any" ? "required" : choice;
-  };
-  const responseFormat = () => {
-    if (schema)
-      return { type: "json_schema", json_schema: { name: "x", schema: withSevens(schema) } };
-    return /\bJSON\b/.test(system) ? { type: "json_object" } : undefined;
-  };
   return {
     model: body["model"].replace(/^claude-(4-)?5-/, ""),
     upstreamModel: body["model"],
@@ -78,30 +67,9 @@ function understand({ path, headers, body }: Asked): Understood {
       ...(system === "" ? [] : [{ role: "system", content: system }]),
       ...body["messages"].flatMap(messagesOf),
     ],
-    tools: body["tools"]?.map((tool: any) => ({
-      type: "function",
-      function: {
-        name: tool.name,
-        description: tool.description,
-        parameters: tool.strict ? withSevens(tool.input_schema) : tool.input_schema,
-      },
-    })),
-    tool_choice: toolChoice(),
-    // There is no mode for just any JSON: who wants that says so to the model.
-    response_format: responseFormat(),
-    stop: body["stop_sequences"],
-    max_tokens: body["max_tokens"],
+    tools: body["tools"] ?? [],
   };
 }
-
-/**
- * Bounds are not in the schema then; a model knows them from descriptions. This one's whole numbers
- * are all 7.
- */
-const withSevens = (schema: object): object =>
-  JSON.parse(JSON.stringify(schema), (_, value) =>
-    isObject(value) && value["type"] === "integer" ? { ...value, default: 7 } : value,
-  );
 
 /** The blocks of a content that may be a string. */
 const blocksOf = (content: unknown, path: string): Record<string, any>[] => {
@@ -246,13 +214,10 @@ const message = (model: string) => ({
 });
 
 /** How it ended, as in the whole reply. */
-function stop({ finish, calls = [] }: Said): object {
-  let reason = "end_turn";
-  if (finish === "length") reason = "max_tokens";
-  else if (finish === "content_filter") reason = "refusal";
-  else if (calls.length > 0) reason = "tool_use";
-  return { stop_reason: reason, stop_sequence: null };
-}
+const stop = ({ calls = [] }: Said): object => ({
+  stop_reason: calls.length > 0 ? "tool_use" : "end_turn",
+  stop_sequence: null,
+});
 
 /** The block of what was thought: signed, and shown if that was asked for. */
 function thoughts(

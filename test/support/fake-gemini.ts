@@ -58,7 +58,7 @@ function understand({ path, headers, body }: Asked): Understood {
   rule(!stream || query === "alt=sse", "streams are only here as alt=sse");
   for (const field of Object.keys(body)) rule(FIELDS.includes(field), `Unknown name "${field}"`);
   const third = name.startsWith("gemini-3");
-  const { systemInstruction, generationConfig: config = {}, tools = [], toolConfig } = body;
+  const { systemInstruction, generationConfig: config = {}, tools = [] } = body;
   const { thinkingBudget, thinkingLevel, includeThoughts } = config.thinkingConfig ?? {};
   const thinks = third ? thinkingLevel !== "MINIMAL" : thinkingBudget !== 0;
   const system =
@@ -67,11 +67,6 @@ function understand({ path, headers, body }: Asked): Understood {
       : partsOf(systemInstruction, "systemInstruction")
           .map(({ text }) => text)
           .join("");
-  const responseFormat = () => {
-    if (config.responseJsonSchema)
-      return { type: "json_schema", json_schema: { name: "x", schema: config.responseJsonSchema } };
-    return config.responseMimeType === "application/json" ? { type: "json_object" } : undefined;
-  };
   return {
     model: name.replace(/^gemini-(3|2\.5)-/, ""),
     upstreamModel: name,
@@ -82,28 +77,8 @@ function understand({ path, headers, body }: Asked): Understood {
       ...(system === "" ? [] : [{ role: "system", content: system }]),
       ...messagesOf(body["contents"], third),
     ],
-    tools:
-      tools.length === 0
-        ? undefined
-        : tools[0].functionDeclarations.map((tool: any) => ({
-            type: "function",
-            function: {
-              name: tool.name,
-              description: tool.description,
-              parameters: tool.parametersJsonSchema ?? tool.parameters,
-            },
-          })),
-    tool_choice: choiceIn(toolConfig?.functionCallingConfig),
-    response_format: responseFormat(),
-    stop: config.stopSequences,
-    max_tokens: config.maxOutputTokens,
+    tools: tools.flatMap((tool: Part) => tool["functionDeclarations"]),
   };
-}
-
-/** What is to be done with the tools, in the words of chat completions. */
-function choiceIn({ mode = "AUTO", allowedFunctionNames: allowed }: Part = {}): unknown {
-  if (mode !== "ANY") return mode === "NONE" ? "none" : "auto";
-  return allowed === undefined ? "required" : { type: "function", function: { name: allowed[0] } };
 }
 
 function partsOf(content: unknown, path: string): Part[] {
@@ -237,11 +212,6 @@ function partsSaid(
   ];
 }
 
-function finish({ finish }: Said): string {
-  if (finish === "length") return "MAX_TOKENS";
-  return finish === "content_filter" ? "SAFETY" : "STOP";
-}
-
 /** A whole reply, or a piece of one. Candidates' tokens are counted without the thoughts. */
 function response(request: Understood, candidate: object, candidatesTokenCount: number): object {
   const { prompt, cached, reasoning } = COUNTS;
@@ -268,7 +238,7 @@ function whole(request: Understood, said: Said): object {
     request,
     {
       content: { parts, role: "model" },
-      finishReason: finish(said),
+      finishReason: "STOP",
     },
     TOKENS,
   );
@@ -291,7 +261,7 @@ function stream(request: Understood, said: Said): string {
       request,
       {
         content: { parts: [part], role: "model" },
-        ...(last && { finishReason: finish(said) }),
+        ...(last && { finishReason: "STOP" }),
       },
       last ? TOKENS : Math.min(at, TOKENS),
     );

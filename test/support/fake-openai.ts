@@ -26,35 +26,19 @@ export const startOpenai = (
 function understand({ path, headers, body }: Asked): Understood {
   rule(path === "/chat/completions", "not found", 404);
   rule(headers.authorization === `Bearer ${PROVIDER_KEY}`, "incorrect api key", 401);
-  const {
-    model,
-    messages,
-    stream = false,
-    thinking = { type: "disabled" },
-    tools,
-    tool_choice,
-    response_format,
-    stop,
-    max_tokens,
-  } = body;
-  const showThinking = thinking.type === "enabled";
+  const { model, messages, stream = false, thinking = { type: "disabled" }, tools = [] } = body;
   return {
     model,
     upstreamModel: model,
     messages,
     stream,
     thinking,
-    showThinking,
-    tools,
-    tool_choice,
-    response_format,
-    stop,
-    max_tokens,
+    showThinking: thinking.type === "enabled",
+    tools: tools.map(({ function: { name } }: any) => ({ name })),
   };
 }
 
-const finish = ({ finish, calls = [] }: Said): string =>
-  calls.length > 0 ? "tool_calls" : (finish ?? "stop");
+const finish = ({ calls = [] }: Said): string => (calls.length > 0 ? "tool_calls" : "stop");
 const named = ({ id, name }: Call) => ({ id, type: "function", function: { name } });
 
 function whole(_: Understood, said: Said): object {

@@ -3,7 +3,6 @@
 // the provider's published rules.
 
 import type { TestContext } from "node:test";
-import { composeReply, type DemoRequest } from "../../src/extensions/providers/demo/reply.ts";
 import { startProvider, status, type Asked, type Provider } from "./provider.ts";
 
 export const PROVIDER_KEY = "sk-provider-secret";
@@ -18,11 +17,7 @@ export interface Understood {
   readonly thinking: { readonly type: "enabled" | "disabled" };
   /** Thinking is on, and its text is to be seen. */
   readonly showThinking: boolean;
-  readonly tools?: readonly object[] | undefined;
-  readonly tool_choice?: unknown;
-  readonly response_format?: object | undefined;
-  readonly stop?: readonly string[] | undefined;
-  readonly max_tokens?: number | undefined;
+  readonly tools: readonly { readonly name: string }[];
 }
 
 export interface Call {
@@ -37,8 +32,6 @@ export interface Said {
   readonly reasoning?: string;
   readonly text?: string;
   readonly calls?: readonly Call[];
-  /** Absent: it said all that it wanted. */
-  readonly finish?: "length" | "content_filter";
   /**
    * How a stream goes on when all this is said, as in provider.ts; "error" is the format's own
    * error event. Absent: it is finished.
@@ -132,20 +125,6 @@ export async function startFake(
 
   return { ...provider, heard, broken };
 }
-
-/**
- * What the demo model says, in any format: about the question, in JSON, by calling a tool, about a
- * tool's result.
- */
-export const demoModel: Model = (request) => {
-  const { reasoning, answer, call, finish } = composeReply(request as unknown as DemoRequest);
-  const said = answer.join("");
-  return {
-    reasoning: reasoning.join(""),
-    ...(call ? { calls: [{ ...call, arguments: said }] } : { text: said }),
-    ...(finish === "length" && { finish }),
-  };
-};
 
 /** The pieces that a text is streamed in. */
 export const words = (text: string): string[] => text.match(/\s*\S+|\s+$/g) ?? [];
