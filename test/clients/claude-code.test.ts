@@ -8,15 +8,16 @@ import http from "node:http";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
+import { anthropic } from "../support/fake-anthropic.ts";
 import { startGemini } from "../support/fake-gemini.ts";
 import { startOpenai } from "../support/fake-openai.ts";
-import { PROVIDER_KEY, type Model, type Said } from "../support/fake-provider.ts";
+import { PROVIDER_KEY, type Model, type Said, type Understood } from "../support/fake-provider.ts";
 import { folder } from "../support/folder.ts";
 import { configFor, KEY, merge, startGateway } from "../support/gateway.ts";
 import { listening } from "../support/listening.ts";
 import {
+  rawStream,
   startProvider,
-  stream,
   type Asked,
   type Behaviour,
   type Provider,
@@ -59,31 +60,12 @@ const scripted =
 const scriptedClaude =
   (place: string): Behaviour =>
   (asked) => {
-    const { messages, tools } = asked.body;
+    const { tools, messages } = asked.body;
     const blocks = messages.flatMap(({ content }: { content: unknown }) => content);
     const results = blocks.filter(({ type }: { type?: string }) => type === "tool_result").length;
-    const { text, calls = [] } = tools ? nextStep(results, place) : { text: "A short title" };
-    const [call] = calls;
-    const content_block = call
-      ? { type: "tool_use", id: call.id, name: call.name, input: {} }
-      : { type: "text", text: "" };
-    const delta = call
-      ? { type: "input_json_delta", partial_json: call.arguments }
-      : { type: "text_delta", text };
-    const usage = { input_tokens: 20, output_tokens: 1 };
-    const message = { id: "msg_1", type: "message", role: "assistant", content: [], usage };
-    const ended = { stop_reason: call ? "tool_use" : "end_turn", stop_sequence: null };
-    return stream(
-      [
-        { type: "message_start", message: { ...message, model: "claude", stop_reason: null } },
-        { type: "content_block_start", index: 0, content_block },
-        { type: "content_block_delta", index: 0, delta },
-        { type: "content_block_stop", index: 0 },
-        { type: "message_delta", delta: ended, usage: { output_tokens: 7 } },
-        { type: "message_stop" },
-      ],
-      "eof",
-    )(asked);
+    const said = tools ? nextStep(results, place) : { text: "A short title" };
+    const request = { upstreamModel: "claude", thinking: { type: "disabled" } } as Understood;
+    rawStream(anthropic.stream(request, said))(asked);
   };
 
 /** Counts what a program would reach beyond this machine, and lets nothing through. */
