@@ -1,13 +1,12 @@
-// The official clients for Python, unmodified, against the running gateway: openai for chat
-// completions and Responses, and openai-agents. The checks themselves are in the scripts; here is
-// the gateway that they talk to, and what only its provider can tell.
+// The official client for Python, unmodified, against the running gateway. The checks themselves are
+// in the scripts; here is the gateway that they talk to, and what only its provider can tell.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { demo, startGateway } from "../support/gateway.ts";
 import { blocksOf } from "../support/readme.ts";
 import * as facts from "./lab.ts";
-import { assertLeft, callsVia, DIALECTS, modelName, noModule, noPython, startLab } from "./lab.ts";
+import { assertLeft, callsVia, DIALECTS, modelName, noPython, startLab } from "./lab.ts";
 import { runPython, scriptAt } from "./python-script.ts";
 
 /** By the beginning of its models' names: a provider's calls, as they reach a client. */
@@ -43,11 +42,9 @@ describe("openai for Python", { skip: noPython() }, () => {
     const lab = await check(t, "python_client.py", 8);
     for (const behind of DIALECTS) await assertLeft(lab, behind);
   });
-});
 
-describe("Python, Responses API", { skip: noModule("agents") }, () => {
-  it("openai and openai-agents", async (t) => {
-    await check(t, "python_responses.py", 4);
+  it("Responses", async (t) => {
+    await check(t, "python_responses.py", 3);
   });
 
   it("the manual's program prints a reply and its tokens", async (t) => {

@@ -1,9 +1,5 @@
-"""The official openai client for Python and openai-agents in its default setup, on the Responses API of a running gateway: see
-python_checks.py."""
+"""The official openai client for Python on the Responses API of a running gateway: see python_checks.py."""
 
-import asyncio
-
-import agents
 import openai
 from python_checks import AFTER_CALLS, CLOCK, FACTS, MESSAGES, PARAMETERS, QUESTION, REASONING, TEXT, check, json, named, raised, run
 
@@ -45,33 +41,6 @@ def errors_are_the_client_s_own():
         assert error.code == "unsupported_value" and error.param in stored
     broken = {"model": named("error-event"), "input": QUESTION, "stream": True}
     assert raised(openai.APIError, lambda: list(create(**broken))).message
-
-
-@check
-def an_agent_calls_its_tools():
-    asked = []
-
-    @agents.function_tool
-    def get_time(city: str) -> str:
-        """The time in a city."""
-        asked.append(city)
-        return CLOCK[city]
-
-    agents.set_tracing_disabled(True)
-    agents.set_default_openai_client(openai.AsyncOpenAI(**OPTIONS))
-    # What stands before the first slash of a model's name is for the SDK itself.
-    model = "openai/" + named("parallel")
-    agent = agents.Agent(name="Clock", instructions="Say the time.", model=model, tools=[get_time])
-
-    async def both():
-        whole = await agents.Runner.run(agent, QUESTION)
-        streamed = agents.Runner.run_streamed(agent, QUESTION)
-        async for _ in streamed.stream_events():
-            pass
-        return whole.final_output, streamed.final_output
-
-    assert asyncio.run(both()) == (AFTER_CALLS, AFTER_CALLS)
-    assert sorted(asked) == ["Lima", "Lima", "Oslo", "Oslo"], asked
 
 
 run()

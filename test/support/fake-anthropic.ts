@@ -32,16 +32,10 @@ const FIELDS = [
   ...["model", "max_tokens", "messages", "system", "stream", "stop_sequences", "tools"],
   ...["tool_choice", "thinking", "output_config", "metadata", "temperature", "top_p"],
 ];
-const ERROR_TYPES: Readonly<Record<number, string>> = {
-  400: "invalid_request_error",
-  401: "authentication_error",
-  404: "not_found_error",
-};
-
 function understand({ path, headers, body }: Asked): Understood {
-  rule(path.split("?")[0] === "/v1/messages", "Not Found", 404);
+  rule(path.split("?")[0] === "/v1/messages", "Not Found");
   const key = headers["x-api-key"] ?? headers["authorization"]?.replace(/^Bearer /, "");
-  rule(key === PROVIDER_KEY, "invalid x-api-key", 401);
+  rule(key === PROVIDER_KEY, "invalid x-api-key");
   for (const field of Object.keys(body))
     rule(FIELDS.includes(field), `${field}: Extra inputs are not permitted`);
   const thinking = body["thinking"] ?? { type: "disabled" };
@@ -298,9 +292,9 @@ function stream(request: Understood, said: Said): string {
   return (said.ending === undefined ? events : events.slice(0, -3)).join("");
 }
 
-const refusal = (status: number, message: string) => ({
+const refusal = (message: string) => ({
   type: "error",
-  error: { type: ERROR_TYPES[status] ?? "api_error", message },
+  error: { type: "api_error", message },
   request_id: "req_upstream",
 });
 
@@ -309,5 +303,5 @@ export const anthropic: Format = {
   refusal,
   whole,
   stream,
-  failure: event(refusal(500, OWN_WORDS)),
+  failure: event(refusal(OWN_WORDS)),
 };

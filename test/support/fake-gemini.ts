@@ -39,11 +39,6 @@ const FIELDS = [
 ];
 /** A part holds exactly one of these. */
 const DATA = ["text", "inlineData", "fileData", "functionCall", "functionResponse"];
-const ERROR_STATUSES: Readonly<Record<number, string>> = {
-  400: "INVALID_ARGUMENT",
-  404: "NOT_FOUND",
-  500: "INTERNAL",
-};
 
 type Part = Record<string, any>;
 
@@ -52,7 +47,7 @@ function understand({ path, headers, body }: Asked): Understood {
     /^\/v1(?:beta)?\/models\/([^/:]+):(generateContent|streamGenerateContent)(?:\?(.*))?$/.exec(
       path,
     ) ?? [];
-  rule(name, "Requested entity was not found.", 404);
+  rule(name, "Requested entity was not found.");
   rule(headers["x-goog-api-key"] === PROVIDER_KEY, "API key not valid.");
   const stream = method === "streamGenerateContent";
   rule(!stream || query === "alt=sse", "streams are only here as alt=sse");
@@ -269,14 +264,12 @@ function stream(request: Understood, said: Said): string {
   return pieces.map(event).join("");
 }
 
-const refusal = (code: number, message: string) => ({
-  error: { code, message, status: ERROR_STATUSES[code] },
-});
+const refusal = (message: string) => ({ error: { code: 500, message, status: "INTERNAL" } });
 
 export const gemini: Format = {
   understand,
   refusal,
   whole,
   stream,
-  failure: event(refusal(500, OWN_WORDS)),
+  failure: event(refusal(OWN_WORDS)),
 };

@@ -24,8 +24,8 @@ export const startOpenai = (
 ): Promise<FakeProvider> => startFake(t, openai, models);
 
 function understand({ path, headers, body }: Asked): Understood {
-  rule(path === "/chat/completions", "not found", 404);
-  rule(headers.authorization === `Bearer ${PROVIDER_KEY}`, "incorrect api key", 401);
+  rule(path === "/chat/completions", "not found");
+  rule(headers.authorization === `Bearer ${PROVIDER_KEY}`, "incorrect api key");
   const { model, messages, stream = false, thinking = { type: "disabled" }, tools = [] } = body;
   return {
     model,
@@ -82,7 +82,7 @@ function stream(_: Understood, said: Said): string {
     .join("");
 }
 
-const refusal = (_: number, message: string) => ({ error: { message } });
+const refusal = (message: string) => ({ error: { message } });
 
 export const openai: Format = {
   understand,

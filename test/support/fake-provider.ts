@@ -50,17 +50,11 @@ export const OWN_WORDS = "the provider's own words";
 /** The same counts whatever was said; those of provider.ts. */
 export const COUNTS = { prompt: 20, cached: 8, completion: 7, reasoning: 3 };
 
-export class Refusal extends Error {
-  readonly status: number;
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
+class Refusal extends Error {}
 
 /** A rule of the provider: what is not so is refused. */
-export function rule(holds: unknown, message: string, status = 400): asserts holds {
-  if (!holds) throw new Refusal(status, message);
+export function rule(holds: unknown, message: string): asserts holds {
+  if (!holds) throw new Refusal(message);
 }
 
 export const isObject = (value: unknown): value is Record<string, any> =>
@@ -71,7 +65,7 @@ export interface Format {
   /** What a request says, which is refused if it breaks a rule. */
   understand(asked: Asked): Understood;
   /** An error's body. */
-  refusal(status: number, message: string): object;
+  refusal(message: string): object;
   whole(request: Understood, said: Said): object;
   /** A stream, as text; what finishes it is left out if it has an ending of another kind. */
   stream(request: Understood, said: Said): string;
@@ -95,17 +89,17 @@ export async function startFake(
   const broken: string[] = [];
 
   const refuse = (asked: Asked, code: number, message: string) =>
-    status(code, format.refusal(code, message))(asked);
+    status(code, format.refusal(message))(asked);
 
   const provider = await startProvider(t, (asked) => {
     let request: Understood;
     try {
       request = format.understand(asked);
-      rule(Object.hasOwn(models, request.model), `there is no model ${request.model}`, 404);
+      rule(Object.hasOwn(models, request.model), `there is no model ${request.model}`);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       broken.push(error.message);
-      return refuse(asked, error.status, error.message);
+      return refuse(asked, 400, error.message);
     }
     heard.push({ ...request, closed: asked.closed });
     const said = models[request.model]!(request);
