@@ -1,5 +1,5 @@
 // The official client for Python, unmodified, against the running gateway. The checks themselves are
-// in the scripts; here is the gateway that they talk to, and what only its provider can tell.
+// in the script; here is the gateway that they talk to, and what only its provider can tell.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -18,10 +18,10 @@ const CALLS_BEHIND = Object.fromEntries(
 );
 
 /**
- * Runs so many checks of a script, each with a provider of each format behind the gateway; none may
- * fail. What the script must know of the lab it gets as JSON.
+ * Runs the script's checks, each with a provider of each format behind the gateway; none may fail.
+ * What the script must know of the lab it gets as JSON.
  */
-async function check(t: TestContext, script: string, count: number) {
+async function check(t: TestContext) {
   const lab = await startLab(t);
   const { KEY, RESTRICTED_KEY, TEXT, REASONING, AFTER_CALLS, CALLS } = facts;
   const { OPENING, BAD_ENDINGS, BEFORE_BAD_ENDING } = facts;
@@ -30,21 +30,17 @@ async function check(t: TestContext, script: string, count: number) {
     ...{ TEXT, REASONING, AFTER_CALLS, CALLS, CALLS_BEHIND, PREFIXES: Object.keys(CALLS_BEHIND) },
     ...{ OPENING, BAD_ENDINGS, BEFORE_BAD_ENDING },
   });
-  const { code, output } = await runPython(script, [scriptAt(script), given]);
+  const { code, output } = await runPython("the checks", [scriptAt("python_client.py"), given]);
   for (const line of output.trim().split("\n")) t.diagnostic(line);
   assert.equal(code, 0, output);
-  assert.equal((output.match(/^ok - /gm) ?? []).length, count * DIALECTS.length);
+  assert.equal((output.match(/^ok - /gm) ?? []).length, 11 * DIALECTS.length);
   return lab;
 }
 
 describe("openai for Python", { skip: noPython() }, () => {
-  it("chat completions", async (t) => {
-    const lab = await check(t, "python_client.py", 8);
+  it("chat completions and Responses", async (t) => {
+    const lab = await check(t);
     for (const behind of DIALECTS) await assertLeft(lab, behind);
-  });
-
-  it("Responses", async (t) => {
-    await check(t, "python_responses.py", 3);
   });
 
   it("the manual's program prints a reply and its tokens", async (t) => {

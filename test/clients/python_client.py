@@ -1,16 +1,52 @@
-"""The official openai client for Python on the chat completions of a running gateway: see python_checks.py."""
+"""The official openai client for Python on a running gateway: chat completions, and Responses.
 
+Usage: python_client.py FACTS, where FACTS is a JSON object with the gateway's address, its keys, what its scripted models say, and for
+which providers behind the gateway the checks are run. Prints a line for each check, and exits with 1 if any failed.
+"""
+
+import json
 import re
+import sys
+import traceback
 
 import openai
 from pydantic import BaseModel, Field
-from python_checks import AFTER_CALLS, CLOCK, FACTS, MESSAGES, PARAMETERS, REASONING, TEXT, check, json, named, raised, run
+
+FACTS = json.loads(sys.argv[1])
+TEXT, REASONING, AFTER_CALLS = FACTS["TEXT"], FACTS["REASONING"], FACTS["AFTER_CALLS"]
+CLOCK = {"Oslo": "14:05", "Lima": "08:05"}
+QUESTION = "What time is it in Oslo?"
+MESSAGES = [{"role": "user", "content": QUESTION}]
+PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+checks = []
+prefix = ""
+
+
+def check(function):
+    checks.append(function)
+    return function
+
+
+def named(model):
+    """The model of that name behind which is the provider that the checks are about just now."""
+    return prefix + model
+
+
+def raised(expected, function):
+    """What the function raised, which must be of the expected class."""
+    try:
+        function()
+    except expected as error:
+        return error
+    raise AssertionError(f"{expected.__name__} was not raised")
+
 
 GENERATED_ID = re.compile(r"req_[0-9a-f]{32}")
 TOOLS = [{"type": "function", "function": {"name": "get_time", "description": "The time in a city", "parameters": PARAMETERS}}]
 
 client = openai.OpenAI(base_url=FACTS["baseURL"], api_key=FACTS["KEY"], max_retries=0)
 create = client.chat.completions.create
+respond = client.responses.create
 
 
 def text_of(chunks):
@@ -138,4 +174,48 @@ def a_stream_that_breaks_off_is_an_exception_and_never_a_reply():
         assert text_of(seen) == FACTS["BEFORE_BAD_ENDING"] and all(chunk.choices[0].finish_reason is None for chunk in seen)
 
 
-run()
+@check
+def responses_the_streaming_helper_ends_with_the_whole_reply():
+    request = {"model": named("exact"), "input": QUESTION, "reasoning": {"summary": "auto"}}
+    whole = respond(**request)
+    assert whole.output_text == TEXT, whole
+    with client.responses.stream(**request) as stream:
+        deltas = [event.delta for event in stream if event.type == "response.output_text.delta"]
+        final = stream.get_final_response()
+    assert "".join(deltas) == final.output_text == TEXT
+    assert final.output[0].summary[0].text == REASONING
+    assert final.usage == whole.usage and final.usage.input_tokens == 20, final.usage
+
+
+@check
+def responses_a_conversation_goes_on_with_its_own_items():
+    tool = {"type": "function", "name": "get_time", "strict": False, "parameters": PARAMETERS}
+    request = {"model": named("parallel"), "tools": [tool], "include": ["reasoning.encrypted_content"], "store": False}
+    first = respond(input=MESSAGES, **request)
+    calls = [item for item in first.output if item.type == "function_call"]
+    assert [call.call_id for call in calls] == [call["id"] for call in FACTS["CALLS"]], first
+    cities = [(call.call_id, json.loads(call.arguments)["city"]) for call in calls]
+    results = [{"type": "function_call_output", "call_id": id, "output": CLOCK[city]} for id, city in cities]
+    assert respond(input=[*MESSAGES, *first.output, *results], **request).output_text == AFTER_CALLS
+
+
+@check
+def responses_errors_are_the_client_s_own():
+    for stored in ({"store": True}, {"previous_response_id": "resp_1"}):
+        error = raised(openai.BadRequestError, lambda: respond(model="demo-chat", input=QUESTION, **stored))
+        assert error.code == "unsupported_value" and error.param in stored
+    broken = {"model": named("error-event"), "input": QUESTION, "stream": True}
+    assert raised(openai.APIError, lambda: list(respond(**broken))).message
+
+
+failed = False
+for prefix in FACTS["PREFIXES"]:
+    for function in checks:
+        name = f"{function.__name__.replace('_', ' ')} {prefix}"
+        try:
+            function()
+            print(f"ok - {name}", flush=True)
+        except Exception:
+            failed = True
+            print(f"not ok - {name}\n{traceback.format_exc()}", flush=True)
+sys.exit(1 if failed else 0)
