@@ -37,9 +37,14 @@ import { MARK } from "./support/faults/kit.ts";
 import { robustFaults } from "./support/faults/robust.ts";
 import { specFaults } from "./support/faults/spec.ts";
 import { todays } from "./support/todays.ts";
-import { startWrongGateway, type Fault, type WrongGateway } from "./support/wrong-gateway.ts";
+import {
+  startWire,
+  startWrongGateway,
+  type Change,
+  type Fault,
+  type WrongGateway,
+} from "./support/wrong-gateway.ts";
 import { waitFor } from "./support/wait.ts";
-import { startWire, type Change } from "./support/wrong-wire.ts";
 
 /**
  * By the id of the check that must notice; where a check has several, a slash and what is wrong
