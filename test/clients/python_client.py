@@ -136,18 +136,6 @@ def thinking_whole_and_streamed():
 
 
 @check
-def a_stream_can_be_left():
-    # The caller sees at the provider that the connection was closed.
-    with create(model=named("endless"), messages=MESSAGES, stream=True) as stream:
-        text = ""
-        for chunk in stream:
-            text += chunk.choices[0].delta.content or ""
-            if text == FACTS["BEFORE_BAD_ENDING"]:
-                break
-    assert text == FACTS["BEFORE_BAD_ENDING"]
-
-
-@check
 def errors_are_of_the_client_s_own_classes():
     for expected, status, code, request, options in (
         (openai.BadRequestError, 400, "invalid_value", {"temperature": 3}, {}),

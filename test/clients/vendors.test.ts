@@ -103,53 +103,46 @@ describe("Google's SDK and its fake", { skip: notInstalled() }, async () => {
   const finishes = (replies: readonly Response[]) =>
     replies.flatMap((reply) => finishOf(reply) ?? []);
 
-  for (const [model, thinkingConfig] of [
-    ["gemini-3-exact", thinking.thinkingConfig],
-    ["gemini-2.5-exact", { includeThoughts: true, thinkingBudget: -1 }],
-  ] as const)
-    it(`${model}: text and thoughts, whole and streamed`, async (t) => {
-      const { models } = await start(t);
-      for (const replies of await both({ models }, asking(model))) {
-        assert.deepEqual([textOf(replies, true), textOf(replies, false)], ["", TEXT]);
-        assert.deepEqual(finishes(replies), [FinishReason.STOP]);
-        assert.deepEqual([finishOf(replies.at(-1)!), replies[0]?.modelVersion], ["STOP", model]);
-        assert.deepEqual(replies.at(-1)?.usageMetadata, {
-          promptTokenCount: 20,
-          cachedContentTokenCount: 8,
-          candidatesTokenCount: 4,
-          thoughtsTokenCount: 3,
-          totalTokenCount: 27,
-        });
-      }
-      for (const replies of await both({ models }, asking(model, { thinkingConfig })))
-        assert.deepEqual([textOf(replies, true), textOf(replies, false)], [REASONING, TEXT]);
-    });
+  it("text and thoughts, whole and streamed", async (t) => {
+    const model = "gemini-3-exact";
+    const { models } = await start(t);
+    for (const replies of await both({ models }, asking(model))) {
+      assert.deepEqual([textOf(replies, true), textOf(replies, false)], ["", TEXT]);
+      assert.deepEqual(finishes(replies), [FinishReason.STOP]);
+      assert.deepEqual([finishOf(replies.at(-1)!), replies[0]?.modelVersion], ["STOP", model]);
+      assert.deepEqual(replies.at(-1)?.usageMetadata, {
+        promptTokenCount: 20,
+        cachedContentTokenCount: 8,
+        candidatesTokenCount: 4,
+        thoughtsTokenCount: 3,
+        totalTokenCount: 27,
+      });
+    }
+    for (const replies of await both({ models }, asking(model, thinking)))
+      assert.deepEqual([textOf(replies, true), textOf(replies, false)], [REASONING, TEXT]);
+  });
 
-  for (const [model, ids] of [
-    ["gemini-3-parallel", true],
-    ["gemini-2.5-parallel", false],
-  ] as const) {
-    it(`${model} calls in parallel, and their results`, async (t) => {
-      const { models, chats, provider } = await start(t);
-      const expected = CALLS.map(({ id, name, arguments: args }) => ({
-        ...(ids && { id }),
-        name,
-        args: JSON.parse(args),
-      }));
-      for (const replies of await both({ models }, asking(model, tools))) {
-        const calls = replies.flatMap(({ functionCalls = [] }) => functionCalls);
-        assert.deepEqual([calls, finishOf(replies.at(-1)!)], [expected, FinishReason.STOP]);
-      }
-      const chat = chats.create({ model, config: tools });
-      for await (const _ of await chat.sendMessageStream({ message: QUESTION }));
-      const results = expected.map(({ args, ...call }) => ({
-        functionResponse: { ...call, response: { result: clock(args.city) } },
-      }));
-      assert.equal((await chat.sendMessage({ message: results })).text, AFTER_CALLS);
-      const heard = provider.heard.at(-1)!.messages.slice(2);
-      const given = heard.map(({ role, content }) => `${role} ${content}`);
-      assert.deepEqual(given, ["tool 14:05", "tool 08:05"]);
-      assert.deepEqual(provider.broken, []);
-    });
-  }
+  it("calls in parallel, and their results", async (t) => {
+    const model = "gemini-3-parallel";
+    const { models, chats, provider } = await start(t);
+    const expected = CALLS.map(({ id, name, arguments: args }) => ({
+      id,
+      name,
+      args: JSON.parse(args),
+    }));
+    for (const replies of await both({ models }, asking(model, tools))) {
+      const calls = replies.flatMap(({ functionCalls = [] }) => functionCalls);
+      assert.deepEqual([calls, finishOf(replies.at(-1)!)], [expected, FinishReason.STOP]);
+    }
+    const chat = chats.create({ model, config: tools });
+    for await (const _ of await chat.sendMessageStream({ message: QUESTION }));
+    const results = expected.map(({ args, ...call }) => ({
+      functionResponse: { ...call, response: { result: clock(args.city) } },
+    }));
+    assert.equal((await chat.sendMessage({ message: results })).text, AFTER_CALLS);
+    const heard = provider.heard.at(-1)!.messages.slice(2);
+    const given = heard.map(({ role, content }) => `${role} ${content}`);
+    assert.deepEqual(given, ["tool 14:05", "tool 08:05"]);
+    assert.deepEqual(provider.broken, []);
+  });
 });

@@ -189,12 +189,7 @@ function partsSaid(
   { reasoning = "", text = "", calls = [] }: Said,
   cut: (text: string) => string[],
 ): Part[] {
-  const third = request.upstreamModel.startsWith("gemini-3");
-  const call = ({ id, name, arguments: args }: Call) => ({
-    ...(third && { id }),
-    name,
-    args: JSON.parse(args),
-  });
+  const call = ({ id, name, arguments: args }: Call) => ({ id, name, args: JSON.parse(args) });
   return [
     ...(request.showThinking
       ? cut(reasoning).map((piece) => ({ text: piece, thought: true }))
@@ -202,7 +197,7 @@ function partsSaid(
     ...cut(text).map((piece) => ({ text: piece })),
     ...calls.map(call).map((functionCall, index) => ({
       functionCall,
-      ...(index === 0 && { thoughtSignature: signatureOf(functionCall, third) }),
+      ...(index === 0 && { thoughtSignature: signatureOf(functionCall, true) }),
     })),
   ];
 }
@@ -243,12 +238,10 @@ const event = (data: object): string => `data: ${JSON.stringify(data)}\r\n\r\n`;
 
 function stream(request: Understood, said: Said): string {
   // A signature may also come with a text that is empty, after everything else.
-  const signature: Part[] = request.upstreamModel.startsWith("gemini-3")
-    ? [{ text: "", thoughtSignature: sign("the end") }]
-    : [];
+  const signature: Part = { text: "", thoughtSignature: sign("the end") };
   const parts = [
     ...partsSaid(request, said, words),
-    ...(said.ending === undefined ? signature : []),
+    ...(said.ending === undefined ? [signature] : []),
   ];
   const pieces = parts.map((part, at) => {
     const last = said.ending === undefined && at === parts.length - 1;
