@@ -32,6 +32,7 @@ const FIELDS = [
   ...["model", "max_tokens", "messages", "system", "stream", "stop_sequences", "tools"],
   ...["tool_choice", "thinking", "output_config", "metadata", "temperature", "top_p"],
 ];
+
 function understand({ path, headers, body }: Asked): Understood {
   rule(path.split("?")[0] === "/v1/messages", "Not Found");
   const key = headers["x-api-key"] ?? headers["authorization"]?.replace(/^Bearer /, "");
@@ -40,17 +41,10 @@ function understand({ path, headers, body }: Asked): Understood {
     rule(FIELDS.includes(field), `${field}: Extra inputs are not permitted`);
   const thinking = body["thinking"] ?? { type: "disabled" };
   const thinks = thinking.type !== "disabled";
-  rule(
-    !thinks || (body["temperature"] ?? body["top_p"]) === undefined,
-    "no sampling with thinking",
-  );
+  const sampling = body["temperature"] ?? body["top_p"];
+  rule(!thinks || sampling === undefined, "no sampling with thinking");
   checkMessages(body, thinking.type === "enabled");
-  const system =
-    typeof body["system"] === "string"
-      ? body["system"]
-      : blocksOf(body["system"], "system")
-          .map(({ text }) => text)
-          .join("");
+  const system = blocksOf(body["system"], "system").map(({ text }) => text);
   return {
     model: body["model"].replace(/^claude-(4-)?5-/, ""),
     upstreamModel: body["model"],
@@ -58,7 +52,7 @@ function understand({ path, headers, body }: Asked): Understood {
     thinking: { type: thinks ? "enabled" : "disabled" },
     showThinking: thinking.type === "enabled" || thinking.display === "summarized",
     messages: [
-      ...(system === "" ? [] : [{ role: "system", content: system }]),
+      ...(system.length > 0 ? [{ role: "system", content: system.join("") }] : []),
       ...body["messages"].flatMap(messagesOf),
     ],
     tools: body["tools"] ?? [],
@@ -71,8 +65,7 @@ const blocksOf = (content: unknown, path: string): Record<string, any>[] => {
   rule(Array.isArray(blocks) && blocks.every(isObject), `${path}: Input should be a valid list`);
   for (const block of blocks) {
     if (block["type"] !== "text") continue;
-    rule(block["text"] !== "", `${path}: text must be non-empty`);
-    rule(/\S/.test(block["text"]), `${path}: non-whitespace text`);
+    rule(/\S/.test(block["text"]), `${path}: text must contain non-whitespace text`);
   }
   return blocks;
 };

@@ -56,12 +56,7 @@ function understand({ path, headers, body }: Asked): Understood {
   const { systemInstruction, generationConfig: config = {}, tools = [] } = body;
   const { thinkingBudget, thinkingLevel, includeThoughts } = config.thinkingConfig ?? {};
   const thinks = third ? thinkingLevel !== "MINIMAL" : thinkingBudget !== 0;
-  const system =
-    systemInstruction === undefined
-      ? ""
-      : partsOf(systemInstruction, "systemInstruction")
-          .map(({ text }) => text)
-          .join("");
+  const system = systemInstruction ? partsOf(systemInstruction, "systemInstruction") : [];
   return {
     model: name.replace(/^gemini-(3|2\.5)-/, ""),
     upstreamModel: name,
@@ -69,7 +64,7 @@ function understand({ path, headers, body }: Asked): Understood {
     thinking: { type: thinks ? "enabled" : "disabled" },
     showThinking: thinks && includeThoughts === true,
     messages: [
-      ...(system === "" ? [] : [{ role: "system", content: system }]),
+      ...system.map(({ text }) => ({ role: "system", content: text })),
       ...messagesOf(body["contents"], third),
     ],
     tools: tools.flatMap((tool: Part) => tool["functionDeclarations"]),
