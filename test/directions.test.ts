@@ -60,7 +60,6 @@ const isExtension = (file: string): boolean => file.startsWith("src/extensions/"
 const text = ({ from, to }: Import): string => `${from} imports ${to}`;
 
 const imports = sourcesIn("src").flatMap(importsOf);
-const within = imports.filter(({ to }) => to.startsWith("src/"));
 
 function isAllowedInCore({ from, to }: Import): boolean {
   if (dirname(from) === "src/core" && !LEAVES.includes(from)) return true;
@@ -72,6 +71,50 @@ function isAllowedInCore({ from, to }: Import): boolean {
   return (ALLOWED[folder] ?? []).some((name) => target === name || target.startsWith(`${name}/`));
 }
 
+const isConfig = (file: string): boolean => file.startsWith("src/config/");
+const isSource = (file: string): boolean => file.startsWith("src/");
+const readmeOf = (file: string): string =>
+  readFileSync(`src/extensions/${extensionOf(file)}/README.md`, "utf8");
+
+/** Whether an import of another extension goes past its index, or is not in the README. */
+function isHidden({ from, to }: Import): boolean {
+  const [own, other] = [extensionOf(from), extensionOf(to)];
+  if (!isExtension(from) || !isExtension(to) || own === other) return false;
+  return (
+    to !== `src/extensions/${other}/index.ts` || !readmeOf(from).includes(`\`${basename(other)}\``)
+  );
+}
+
+/** The imports that break each rule. */
+const RULES: readonly (readonly [rule: string, isWrong: (each: Import) => boolean])[] = [
+  [
+    "lets no file of the core import an extension, or anything else outside of the core",
+    ({ from, to }) => isSource(to) && isCore(from) && !isCore(to),
+  ],
+  [
+    "lets each folder of the core import only what the table allows",
+    (each) => isCore(each.from) && isCore(each.to) && !isAllowedInCore(each),
+  ],
+  [
+    "lets the reading of the configuration import nothing but the core",
+    ({ from, to }) => isSource(to) && isConfig(from) && !isConfig(to) && !isCore(to),
+  ],
+  [
+    "lets an extension import another one only through its index, and only if its README says so",
+    isHidden,
+  ],
+  [
+    "lets an extension import nothing of src but what the table says and extensions",
+    ({ from, to }) => isSource(to) && isExtension(from) && !isExtension(to) && !isForExtensions(to),
+  ],
+  [
+    "names extensions in src/extensions.ts only, and only by import()",
+    ({ from, to, isLazy }) =>
+      isExtension(to) && !isExtension(from) && (from !== "src/extensions.ts" || !isLazy),
+  ],
+  ["has no dependency outside of Node", ({ to }) => !isSource(to) && !to.startsWith("node:")],
+];
+
 describe("import directions", () => {
   it("has a row for each folder of the core", () => {
     const folders = readdirSync("src/core", { withFileTypes: true })
@@ -80,57 +123,6 @@ describe("import directions", () => {
     assert.deepEqual(folders.sort(), Object.keys(ALLOWED).sort());
   });
 
-  it("lets no file of the core import an extension, or anything else outside of the core", () => {
-    const wrong = within.filter(({ from, to }) => isCore(from) && !isCore(to));
-    assert.deepEqual(wrong.map(text), []);
-  });
-
-  it("lets each folder of the core import only what the table allows", () => {
-    const wrong = within.filter((each) => isCore(each.from) && isCore(each.to));
-    assert.deepEqual(wrong.filter((each) => !isAllowedInCore(each)).map(text), []);
-  });
-
-  it("lets the reading of the configuration import nothing but the core", () => {
-    const wrong = within.filter(
-      ({ from, to }) =>
-        from.startsWith("src/config/") && !to.startsWith("src/config/") && !isCore(to),
-    );
-    assert.deepEqual(wrong.map(text), []);
-  });
-
-  it("lets an extension import another one only through its index, and only if its README says so", () => {
-    const crossing = within.filter(
-      ({ from, to }) =>
-        isExtension(from) && isExtension(to) && extensionOf(from) !== extensionOf(to),
-    );
-    const wrong = crossing.filter(
-      ({ from, to }) =>
-        to !== `src/extensions/${extensionOf(to)}/index.ts` ||
-        !readmeOf(from).includes(`\`${basename(extensionOf(to))}\``),
-    );
-    assert.deepEqual(wrong.map(text), []);
-  });
-
-  it("lets an extension import nothing of src but what the table says and extensions", () => {
-    const wrong = within.filter(
-      ({ from, to }) => isExtension(from) && !isExtension(to) && !isForExtensions(to),
-    );
-    assert.deepEqual(wrong.map(text), []);
-  });
-
-  it("names extensions in src/extensions.ts only, and only by import()", () => {
-    const outside = within.filter(({ from, to }) => isExtension(to) && !isExtension(from));
-    assert.deepEqual(
-      outside.filter(({ from, isLazy }) => from !== "src/extensions.ts" || !isLazy).map(text),
-      [],
-    );
-  });
-
-  it("has no dependency outside of Node", () => {
-    const packages = imports.filter(({ to }) => !to.startsWith("src/") && !to.startsWith("node:"));
-    assert.deepEqual(packages.map(text), []);
-  });
+  for (const [rule, isWrong] of RULES)
+    it(rule, () => assert.deepEqual(imports.filter(isWrong).map(text), []));
 });
-
-const readmeOf = (file: string): string =>
-  readFileSync(`src/extensions/${extensionOf(file)}/README.md`, "utf8");

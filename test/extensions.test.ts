@@ -6,7 +6,6 @@ import { describe, it } from "node:test";
 import { programSlots } from "../src/command-line/command.ts";
 import { configSlots } from "../src/config/extension.ts";
 import { install } from "../src/core/extension/install.ts";
-import { isNeededBy } from "../src/config/loader.ts";
 import { slots } from "../src/core/extension/places.ts";
 import { extensions } from "../src/extensions.ts";
 
@@ -27,26 +26,4 @@ describe("an entry of src/extensions.ts states what its extension brings:", () =
       assert.equal(installed.filled(programSlots.supervise) !== undefined, startsProcesses);
     });
   }
-});
-
-describe("an API of clients", () => {
-  for (const [apis, needed] of [
-    [["messages"], ["client-apis", "messages-api"]],
-    [["responses"], ["client-apis", "responses-api"]],
-    [
-      ["responses", "messages"],
-      ["client-apis", "messages-api", "responses-api"],
-    ],
-    [[], ["client-apis"]],
-    [undefined, []],
-  ])
-    it(`is loaded if apis names it: ${JSON.stringify(apis)}`, () => {
-      const loaded = extensions.filter((entry) => isNeededBy(apis ? { apis } : {}, entry));
-      assert.deepEqual(
-        loaded
-          .map(({ name }) => name)
-          .filter((name) => name.endsWith("-api") || name === "client-apis"),
-        needed,
-      );
-    });
 });

@@ -1,40 +1,23 @@
-// Recorded traffic of real providers, replayed through a running gateway: the client gets what the
+// Recorded replies of real providers, replayed through a running gateway: the client gets what the
 // recording says. The recordings are kept beside the project, or where RECORDINGS says: a folder
 // for each vendor, in it whole bodies (*.json) and streams (*.chunks.txt, each line the JSON of one
-// event). What they say is read by support/recording.ts, not by the gateway's dialects.
+// event). What they say is read by support/recording.ts, not by the gateway's dialects. What
+// clients are told of recorded errors is written down in cases.test.ts.
 
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { LONG } from "./support/long.ts";
 import { completionShape } from "./support/shapes.ts";
-import {
-  assemble,
-  assertSound,
-  configFor,
-  json,
-  readStream,
-  startGateway,
-  user,
-} from "./support/gateway.ts";
-import { inPieces, startProvider } from "./support/provider.ts";
-import { RECORDINGS } from "./support/recorded.ts";
-import { readRefusal, readReply, type Call, type Reply } from "./support/recording.ts";
-
-const PIECES = LONG ? [Infinity, 1_000, 7, 1] : [7];
+import { assemble, assertSound, json, readStream } from "./support/gateway.ts";
+import { framed, linesOf, noRecordings, RECORDINGS, replay, SIZES } from "./support/recorded.ts";
+import { readReply, type Call, type Reply } from "./support/recording.ts";
 
 /** Folders of other names are read as OpenAI-compatible traffic. */
 const VENDORS = [
   ...["openai", "deepseek", "mistral", "groq", "openrouter", "vllm", "sglang", "llama.cpp"],
   ...["ollama", "qwen", "moonshot", "zhipu", "xai", "anthropic", "gemini"],
 ];
-/** How the provider whose traffic lies in this folder is configured. */
-const providerOf = (folder: string, url: string): object => ({
-  ...(VENDORS.includes(folder) ? { vendor: folder } : { dialect: "openai" }),
-  base_url: url,
-  api_key: "sk-provider-secret",
-});
 
 /** Where each dialect is to be called, seen from base_url. */
 function pathOf(folder: string, streamed: boolean): RegExp {
@@ -44,56 +27,6 @@ function pathOf(folder: string, streamed: boolean): RegExp {
       ? /^\/v1beta\/models\/m:streamGenerateContent\?alt=sse$/
       : /^\/v1beta\/models\/m:generateContent$/;
   return /^\/chat\/completions$/;
-}
-
-const linesOf = (text: string): string[] =>
-  text.split(/\r?\n/).filter((line) => line.trim() !== "");
-
-/** The bytes of a stream of these events, as the vendor frames them. */
-function framed(folder: string, lines: readonly string[]): string {
-  const named = (line: string) =>
-    folder === "anthropic" ? `event: ${JSON.parse(line).type}\n` : "";
-  const events = lines.map((line) => `${named(line)}data: ${line}\n\n`).join("");
-  return ["anthropic", "gemini"].includes(folder) ? events : `${events}data: [DONE]\n\n`;
-}
-
-interface Recorded {
-  /** Absent: 200. */
-  readonly status?: number;
-  readonly mediaType: string;
-  readonly text: string;
-  /** Of the pieces, in bytes. */
-  readonly size: number;
-}
-
-/** What a client gets that asks for thinking and has the tools that the recording calls. */
-async function replay(
-  t: TestContext,
-  folder: string,
-  { status = 200, mediaType, text, size }: Recorded,
-  { streaming, calls = [] }: { readonly streaming: boolean; readonly calls?: readonly Call[] },
-) {
-  const { url, asked } = await startProvider(t, inPieces(status, mediaType, text, size));
-  const gateway = await startGateway(
-    t,
-    configFor(url, ["m"], {
-      providers: { recorded: providerOf(folder, url) },
-      models: { m: { provider: "recorded" } },
-      timeouts: { first_token_ms: 60_000, total_ms: 120_000 },
-    }),
-  );
-  const tools = [...new Set(calls.map(({ name }) => name))].map((name) => ({
-    type: "function",
-    function: { name, parameters: { type: "object" } },
-  }));
-  const response = await gateway.chat({
-    model: "m",
-    messages: user("Say what you said."),
-    thinking: { type: "enabled" },
-    ...(tools.length > 0 && { tools, tool_choice: "auto" }),
-    ...(streaming && { stream: true, stream_options: { include_usage: true } }),
-  });
-  return { response, gateway, paths: asked.map(({ path }) => path) };
 }
 
 function assertCalls(given: readonly any[], recorded: readonly Call[]): void {
@@ -130,85 +63,34 @@ function assertUsage(usage: any, recorded: Reply, accessLine: Record<string, unk
   assert.equal(accessLine["usage_source"], recorded.usage === undefined ? "estimated" : undefined);
 }
 
-async function assertWhole(
-  t: TestContext,
-  folder: string,
-  text: string,
-  size: number,
-): Promise<void> {
-  const recorded = readReply(folder, [JSON.parse(text)]);
-  const { response, gateway, paths } = await replay(
-    t,
-    folder,
-    { mediaType: "application/json", text, size },
-    { streaming: false, calls: recorded.calls },
-  );
+/** A whole reply; its message, finish and figures. */
+async function readWhole(response: Response, { finish }: Reply) {
   const given = await json(response);
-  assert.match(paths.join(" "), pathOf(folder, false));
-  if (recorded.finish === undefined || recorded.finish === "failed") {
+  if (finish === undefined || finish === "failed") {
     assert.deepEqual([response.status, given.error?.code], [503, "upstream_error"]);
-    return;
+    return undefined;
   }
   assert.equal(response.status, 200, JSON.stringify(given));
   completionShape(given);
   assert.match(given.id, /^chatcmpl-[0-9a-f]{32}$/);
   assert.deepEqual([given.object, given.model, given.choices.length], ["chat.completion", "m", 1]);
-  assertMessage(given.choices[0].message, recorded);
-  assert.equal(given.choices[0].finish_reason, recorded.finish);
-  assertUsage(given.usage, recorded, await gateway.accessOf(response.headers.get("x-request-id")!));
+  const [{ message, finish_reason }] = given.choices;
+  return { message, finish_reason, usage: given.usage };
 }
 
-async function assertStreamed(
-  t: TestContext,
-  folder: string,
-  text: string,
-  size: number,
-): Promise<void> {
-  const lines = linesOf(text);
-  const recorded = readReply(
-    folder,
-    lines.map((line) => JSON.parse(line)),
-  );
-  const { response, gateway, paths } = await replay(
-    t,
-    folder,
-    { mediaType: "text/event-stream", text: framed(folder, lines), size },
-    { streaming: true, calls: recorded.calls },
-  );
-  assert.match(paths.join(" "), pathOf(folder, true));
-  if (recorded.finish === undefined || recorded.finish === "failed") {
-    const told = lines
-      .map((line) => readRefusal(JSON.parse(line))?.told)
-      .find((each) => each !== undefined) ?? { status: 503, code: "upstream_error" };
-    if (response.status !== 200) {
-      assert.equal(
-        recorded.text + recorded.thinking,
-        "",
-        "what had come until it broke off was not shown",
-      );
-      assert.deepEqual(
-        [response.status, (await json(response)).error.code],
-        [told.status, told.code],
-      );
-      return;
-    }
-    const { chunks, done, error } = await readStream(response);
-    assertSound(chunks, "m", { finished: false });
-    const { message } = assemble(chunks);
-    assert.deepEqual(
-      [message["content"] ?? "", message["reasoning_content"] ?? ""],
-      [recorded.text, recorded.thinking],
-    );
-    assert.deepEqual([done, error?.code], [false, told.code]);
-    return;
-  }
+/** The same of a stream, whose form is checked. */
+async function readStreamed(response: Response, { finish, text, thinking, calls }: Reply) {
   assert.equal(response.status, 200);
   const { chunks, done, error } = await readStream(response);
+  const { message, finish_reason } = assemble(chunks);
+  if (finish === undefined || finish === "failed") {
+    assertSound(chunks, "m", { finished: false });
+    const shown = [message["content"] ?? "", message["reasoning_content"] ?? ""];
+    assert.deepEqual([done, error?.code, shown], [false, "upstream_error", [text, thinking]]);
+    return undefined;
+  }
   assert.ok(done, JSON.stringify(error));
   assertSound(chunks, "m");
-  const { message, finish_reason } = assemble(chunks);
-  assertMessage(message, recorded);
-  assert.equal(finish_reason, recorded.finish);
   const fragments = chunks.flatMap(({ choices }) =>
     choices.flatMap(({ delta }) => delta["tool_calls"] ?? []),
   );
@@ -217,76 +99,57 @@ async function assertStreamed(
   );
   assert.deepEqual(
     begun.map(({ index, type }) => [index, type]),
-    recorded.calls.map((_, index) => [index, "function"]),
+    calls.map((_, index) => [index, "function"]),
   );
   const counted = chunks.filter(({ usage }) => usage !== null);
   assert.deepEqual(
     counted.map((chunk) => [chunks.indexOf(chunk), chunk.choices]),
     [[chunks.length - 1, []]],
   );
-  assertUsage(
-    counted[0]!.usage,
-    recorded,
-    await gateway.accessOf(response.headers.get("x-request-id")!),
-  );
+  return { message, finish_reason, usage: counted[0]!.usage };
 }
 
-async function assertRefused(
-  t: TestContext,
-  folder: string,
-  text: string,
-  size: number,
-): Promise<void> {
-  const recorded = readRefusal(JSON.parse(text))!;
-  for (const streaming of [false, true]) {
-    const { response, paths } = await replay(
-      t,
-      folder,
-      { status: recorded.status, mediaType: "application/json", text, size },
-      { streaming },
-    );
-    assert.match(paths.join(" "), pathOf(folder, streaming));
-    const { error } = await json(response);
-    assert.deepEqual([response.status, error.code], [recorded.told.status, recorded.told.code]);
-    assert.equal(
-      error.type,
-      response.status === 400 ? "invalid_request_error" : "service_unavailable_error",
-    );
-    for (const word of recorded.words)
-      assert.ok(!error.message.includes(word), `the client reads ${JSON.stringify(word)}`);
-    if (error.code !== "model_overloaded") continue;
-    const seconds = response.headers.get("retry-after") ?? "none";
-    assert.match(seconds, /^([1-9]|[1-5]\d|60)$/);
-    if (recorded.retryAfter !== undefined) assert.equal(seconds, String(recorded.retryAfter));
-    assert.ok(error.message.includes(`Retry after ${seconds} seconds`), error.message);
-  }
+async function assertReplayed(t: TestContext, folder: string, name: string, size: number) {
+  const recording = readFileSync(join(RECORDINGS, folder, name), "utf8");
+  const streaming = name.endsWith(".chunks.txt");
+  const lines = linesOf(recording);
+  const events = streaming ? lines.map((line) => JSON.parse(line)) : [JSON.parse(recording)];
+  const recorded = readReply(folder, events);
+  const { response, gateway, paths } = await replay(t, {
+    provider: VENDORS.includes(folder) ? { vendor: folder } : { dialect: "openai" },
+    text: streaming ? framed(folder, lines) : recording,
+    size,
+    streaming,
+    tools: [...new Set(recorded.calls.map(({ name }) => name))],
+  });
+  assert.match(paths.join(" "), pathOf(folder, streaming));
+  const read = await (streaming ? readStreamed : readWhole)(response, recorded);
+  if (!read) return;
+  assertMessage(read.message, recorded);
+  assert.equal(read.finish_reason, recorded.finish);
+  const line = await gateway.accessOf(response.headers.get("x-request-id")!);
+  assertUsage(read.usage, recorded, line);
 }
 
-const skip = !existsSync(RECORDINGS) && `there are no recordings at ${RECORDINGS}`;
-const folders = skip
+const folders = noRecordings
   ? []
   : readdirSync(RECORDINGS, { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name);
+const isError = (path: string): boolean => "error" in JSON.parse(readFileSync(path, "utf8"));
 const recordings = folders.flatMap((folder) =>
   readdirSync(join(RECORDINGS, folder))
-    .filter((name) => /\.json$|\.chunks\.txt$/.test(name))
+    .filter((name) => name.endsWith(".chunks.txt") || name.endsWith(".json"))
+    .filter((name) => !name.endsWith(".json") || !isError(join(RECORDINGS, folder, name)))
     .map((name) => [folder, name] as const),
 );
 
-describe("recordings", { skip }, () => {
+describe("recordings", { skip: noRecordings }, () => {
   it("are there", () =>
     assert.ok(recordings.length > 0, `there is nothing to replay in ${RECORDINGS}`));
 
-  for (const [folder, name] of recordings) {
-    for (const size of PIECES) {
-      it(`${folder}/${name}${size === Infinity ? "" : `, in pieces of ${size}`}`, async (t) => {
-        const text = readFileSync(join(RECORDINGS, folder, name), "utf8");
-        if (name.endsWith(".chunks.txt")) await assertStreamed(t, folder, text, size);
-        else if (readRefusal(JSON.parse(text)) !== undefined)
-          await assertRefused(t, folder, text, size);
-        else await assertWhole(t, folder, text, size);
-      });
-    }
-  }
+  for (const [folder, name] of recordings)
+    for (const size of SIZES)
+      it(`${folder}/${name}${size === Infinity ? "" : `, in pieces of ${size}`}`, (t) =>
+        assertReplayed(t, folder, name, size));
 });

@@ -5,18 +5,19 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
+import { anthropic } from "../support/fake-anthropic.ts";
 import { startGemini } from "../support/fake-gemini.ts";
 import { startOpenai } from "../support/fake-openai.ts";
-import { PROVIDER_KEY, type Model, type Said } from "../support/fake-provider.ts";
+import { PROVIDER_KEY, type Model, type Said, type Understood } from "../support/fake-provider.ts";
 import { folder } from "../support/folder.ts";
 import { configFor, KEY, merge, startGateway } from "../support/gateway.ts";
+import { listening } from "../support/listening.ts";
 import {
+  rawStream,
   startProvider,
-  stream,
   type Asked,
   type Behaviour,
   type Provider,
@@ -59,31 +60,12 @@ const scripted =
 const scriptedClaude =
   (place: string): Behaviour =>
   (asked) => {
-    const { messages, tools } = asked.body;
+    const { tools, messages } = asked.body;
     const blocks = messages.flatMap(({ content }: { content: unknown }) => content);
     const results = blocks.filter(({ type }: { type?: string }) => type === "tool_result").length;
-    const { text, calls = [] } = tools ? nextStep(results, place) : { text: "A short title" };
-    const [call] = calls;
-    const content_block = call
-      ? { type: "tool_use", id: call.id, name: call.name, input: {} }
-      : { type: "text", text: "" };
-    const delta = call
-      ? { type: "input_json_delta", partial_json: call.arguments }
-      : { type: "text_delta", text };
-    const usage = { input_tokens: 20, output_tokens: 1 };
-    const message = { id: "msg_1", type: "message", role: "assistant", content: [], usage };
-    const ended = { stop_reason: call ? "tool_use" : "end_turn", stop_sequence: null };
-    return stream(
-      [
-        { type: "message_start", message: { ...message, model: "claude", stop_reason: null } },
-        { type: "content_block_start", index: 0, content_block },
-        { type: "content_block_delta", index: 0, delta },
-        { type: "content_block_stop", index: 0 },
-        { type: "message_delta", delta: ended, usage: { output_tokens: 7 } },
-        { type: "message_stop" },
-      ],
-      "eof",
-    )(asked);
+    const said = tools ? nextStep(results, place) : { text: "A short title" };
+    const request = { upstreamModel: "claude", thinking: { type: "disabled" } } as Understood;
+    rawStream(anthropic.stream(request, said))(asked);
   };
 
 /** Counts what a program would reach beyond this machine, and lets nothing through. */
@@ -97,9 +79,7 @@ async function startProxy(t: TestContext) {
     reached.push(req.url ?? "");
     socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n");
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => server.close());
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, reached };
+  return { url: await listening(t, server), reached };
 }
 
 interface Surroundings {
@@ -170,24 +150,32 @@ describe("Claude Code", { skip: notInstalled() }, () => {
       if (dialect === "anthropic") assertNative(provider.asked);
     });
 
-  it("works on DeepSeek as the manual has it for a team", async (t) => {
-    const place = startPlace();
-    const served = scripted(place);
-    const models = { "deepseek-v4-pro": served, "deepseek-v4-flash": served };
-    const provider = await startOpenai(t, models);
-    const written = blocksOf("json", "howto").find((text) => text.includes('"coder"'));
-    const lines = blocksOf("text", "howto").find((text) => text.includes("claude --model coder"));
-    assert.ok(written && lines);
-    const config = merge(JSON.parse(written), {
-      server: { port: 0 },
-      admin: { port: 0 },
-      keys: [{ account: "team", key: KEY }],
-      providers: { deepseek: { base_url: provider.url } },
-    }) as object;
-    const gateway = await startGateway(t, config, {}, { DEEPSEEK_API_KEY: PROVIDER_KEY });
-    await assertDone(t, place, lines.replace(ADDRESS, gateway.url));
-    assert.deepEqual(provider.broken, []);
-  });
+  for (const [page, language, model] of [
+    ["howto", "text", "coder"],
+    ["README", "sh", "deepseek-v4-flash"],
+  ] as const)
+    it(`works on DeepSeek by the configuration and the lines of ${page}`, async (t) => {
+      const place = startPlace();
+      const served = scripted(place);
+      const models = { "deepseek-v4-pro": served, "deepseek-v4-flash": served };
+      const provider = await startOpenai(t, models);
+      const written = blocksOf("json", page).find((text) => text.includes(`"${model}"`));
+      const lines = blocksOf(language, page).find((text) =>
+        text.includes(`claude --model ${model}`),
+      );
+      assert.ok(written && lines);
+      const config = merge(JSON.parse(written), {
+        server: { port: 0 },
+        admin: { port: 0 },
+        apis: ["messages"],
+        keys: [{ account: "team", key: KEY }],
+        providers: { deepseek: { base_url: provider.url } },
+      }) as object;
+      const gateway = await startGateway(t, config, {}, { DEEPSEEK_API_KEY: PROVIDER_KEY });
+      const ready = lines.replace(ADDRESS, gateway.url).replace("ACME_KEY", KEY_VARIABLE);
+      await assertDone(t, place, ready);
+      assert.deepEqual(provider.broken, []);
+    });
 
   it("says at once that its key is wrong, and asks no second time", async (t) => {
     const config = configFor("http://127.0.0.1:9", ["m"], { apis: ["messages"] });

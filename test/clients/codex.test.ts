@@ -13,6 +13,7 @@ import { startOpenai } from "../support/fake-openai.ts";
 import { PROVIDER_KEY, type Model, type Said, type Understood } from "../support/fake-provider.ts";
 import { folder } from "../support/folder.ts";
 import { configFor, KEY, startGateway } from "../support/gateway.ts";
+import { blocksOf } from "../support/readme.ts";
 import { DIALECTS, notInstalled } from "./lab.ts";
 import { clientProgram, KEY_VARIABLE, linesFor } from "./manual.ts";
 import { runLines } from "./shell.ts";
@@ -88,10 +89,16 @@ async function start(t: TestContext, dialect: Dialect, name: string, way: Way) {
 const CODEX = fileURLToPath(new URL("node_modules/.bin/codex", import.meta.url));
 
 /** The settings that the manual shows, for this model and this address. */
-function settings(name: string, url: string): string {
-  const [block] = clientProgram("Codex").blocks;
-  return linesFor(block!, url, name);
-}
+const settings = (name: string, url: string): string =>
+  linesFor(clientProgram("Codex").blocks[0]!, url, name);
+
+/** The README's, and what else Codex asks its vendor is switched off: there is no network. */
+const readmeSettings = (url: string): string =>
+  `${linesFor({ text: blocksOf("toml")[0]! }, url, "")}
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+`;
 
 describe("Codex", { skip: notInstalled() }, () => {
   for (const dialect of DIALECTS)
@@ -99,7 +106,7 @@ describe("Codex", { skip: notInstalled() }, () => {
       it(`carries out a task with ${name} behind a provider of ${dialect}`, async (t) => {
         const way = NAMES[name];
         const { provider, gateway } = await start(t, dialect, name, way);
-        const { work, output } = await task(t, name, gateway.url);
+        const { work, output } = await task(t, settings(name, gateway.url));
         assert.equal(readFileSync(join(work, "notes.txt"), "utf8"), "goodbye world\n");
         assert.equal(readFileSync(join(work, "copied.txt"), "utf8"), "goodbye world\n");
         assert.match(output, /goodbye world/);
@@ -117,9 +124,15 @@ describe("Codex", { skip: notInstalled() }, () => {
         );
       });
 
+  it("works by the lines of README.md", async (t) => {
+    const { provider, gateway } = await start(t, "openai", "deepseek-v4-flash", "shell");
+    await task(t, readmeSettings(gateway.url).replaceAll("ACME_KEY", KEY_VARIABLE));
+    assert.equal(provider.heard.length, STEPS.shell.length + 1);
+  });
+
   it("finds tools by its own search, and runs them", async (t) => {
     const { provider, gateway } = await start(t, "openai", "gpt-5.5", "search");
-    await task(t, "gpt-5.5", gateway.url);
+    await task(t, settings("gpt-5.5", gateway.url));
     const [found, waited] = resultsOf(provider.heard, "search");
     assert.match(found!, /multi_agent_v1__wait_agent/);
     assert.match(waited!, /invalid agent id/);
@@ -127,11 +140,11 @@ describe("Codex", { skip: notInstalled() }, () => {
 });
 
 /** Lets Codex work in a scratch folder, which must end well. */
-async function task(t: TestContext, name: string, url: string) {
+async function task(t: TestContext, config: string) {
   const home = folder();
   const work = join(home, "work");
   mkdirSync(work);
-  writeFileSync(join(home, "config.toml"), settings(name, url));
+  writeFileSync(join(home, "config.toml"), config);
   writeFileSync(join(work, "notes.txt"), "hello world\n");
   const flags = "--strict-config --skip-git-repo-check --ephemeral --json";
   const sandbox = `--sandbox danger-full-access -C "${work}"`;

@@ -95,11 +95,7 @@ describe("the compose file", { skip: noModules() }, () => {
       assert.ok(isPath(source) || source in volumes, source);
   });
 
-  const isWatched = ["scripts/prometheus-alerts.yml", "scripts/grafana-dashboard.json"].every(
-    existsSync,
-  );
-  const skip = !isWatched && "this tree has no alerts and no dashboard";
-  it("mounts files that are there, or that the operator makes before the start", { skip }, () => {
+  it("mounts files that are there, or that the operator makes before the start", () => {
     const [{ services }] = documents(file);
     const mounted = Object.values<Json>(services).flatMap(sourcesOf).filter(isPath);
     assert.ok(mounted.length >= 7);
@@ -111,7 +107,7 @@ describe("the compose file", { skip: noModules() }, () => {
 
   const noPromtool = () => skipUnless(has("promtool", "--version"), "there is no promtool");
   it("has a configuration for Prometheus that promtool takes", {
-    skip: skip || noPromtool(),
+    skip: noPromtool(),
   }, () => {
     const written = changed(join(COMPOSE, "prometheus.yml"), "/etc/prometheus/", "");
     copyFileSync("scripts/prometheus-alerts.yml", join(dirname(written), "alerts.yml"));
@@ -154,22 +150,6 @@ describe("the Kubernetes manifests", { skip: noModules() }, () => {
         assert.notEqual(validate(changed(deployment, from, to), release).status, 0);
     });
   }
-
-  it("become what is applied, by kubectl", {
-    skip: !has("kubectl", "version", "--client") && "there is no kubectl",
-  }, () => {
-    const text = execFileSync("kubectl", ["kustomize", KUBERNETES], { encoding: "utf8" });
-    const file = join(folder(), "all.yaml");
-    writeFileSync(file, text);
-    const { status, output } = validate(file, RELEASES[1]!);
-    assert.equal(status, 0, output);
-    const all = documents(file);
-    assert.equal(all.length, files.length + 1);
-    const map = all.find(({ kind }) => kind === "ConfigMap");
-    assert.equal(map.metadata.name, "chat-gateway");
-    assert.deepEqual(JSON.parse(map.data["gateway.json"]), config(`${KUBERNETES}/gateway.json`));
-    assert.ok(all.every(({ metadata }) => metadata.namespace === kustomization.namespace));
-  });
 
   it("fit the gateway's configuration", () => {
     const settings = config(`${KUBERNETES}/gateway.json`);

@@ -9,7 +9,6 @@ import { requestCheck } from "../../src/core/extension/places.ts";
 import { ValidationError } from "../../src/core/schema/checker.ts";
 import { installed } from "../support/config.ts";
 import { configFor, json, startGateway } from "../support/gateway.ts";
-import { speak, startProvider } from "../support/provider.ts";
 import { notInstalled } from "./lab.ts";
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -21,9 +20,6 @@ type Place = {
 };
 /** Changes the value at a place. */
 type Fault = (at: Place) => void;
-
-/** Every so many of the requests goes through the gateway. */
-const STEP = 307;
 
 /**
  * The rules that JSON Schema has no words for; each is asked only of a request that the schema
@@ -364,10 +360,9 @@ describe("the published request schema and the check", { skip: notInstalled() },
   const supports = ["tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"];
 
   it("say the same of every fault of a request, each of which breaks a rule", async (t) => {
-    const provider = await startProvider(t, speak("Hello."));
     const gateway = await startGateway(
       t,
-      configFor(provider.url, ["m"], { models: { m: { supports } } }),
+      configFor("http://127.0.0.1:9", ["m"], { models: { m: { supports } } }),
     );
     const schema = (await json(await fetch(`${gateway.url}/openapi.json`))).components.schemas
       .ChatCompletionRequest;
@@ -382,12 +377,8 @@ describe("the published request schema and the check", { skip: notInstalled() },
       assert.ok(compare(accepts, request, tally), JSON.stringify([request, accepts.errors]));
     let count = 0;
     for (const request of faulty()) {
-      const expected = compare(accepts, request, tally);
+      compare(accepts, request, tally);
       count += 1;
-      if (count % STEP > 0) continue;
-      const answer = await gateway.chat(request);
-      const served = (request as { model?: Json } | null)?.model === "m" ? 200 : 404;
-      assert.equal(answer.status, expected ? served : 400, JSON.stringify(request));
     }
     t.diagnostic(`${count} requests`);
     assert.deepEqual(unbroken(tally), []);

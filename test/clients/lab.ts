@@ -12,7 +12,6 @@ import { startAnthropic } from "../support/fake-anthropic.ts";
 import { startGemini } from "../support/fake-gemini.ts";
 import { startOpenai } from "../support/fake-openai.ts";
 import {
-  demoModel,
   PROVIDER_KEY,
   type Call,
   type FakeProvider,
@@ -58,6 +57,8 @@ export const noModule = (name: string) =>
 
 export const noPython = () => noModule("openai");
 
+export const QUESTION = "What time is it in Oslo?";
+
 export const GENERATED_ID = /^req_[0-9a-f]{32}$/;
 
 /** May use demo-chat and nothing else. */
@@ -89,18 +90,20 @@ export const AFTER_CALLS = "It is 14:05 in Oslo and 08:05 in Lima.";
 export const clock = (city: string): string =>
   ({ Oslo: "14:05", Lima: "08:05" })[city] ?? `no clock in ${city}`;
 
-/**
- * The models that every provider has, but for the demo models, which the gateway has itself in the
- * format of OpenAI.
- */
+/** What a model says that is to answer with an object, as a text or by its one tool. */
+export const OPENING = { city: "Oslo", hours: 7, open: true };
+
+/** The models that every provider has. */
 export const MODELS: Readonly<Record<string, Model>> = {
-  "demo-chat": demoModel,
-  "demo-reasoner": demoModel,
   exact: () => ({ reasoning: REASONING, text: TEXT }),
   parallel: ({ messages }) =>
     messages.at(-1)!["role"] === "tool"
       ? { text: AFTER_CALLS }
       : { reasoning: REASONING, calls: CALLS },
+  shaped: ({ tools: [tool] }) => {
+    const text = JSON.stringify(OPENING);
+    return tool ? { calls: [{ id: "call_1", name: tool.name, arguments: text }] } : { text };
+  },
   endless: () => ({ text: BEFORE_BAD_ENDING, ending: "open" }),
   silent: () => undefined,
   broken: () => ({ status: 500 }),
@@ -113,34 +116,19 @@ export const MODELS: Readonly<Record<string, Model>> = {
 export const BAD_ENDINGS = ["error-event", "cut", "unfinished"] as const;
 export const BEFORE_BAD_ENDING = "Half of";
 
-/** The models that every client holds a conversation with. */
-export const TALKERS = ["demo-chat", "exact"] as const;
-
 /**
  * What can be behind a model, with how it is said in the configuration: who serves it, and under
  * which names.
  */
 const BEHIND = {
-  openai: { provider: "lab", upstream: "", settings: {} },
-  anthropic: { provider: "anthropic", upstream: "claude-5-", settings: {} },
-  gemini: { provider: "gemini", upstream: "gemini-3-", settings: {} },
-  "anthropic-budget": {
-    provider: "anthropic",
-    upstream: "claude-4-5-",
-    settings: { thinking: "budget" },
-  },
-  "gemini-budget": {
-    provider: "gemini",
-    upstream: "gemini-2.5-",
-    settings: { thinking: "budget" },
-  },
+  openai: { provider: "lab", upstream: "" },
+  anthropic: { provider: "anthropic", upstream: "claude-5-" },
+  gemini: { provider: "gemini", upstream: "gemini-3-" },
 } as const;
 export type Behind = keyof typeof BEHIND;
 
 /** What every test that speaks of replies is run with. */
-export const DIALECTS = ["openai", "anthropic", "gemini"] as const;
-/** Beside these, the generations before, whose thinking has a budget. */
-export const GENERATIONS = Object.keys(BEHIND) as readonly Behind[];
+export const DIALECTS = Object.keys(BEHIND) as readonly Behind[];
 
 /** The name by which a client of the gateway asks for one of MODELS. */
 export const modelName = (behind: Behind, name: string): string =>
@@ -151,12 +139,9 @@ export const modelName = (behind: Behind, name: string): string =>
  * Anthropic's whole replies and in all of Gemini's they are a value, which the gateway writes down.
  */
 export function callsVia(behind: Behind, streamed: boolean): readonly Call[] {
-  if (behind === "openai" || (streamed && behind.startsWith("anthropic"))) return CALLS;
+  if (behind === "openai" || (streamed && behind === "anthropic")) return CALLS;
   return CALLS.map((call) => ({ ...call, arguments: JSON.stringify(JSON.parse(call.arguments)) }));
 }
-
-/** Anthropic's format knows no log probabilities. */
-export const hasLogprobs = (behind: Behind): boolean => !behind.startsWith("anthropic");
 
 export interface Lab extends RunningGateway {
   /** What a client is configured with. */
@@ -184,7 +169,7 @@ export async function startLab(
   });
   const scripted = configFor(fakes.lab.url, [], {
     providers: { anthropic: native("anthropic"), gemini: native("gemini") },
-    models: Object.fromEntries(GENERATIONS.flatMap(modelsBehind)),
+    models: Object.fromEntries(DIALECTS.flatMap(modelsBehind)),
     aliases: demoConfig.aliases,
     retry: { max_retries: 0 },
     timeouts,
@@ -207,17 +192,13 @@ export async function startLab(
 
 /** The models of one provider, by name, as they stand in the configuration. */
 function modelsBehind(behind: Behind): (readonly [string, object])[] {
-  const { provider, upstream, settings } = BEHIND[behind];
-  const names = Object.keys(MODELS).filter(
-    (name) => behind !== "openai" || !name.startsWith("demo-"),
-  );
-  return names.map((name) => [
+  const { provider, upstream } = BEHIND[behind];
+  return Object.keys(MODELS).map((name) => [
     modelName(behind, name),
     {
       provider,
       upstream_model: `${upstream}${name}`,
-      reasoning: name !== "demo-chat",
-      ...settings,
+      reasoning: true,
     },
   ]);
 }

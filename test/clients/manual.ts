@@ -61,5 +61,8 @@ export function clientProgram(name: string): ClientProgram {
 }
 
 /** The lines of a block, for a gateway at this address that has this model. */
-export const linesFor = ({ text }: ClientBlock, address: string, model: string): string =>
-  text.replaceAll(ADDRESS, address).replaceAll("my-model", model);
+export const linesFor = (
+  { text }: Pick<ClientBlock, "text">,
+  address: string,
+  model: string,
+): string => text.replaceAll(ADDRESS, address).replaceAll("my-model", model);

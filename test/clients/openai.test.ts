@@ -1,33 +1,61 @@
-// The official openai client for JavaScript, unmodified, against the running gateway.
+// The official openai client for JavaScript, unmodified, against the running gateway: chat
+// completions with its helpers, with models of each format behind the gateway.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import { within } from "../support/wait.ts";
 import {
   AFTER_CALLS,
+  assertLeft,
   BAD_ENDINGS,
+  BEFORE_BAD_ENDING,
+  CALLS,
   callsVia,
   clock,
   collect,
   DIALECTS,
   GENERATED_ID,
-  GENERATIONS,
   KEY,
   modelName,
   notInstalled,
+  OPENING,
+  QUESTION,
   REASONING,
+  RESTRICTED_KEY,
+  startFullLab,
   startLab,
+  statuses,
+  TEXT,
   type Lab,
 } from "./lab.ts";
-import { QUESTION, talks, type Adapter, type Asked, type Reply } from "./talk.ts";
 
-const CLASSES = {
-  400: "BadRequestError",
-  401: "AuthenticationError",
-  403: "PermissionDeniedError",
-  404: "NotFoundError",
-  429: "RateLimitError",
-  503: "InternalServerError",
-} as const;
+type Failure = readonly [
+  name: string,
+  said: readonly [status: number, code: string, param: string | null],
+  fields: object,
+  options?: object,
+  /** What is configured. */
+  over?: object,
+];
+const FAILURES: readonly Failure[] = [
+  ["BadRequestError", [400, "invalid_value", "temperature"], { temperature: 3 }],
+  ["AuthenticationError", [401, "invalid_api_key", null], {}, { apiKey: "sk-nobody" }],
+  [
+    "PermissionDeniedError",
+    [403, "model_not_allowed", "model"],
+    { model: "exact" },
+    { apiKey: RESTRICTED_KEY },
+  ],
+  ["NotFoundError", [404, "model_not_found", "model"], { model: "no-such-model" }],
+  ["RateLimitError", [429, "rate_limit_exceeded", null], {}, {}, { limits: { rpm: 0 } }],
+  ...DIALECTS.map(
+    (behind): Failure => [
+      "InternalServerError",
+      [503, "upstream_error", "model"],
+      { model: modelName(behind, "broken") },
+    ],
+  ),
+];
 
 describe("openai for JavaScript", { skip: notInstalled() }, async () => {
   const { default: OpenAI } = await import("openai");
@@ -35,12 +63,12 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
   const { z } = await import("zod");
 
   /** No retries unless a test is about them. */
-  const clientOf = (lab: Lab, options: object = {}) =>
-    new OpenAI({ baseURL: lab.baseURL, apiKey: KEY, maxRetries: 0, ...options });
+  const completionsOf = (lab: Lab, options: object = {}) =>
+    new OpenAI({ baseURL: lab.baseURL, apiKey: KEY, maxRetries: 0, ...options }).chat.completions;
 
   async function start(t: TestContext, over: object = {}) {
     const lab = await startLab(t, over);
-    return { ...lab, lab, client: clientOf(lab) };
+    return { lab, completions: completionsOf(lab) };
   }
 
   const messages = [{ role: "user" as const, content: QUESTION }];
@@ -53,149 +81,15 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
     type: "function" as const,
     function: { name: "get_time", description: "The time in a city", parameters },
   };
-  const toolsOf = (model: string) => ({
-    model,
-    messages,
-    tools: [tool],
-    tool_choice: "auto" as const,
-  });
+  const tools = { messages, tools: [tool], tool_choice: "auto" as const };
+  const ON = { thinking: { type: "enabled" } };
 
   type Message = { content?: string | null; reasoning_content?: string };
-  const figures = (usage: any): Reply["usage"] => [
+  const figures = (usage: any) => [
     ...[usage?.prompt_tokens, usage?.completion_tokens, usage?.total_tokens],
     ...[usage?.prompt_tokens_details?.cached_tokens],
     ...[usage?.completion_tokens_details?.reasoning_tokens],
   ];
-  const bodyOf = ({ model, temperature, thinking }: Asked) => ({
-    model,
-    messages,
-    ...(temperature !== undefined && { temperature }),
-    ...(thinking && { thinking: { type: "enabled" } }),
-  });
-
-  const adapter: Adapter = {
-    async ask(lab, asked) {
-      const { key: apiKey = KEY, retries: maxRetries = 0, requestId } = asked;
-      const { completions } = clientOf(lab, { apiKey, maxRetries }).chat;
-      const options = requestId === undefined ? {} : { headers: { "X-Request-Id": requestId } };
-      if (!asked.stream) {
-        const { model, choices, usage } = await completions.create(bodyOf(asked), options);
-        const message = choices[0]!.message as Message;
-        assert.equal("reasoning_content" in message, asked.thinking === true);
-        const { content: text, reasoning_content: thoughts } = message;
-        const finish = choices[0]!.finish_reason;
-        return { model, text, thoughts, finish, usage: figures(usage), pieces: 0 };
-      }
-      const stream_options = { include_usage: true };
-      const body = { ...bodyOf(asked), stream: true as const, stream_options };
-      const chunks = await collect(await completions.create(body, options));
-      const deltas = chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta as Message));
-      const finishes = chunks.flatMap(({ choices }) => choices[0]?.finish_reason ?? []);
-      assert.deepEqual(chunks.at(-1)?.choices, []);
-      const helped = completions.stream({ ...bodyOf(asked), stream_options }, options);
-      const text = deltas.map(({ content }) => content ?? "").join("");
-      const [last] = (await helped.finalChatCompletion()).choices;
-      assert.deepEqual([last?.message.role, last?.message.content], ["assistant", text]);
-      assert.equal(last?.finish_reason, finishes.join());
-      assert.deepEqual(figures(await helped.totalUsage()), figures(chunks.at(-1)?.usage));
-      return {
-        model: chunks[0]?.model,
-        text,
-        thoughts: deltas.map((delta) => delta.reasoning_content ?? "").join("") || undefined,
-        finish: finishes.join(),
-        usage: figures(chunks.at(-1)?.usage),
-        pieces: chunks.length,
-      };
-    },
-    async loop(lab, model, stream) {
-      const called: string[] = [];
-      const runnable = {
-        ...tool,
-        function: {
-          ...tool.function,
-          parse: JSON.parse,
-          function: ({ city }: { city: string }) => {
-            called.push("get_time");
-            return clock(city);
-          },
-        },
-      };
-      const body = { ...toolsOf(model), tools: [runnable] };
-      const { completions } = clientOf(lab).chat;
-      const runner = stream
-        ? completions.runTools({ ...body, stream: true })
-        : completions.runTools(body);
-      const answer = await runner.finalContent();
-      const roles = runner.messages.map(({ role }) => role);
-      assert.deepEqual(roles, ["user", "assistant", "tool", "assistant"]);
-      return [...called, answer ?? ""];
-    },
-    async parallel(lab, model) {
-      const { completions } = clientOf(lab).chat;
-      const body = toolsOf(model);
-      const fragments: { id: string; name: string; arguments: string }[] = [];
-      for await (const { choices } of await completions.create({ ...body, stream: true })) {
-        for (const { index, id, function: called } of choices[0]?.delta.tool_calls ?? []) {
-          fragments[index] ??= { id: "", name: "", arguments: "" };
-          const call = fragments[index];
-          call.id += id ?? "";
-          call.name += called?.name ?? "";
-          call.arguments += called?.arguments ?? "";
-        }
-      }
-      const whole = (await completions.create(body)).choices[0]!;
-      assert.equal(whole.finish_reason, "tool_calls");
-      const { message } = (await completions.stream(body).finalChatCompletion()).choices[0]!;
-      const answer = await completions.create({
-        ...body,
-        messages: [...messages, message, ...resultsOf(message)],
-      });
-      return {
-        streamed: fragments,
-        whole: callsOf(whole.message).map((call) => ({
-          id: call.id,
-          args: JSON.parse(call.function.arguments),
-        })),
-        answer: answer.choices[0]?.message.content,
-      };
-    },
-    async json(lab, model) {
-      const { completions } = clientOf(lab).chat;
-      const response_format = { type: "json_object" as const };
-      const loose = await completions.create({ model, messages, response_format });
-      const schema = z.object({ city: z.string(), hours: z.int().min(7), open: z.boolean() });
-      const strict = { model, messages, response_format: zodResponseFormat(schema, "opening") };
-      const replies = [
-        await completions.parse(strict),
-        await completions.stream(strict).finalChatCompletion(),
-      ];
-      return {
-        loose: JSON.parse(loose.choices[0]!.message.content!),
-        strict: replies.map(({ choices }) => choices[0]?.message.parsed),
-      };
-    },
-    async read(lab, model, told) {
-      const stream = await clientOf(lab).chat.completions.create({ model, messages, stream: true });
-      for await (const { choices } of stream) {
-        assert.equal(choices[0]?.finish_reason, null);
-        told(choices[0]?.delta.content ?? "", () => stream.controller.abort());
-      }
-    },
-    assertBroken(error) {
-      assert.ok(error instanceof OpenAI.APIError);
-      const { code, type, error: body } = error;
-      assert.deepEqual([code, type], ["upstream_error", "service_unavailable_error"]);
-      assert.match((body as { request_id: string }).request_id, GENERATED_ID);
-    },
-    refusal(error) {
-      const { status, code, param, requestID: id } = error;
-      assert.ok(error instanceof OpenAI[CLASSES[status as keyof typeof CLASSES]]);
-      assert.equal((error.error as { request_id?: string }).request_id, id);
-      return { status, code, param, id };
-    },
-  };
-  talks(adapter);
-
   type Called = { tool_calls?: readonly { type: string }[] | undefined };
   type Call = { id: string; type: string; function: { name: string; arguments: string } };
   const callsOf = ({ tool_calls = [] }: Called) =>
@@ -207,55 +101,196 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
       content: clock(JSON.parse(call.function.arguments).city),
     }));
 
-  for (const behind of DIALECTS)
-    it(`${behind}: calls go back as they came, and a stream that breaks off is the helper's exception too`, async (t) => {
-      const { client, provider } = await start(t);
-      const body = toolsOf(modelName(behind, "parallel"));
-      const { choices } = await client.chat.completions.stream(body).finalChatCompletion();
-      const { message } = choices[0]!;
-      const results = resultsOf(message);
-      const history = [...messages, message, ...results];
-      await client.chat.completions.create({ ...body, messages: history });
-      const heard = provider(behind).heard.at(-1)!.messages;
-      const sent = callsVia(behind, false).map(({ id, name, arguments: args }) => ({
-        id,
-        type: "function",
-        function: { name, arguments: args },
-      }));
-      assert.deepEqual([heard[1]!["tool_calls"], heard.slice(2)], [sent, results]);
-      for (const name of BAD_ENDINGS) {
-        const asked = { model: modelName(behind, name), messages };
-        const broken = client.chat.completions.stream(asked).finalChatCompletion();
-        await assert.rejects(broken, OpenAI.OpenAIError, name);
-      }
-    });
+  for (const behind of DIALECTS) {
+    const named = (name: string) => modelName(behind, name);
+    describe(`${behind} behind the gateway`, () => {
+      it(`a streamed reply is the whole reply in pieces`, async (t) => {
+        const { completions } = await start(t);
+        const stream_options = { include_usage: true };
+        const body = { model: named("exact"), messages };
+        const whole = await completions.create(body);
+        const [{ message, finish_reason } = assert.fail()] = whole.choices;
+        assert.deepEqual([whole.model, finish_reason], [named("exact"), "stop"]);
+        assert.equal("reasoning_content" in message, false);
+        assert.equal(message.content, TEXT);
+        assert.deepEqual(figures(whole.usage), [20, 7, 27, 8, 3]);
+        const streaming = { ...body, stream_options, stream: true as const };
+        const chunks = await collect(await completions.create(streaming));
+        assert.ok(chunks.length > 5);
+        const pieces = chunks.map(({ choices }) => choices[0]?.delta.content ?? "");
+        assert.deepEqual([pieces.join(""), chunks[0]?.model], [TEXT, named("exact")]);
+        const finishes = chunks.flatMap(({ choices }) => choices[0]?.finish_reason ?? []);
+        const [last] = chunks.slice(-1);
+        assert.deepEqual([finishes, last?.choices], [["stop"], []]);
+        const helped = completions.stream({ ...body, stream_options });
+        const [final] = (await helped.finalChatCompletion()).choices;
+        assert.deepEqual(
+          [final?.message.role, final?.message.content, final?.finish_reason],
+          ["assistant", TEXT, "stop"],
+        );
+        for (const usage of [last?.usage, await helped.totalUsage()])
+          assert.deepEqual(figures(usage), figures(whole.usage));
+      });
 
-  for (const behind of GENERATIONS) {
-    it(`${behind}: calls that were thought about go back with their thoughts, and so do the results`, async (t) => {
-      const { client, provider } = await start(t);
-      const { completions } = client.chat;
-      const base = { ...toolsOf(modelName(behind, "parallel")), thinking: { type: "enabled" } };
-      const whole = (await completions.create(base)).choices[0]!.message;
-      const [streamed] = (await completions.stream(base).finalChatCompletion()).choices;
-      assert.equal((whole as Message).reasoning_content, REASONING);
-      for (const message of [whole, streamed!.message]) {
-        const history = [...messages, message, ...resultsOf(message)];
-        const answer = await completions.create({ ...base, messages: history });
-        assert.equal(answer.choices[0]?.message.content, AFTER_CALLS);
-        // This may stand in place of a signature that was lost; here none may be.
-        const sent = JSON.stringify(provider(behind).asked.at(-1)!.body);
-        assert.doesNotMatch(sent, /skip_thought_signature_validator/);
-        const { messages: heard, thinking } = provider(behind).heard.at(-1)!;
-        const results = heard.slice(2).map(({ content }) => content);
-        assert.deepEqual([thinking.type, results], ["enabled", ["14:05", "08:05"]]);
+      for (const stream of [false, true])
+        it(`${stream ? "streamed" : "whole"}: goes round its tool loop`, async (t) => {
+          const { completions } = await start(t);
+          const called: string[] = [];
+          const run = ({ city }: { city: string }) => {
+            called.push(city);
+            return clock(city);
+          };
+          const runnable = {
+            ...tool,
+            function: { ...tool.function, parse: JSON.parse, function: run },
+          };
+          const body = { ...tools, model: named("parallel"), tools: [runnable] };
+          const runner = stream
+            ? completions.runTools({ ...body, stream: true })
+            : completions.runTools(body);
+          assert.equal(await runner.finalContent(), AFTER_CALLS);
+          const roles = runner.messages.map(({ role }) => role);
+          assert.deepEqual(roles, ["user", "assistant", "tool", "tool", "assistant"]);
+          assert.deepEqual(called, ["Oslo", "Lima"]);
+        });
+
+      it("parallel calls arrive byte for byte in interleaved fragments", async (t) => {
+        const { completions } = await start(t);
+        const body = { ...tools, model: named("parallel"), stream: true as const };
+        const fragments: { id: string; name: string; arguments: string }[] = [];
+        for await (const { choices } of await completions.create(body)) {
+          for (const { index, id, function: called } of choices[0]?.delta.tool_calls ?? []) {
+            fragments[index] ??= { id: "", name: "", arguments: "" };
+            const call = fragments[index];
+            call.id += id ?? "";
+            call.name += called?.name ?? "";
+            call.arguments += called?.arguments ?? "";
+          }
+        }
+        assert.deepEqual(fragments, callsVia(behind, true));
+      });
+
+      it("calls that were thought about go back as they came, with their thoughts and results", async (t) => {
+        const { lab, completions } = await start(t);
+        const base = { ...tools, ...ON, model: named("parallel") };
+        const whole = (await completions.create(base)).choices[0]!;
+        assert.equal(whole.finish_reason, "tool_calls");
+        assert.equal((whole.message as Message).reasoning_content, REASONING);
+        const [streamed] = (await completions.stream(base).finalChatCompletion()).choices;
+        const sent = callsVia(behind, false).map(({ id, name, arguments: args }) => ({
+          id,
+          type: "function",
+          function: { name, arguments: args },
+        }));
+        for (const message of [whole.message, streamed!.message]) {
+          const made = callsOf(message).map((call) => [
+            call.id,
+            JSON.parse(call.function.arguments),
+          ]);
+          assert.deepEqual(
+            made,
+            CALLS.map(({ id, arguments: args }) => [id, JSON.parse(args)]),
+          );
+          const results = resultsOf(message);
+          const history = [...messages, message, ...results];
+          const answer = await completions.create({ ...base, messages: history });
+          assert.equal(answer.choices[0]?.message.content, AFTER_CALLS);
+          // This may stand in place of a signature that was lost; here none may be.
+          const body = JSON.stringify(lab.provider(behind).asked.at(-1)!.body);
+          assert.doesNotMatch(body, /skip_thought_signature_validator/);
+          const { messages: heard, thinking } = lab.provider(behind).heard.at(-1)!;
+          assert.deepEqual([heard[1]!["tool_calls"], heard.slice(2)], [sent, results]);
+          assert.equal(thinking.type, "enabled");
+        }
+      });
+
+      it("structured output, whole and streamed", async (t) => {
+        const { completions } = await start(t);
+        const base = { model: named("shaped"), messages };
+        const schema = z.object({ city: z.string(), hours: z.int().min(7), open: z.boolean() });
+        const strict = { ...base, response_format: zodResponseFormat(schema, "opening") };
+        for (const { choices } of [
+          await completions.parse(strict),
+          await completions.stream(strict).finalChatCompletion(),
+        ])
+          assert.deepEqual(choices[0]?.message.parsed, OPENING);
+      });
+
+      /** The text of a stream, until it breaks off or is left at its beginning's end. */
+      async function read(lab: Lab, name: string, leaves = false): Promise<string> {
+        const body = { model: named(name), messages, stream: true as const };
+        const stream = await completionsOf(lab).create(body);
+        let text = "";
+        try {
+          for await (const { choices } of stream) {
+            assert.equal(choices[0]?.finish_reason, null);
+            text += choices[0]?.delta.content ?? "";
+            if (leaves && text === BEFORE_BAD_ENDING) stream.controller.abort();
+          }
+          assert.ok(leaves, "the stream broke off and was taken for a reply");
+        } catch (error) {
+          assert.ok(error instanceof OpenAI.APIError);
+          const { code, type, error: told } = error;
+          assert.deepEqual([code, type], ["upstream_error", "service_unavailable_error"]);
+          assert.match((told as { request_id: string }).request_id, GENERATED_ID);
+        }
+        return text;
       }
+
+      it("leaving in mid-stream closes the provider's connection", async (t) => {
+        const { lab } = await start(t);
+        const text = await within(read(lab, "endless", true), "the stream that was left");
+        assert.equal(text, BEFORE_BAD_ENDING);
+        await assertLeft(lab, behind);
+      });
+
+      for (const name of BAD_ENDINGS)
+        it(`${name}: a stream that breaks off is an error, never a reply`, async (t) => {
+          const { lab } = await start(t);
+          assert.equal(await read(lab, name), BEFORE_BAD_ENDING);
+        });
     });
   }
 
+  for (const [name, said, fields, options, over] of FAILURES)
+    it(`${name} of ${JSON.stringify(fields)}, whole and streamed`, async (t) => {
+      const { lab } = await start(t, over);
+      const id = `my-${said[1]}`;
+      for (const stream of [false, true]) {
+        const body = { model: "demo-chat", messages, stream, ...fields };
+        const asked = completionsOf(lab, options).create(body, { headers: { "X-Request-Id": id } });
+        await assert.rejects(asked, (error: any) => {
+          assert.ok(error instanceof OpenAI[name as "NotFoundError"]);
+          const { status, code, param, requestID } = error;
+          assert.deepEqual([status, code, param, requestID], [...said, id]);
+          assert.equal((error.error as { request_id?: string }).request_id, id);
+          assert.doesNotMatch(JSON.stringify(error) + String(error), /own words/);
+          return true;
+        });
+      }
+    });
+
+  it("comes back after a 429 when the gateway said, under the same id", async (t) => {
+    const lab = await startFullLab(t);
+    const began = performance.now();
+    const headers = { "X-Request-Id": "again" };
+    const asked = completionsOf(lab, { maxRetries: 1 }).create(
+      { model: "exact", messages },
+      { headers },
+    );
+    const { choices } = await within(asked, "the retry");
+    assert.equal(choices[0]?.message.content, TEXT);
+    const paused = performance.now() - began;
+    assert.ok(paused > 990, `Retry-After of 1 second was obeyed, not ${paused} ms`);
+    assert.deepEqual(await statuses(lab, 3), [200, 429, 200]);
+    const ids = lab.access.slice(1).map((line) => line["request_id"]);
+    assert.deepEqual(ids, ["again", "again"]);
+  });
+
   it("does not buy a generation again that took too long", async (t) => {
     const lab = await startLab(t, { timeouts: { first_token_ms: 50 } });
-    const client = clientOf(lab, { maxRetries: 2 });
-    await assert.rejects(client.chat.completions.create({ model: "silent", messages }), {
+    const completions = completionsOf(lab, { maxRetries: 2 });
+    await assert.rejects(completions.create({ model: "silent", messages }), {
       status: 503,
       code: "upstream_timeout",
     });

@@ -56,30 +56,22 @@ async function main(): Promise<void> {
   const ends: (() => unknown)[] = [];
   const busy = await startBusy({ after: (end) => ends.push(end) });
   const browser = await chromium.launch(BROWSER);
+  const open = async (width: number, colorScheme: "light" | "dark") => {
+    const viewport = { width, height: width === 360 ? 740 : 900 };
+    return await browser.newPage({ viewport, colorScheme, locale: "en-GB", timezoneId: "UTC" });
+  };
   for (const colorScheme of ["light", "dark"] as const) {
     for (const width of [1440, 360]) {
-      const viewport = { width, height: width === 360 ? 740 : 900 };
-      const context = await browser.newContext({
-        viewport,
-        colorScheme,
-        locale: "en-GB",
-        timezoneId: "UTC",
-      });
-      const page = await context.newPage();
+      const page = await open(width, colorScheme);
       for (const name of names.length > 0 ? names : Object.keys(SHOTS)) {
         const file = join(folder, `${name}-${width}-${colorScheme}.png`);
         await picture(page, busy, { name, file }).catch((error) => console.error(name, error));
       }
-      await context.close();
+      await page.close();
     }
   }
   if (isForReadme) {
-    const context = await browser.newContext({
-      viewport: { width: 1280, height: 900 },
-      locale: "en-GB",
-      timezoneId: "UTC",
-    });
-    const page = await context.newPage();
+    const page = await open(1280, "light");
     await picture(page, busy, { name: "now", file: join(folder, "readme.png") });
     await page.screenshot({ path: resolve(import.meta.dirname, "../../scripts/console.png") });
   }

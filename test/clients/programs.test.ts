@@ -1,5 +1,5 @@
-// The programs in JavaScript and Python that the manual's page "Connect your client" shows, as they
-// stand there, against the demo configuration. Each prints a reply of the demo model.
+// The programs in JavaScript and Python that README.md and the manual's page "Connect your client"
+// show, as they stand there, against the demo configuration. Each prints a reply of the demo model.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -9,15 +9,17 @@ import { fileURLToPath } from "node:url";
 import { describe, it, type TestContext } from "node:test";
 import { folder } from "../support/folder.ts";
 import { demo, startGateway, type RunningGateway } from "../support/gateway.ts";
+import { blocksOf } from "../support/readme.ts";
 import { within } from "../support/wait.ts";
 import {
   CLIENT_PROGRAMS,
   clientProgram,
   KEY_VARIABLE,
   linesFor,
+  type ClientBlock,
   type ClientProgram,
 } from "./manual.ts";
-import { hasModule, notInstalled, PYTHON, skipUnless } from "./lab.ts";
+import { hasModule, noPython, notInstalled, PYTHON, skipUnless } from "./lab.ts";
 
 /** This file, as the manual names it. */
 const THIS = "test/clients/programs.test.ts";
@@ -53,8 +55,12 @@ function pinnedVersions(): ReadonlyMap<string, string> {
   return new Map([...javascript, ...python]);
 }
 
+type Program = Pick<ClientProgram, "name"> & {
+  readonly blocks: readonly Pick<ClientBlock, "text">[];
+};
+
 /** Runs the program of a file. */
-async function run(t: TestContext, program: ClientProgram, command: string, ending: string) {
+async function run(t: TestContext, program: Program, command: string, ending: string) {
   const gateway = await startGateway(t, demo());
   const file = fileURLToPath(new URL(`.program-${process.pid}${ending}`, import.meta.url));
   writeFileSync(file, linesFor(program.blocks[0]!, gateway.url, "demo-chat"));
@@ -121,6 +127,16 @@ describe("the manual's clients", () => {
     );
     it(program.name, { skip }, (t) => run(t, program, python!, ".py"));
   }
+
+  for (const [language, command, ending, skip] of [
+    ["js", process.execPath, ".mjs", notInstalled()],
+    ["python", PYTHON, ".py", noPython()],
+  ] as const)
+    it(`README.md's in ${language}`, { skip }, async (t) => {
+      const [text = "", ...others] = blocksOf(language);
+      assert.equal(others.length, 0);
+      await run(t, { name: `README.md in ${language}`, blocks: [{ text }] }, command, ending);
+    });
 
   const llm = clientProgram("llm");
   const noLlm = skipUnless(hasModule(PYTHON, "llm"), `${PYTHON} cannot import llm`);

@@ -1,44 +1,35 @@
-"""The official openai client for Python against a running gateway.
+"""The official openai client for Python on a running gateway: chat completions, and Responses.
 
-Usage: python_client.py GROUP FACTS, where FACTS is a JSON object with the gateway's address, its keys and what its scripted
-models say. Runs the checks of that group, prints a line for each, and exits with 1 if any failed.
+Usage: python_client.py FACTS, where FACTS is a JSON object with the gateway's address, its keys, what its scripted models say, and for
+which providers behind the gateway the checks are run. Prints a line for each check, and exits with 1 if any failed.
 """
 
-import asyncio
 import json
 import re
 import sys
-import time
 import traceback
 
 import openai
 from pydantic import BaseModel, Field
 
-GROUP = sys.argv[1]
-FACTS = json.loads(sys.argv[2])
-TEXT, CALLS, STREAMED_CALLS = FACTS["TEXT"], FACTS["CALLS"], FACTS["STREAMED_CALLS"]
+FACTS = json.loads(sys.argv[1])
+TEXT, REASONING, AFTER_CALLS = FACTS["TEXT"], FACTS["REASONING"], FACTS["AFTER_CALLS"]
 CLOCK = {"Oslo": "14:05", "Lima": "08:05"}
-GENERATED_ID = re.compile(r"req_[0-9a-f]{32}")
-OPTIONS = {"base_url": FACTS["baseURL"], "api_key": FACTS["KEY"], "max_retries": 0}
-MESSAGES = [{"role": "user", "content": "What time is it in Oslo?"}]
+QUESTION = "What time is it in Oslo?"
+MESSAGES = [{"role": "user", "content": QUESTION}]
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-TOOLS = [{"type": "function", "function": {"name": "get_time", "description": "The time in a city", "parameters": PARAMETERS}}]
-THINKING = {"thinking": {"type": "enabled"}}
-
-client = openai.OpenAI(**OPTIONS)
-create = client.chat.completions.create
 checks = []
+prefix = ""
 
 
-def check(name, group="replies"):
-    """Registers a function as a check of a group."""
+def check(function):
+    checks.append(function)
+    return function
 
-    def register(function):
-        if group == GROUP:
-            checks.append((name, function))
-        return function
 
-    return register
+def named(model):
+    """The model of that name behind which is the provider that the checks are about just now."""
+    return prefix + model
 
 
 def raised(expected, function):
@@ -50,9 +41,12 @@ def raised(expected, function):
     raise AssertionError(f"{expected.__name__} was not raised")
 
 
-def named(model):
-    """The model of that name behind which is the provider that these checks are about."""
-    return FACTS["PREFIX"] + model
+GENERATED_ID = re.compile(r"req_[0-9a-f]{32}")
+TOOLS = [{"type": "function", "function": {"name": "get_time", "description": "The time in a city", "parameters": PARAMETERS}}]
+
+client = openai.OpenAI(base_url=FACTS["baseURL"], api_key=FACTS["KEY"], max_retries=0)
+create = client.chat.completions.create
+respond = client.responses.create
 
 
 def text_of(chunks):
@@ -63,40 +57,27 @@ def plain(calls):
     return [{"id": call.id, "name": call.function.name, "arguments": call.function.arguments} for call in calls or []]
 
 
-@check("a streamed reply is the whole reply in pieces")
-def _():
-    for name in FACTS["TALKERS"]:
-        model = named(name)
-        whole = create(model=model, messages=MESSAGES)
-        content = whole.choices[0].message.content
-        assert whole.model == model and whole.choices[0].finish_reason == "stop"
-        assert content == TEXT if name == "exact" else content.startswith("You said")
-        assert "reasoning_content" not in whole.choices[0].message.model_dump(exclude_unset=True)
-        chunks = list(create(model=model, messages=MESSAGES, stream=True))
-        assert len(chunks) > 5 and text_of(chunks) == content
-        with client.chat.completions.stream(model=model, messages=MESSAGES) as stream:
-            final = stream.get_final_completion().choices[0]
-        assert (final.message.role, final.message.content, final.finish_reason) == ("assistant", content, "stop")
+def finished(request):
+    """The reply that the streaming helper puts together."""
+    with client.chat.completions.stream(**request) as stream:
+        return stream.get_final_completion()
 
 
-@check("the asynchronous client")
-def _():
-    async def both():
-        async with openai.AsyncOpenAI(**OPTIONS) as client:
-            whole = await client.chat.completions.create(model=named("exact"), messages=MESSAGES)
-            streamed = [chunk async for chunk in await client.chat.completions.create(model=named("exact"), messages=MESSAGES, stream=True)]
-            return whole.choices[0].message.content, text_of(streamed)
-
-    assert asyncio.run(both()) == (TEXT, TEXT)
-
-
-@check("an alias is served, and the reply names the model that served it", group="around")
-def _():
-    assert create(model="auto/reasoning", messages=MESSAGES).model == "demo-reasoner"
+@check
+def a_streamed_reply_is_the_whole_reply_in_pieces():
+    request = {"model": named("exact"), "messages": MESSAGES}
+    whole = create(**request)
+    assert whole.model == named("exact") and whole.choices[0].finish_reason == "stop"
+    assert whole.choices[0].message.content == TEXT
+    assert "reasoning_content" not in whole.choices[0].message.model_dump(exclude_unset=True)
+    chunks = list(create(**request, stream=True))
+    assert len(chunks) > 5 and text_of(chunks) == TEXT
+    final = finished(request).choices[0]
+    assert (final.message.role, final.message.content, final.finish_reason) == ("assistant", TEXT, "stop")
 
 
-@check("usage, whole and streamed")
-def _():
+@check
+def usage_whole_and_streamed():
     def numbers(usage):
         return (
             usage.prompt_tokens, usage.completion_tokens, usage.total_tokens, usage.prompt_cache_hit_tokens, usage.prompt_cache_miss_tokens,
@@ -104,31 +85,19 @@ def _():
         )  # fmt: skip
 
     expected = (20, 7, 27, 8, 12, 8, 3)
-    assert numbers(create(model=named("exact"), messages=MESSAGES).usage) == expected
-    streaming = {"model": named("exact"), "messages": MESSAGES, "stream_options": {"include_usage": True}}
+    request = {"model": named("exact"), "messages": MESSAGES}
+    assert numbers(create(**request).usage) == expected
+    streaming = {**request, "stream_options": {"include_usage": True}}
     given = [chunk for chunk in create(**streaming, stream=True) if chunk.usage]
     assert [numbers(chunk.usage) for chunk in given] == [expected] and given[0].choices == []
-    with client.chat.completions.stream(**streaming) as stream:
-        assert numbers(stream.get_final_completion().usage) == expected
+    assert numbers(finished(streaming).usage) == expected
 
 
-@check("a tool loop")
-def _():
-    messages = list(MESSAGES)
-    reply = create(model=named("demo-chat"), messages=messages, tools=TOOLS, tool_choice="auto").choices[0]
-    assert reply.finish_reason == "tool_calls" and reply.message.content is None
-    messages.append(reply.message)
-    for call in reply.message.tool_calls:
-        city = json.loads(call.function.arguments)["city"]
-        messages.append({"role": "tool", "tool_call_id": call.id, "content": CLOCK[city]})
-    reply = create(model=named("demo-chat"), messages=messages, tools=TOOLS, tool_choice="auto").choices[0]
-    assert (reply.finish_reason, reply.message.content) == ("stop", "The tool says: 14:05")
-
-
-@check("parallel calls byte for byte, whole and in interleaved fragments, and their results")
-def _():
+@check
+def parallel_calls_byte_for_byte_and_their_results():
+    expected = FACTS["CALLS_BEHIND"][named("")]
     request = {"model": named("parallel"), "messages": MESSAGES, "tools": TOOLS, "tool_choice": "auto"}
-    assert plain(create(**request).choices[0].message.tool_calls) == CALLS
+    assert plain(create(**request).choices[0].message.tool_calls) == expected["whole"]
     fragments = {}
     for chunk in create(**request, stream=True):
         for fragment in chunk.choices[0].delta.tool_calls or []:
@@ -136,124 +105,55 @@ def _():
             call["id"] += fragment.id or ""
             call["name"] += fragment.function.name or ""
             call["arguments"] += fragment.function.arguments or ""
-    assert list(fragments.values()) == STREAMED_CALLS
-    with client.chat.completions.stream(**request) as stream:
-        message = stream.get_final_completion().choices[0].message
-    assert plain(message.tool_calls) == STREAMED_CALLS
-    results = [{"role": "tool", "tool_call_id": call["id"], "content": CLOCK[json.loads(call["arguments"])["city"]]} for call in CALLS]
+    assert list(fragments.values()) == expected["streamed"]
+    message = finished(request).choices[0].message
+    assert plain(message.tool_calls) == expected["streamed"]
+    cities = [(call.id, json.loads(call.function.arguments)["city"]) for call in message.tool_calls]
+    results = [{"role": "tool", "tool_call_id": id, "content": CLOCK[city]} for id, city in cities]
     answer = create(**{**request, "messages": [*MESSAGES, message, *results]})
-    assert answer.choices[0].message.content == FACTS["AFTER_CALLS"]
+    assert answer.choices[0].message.content == AFTER_CALLS
 
 
-@check("no tool is called without tool_choice", group="no-tool")
-def _():
-    assert create(model=named("demo-chat"), messages=MESSAGES, tools=TOOLS).choices[0].finish_reason == "stop"
-
-
-@check("a tool is called without tool_choice", group="tool")
-def _():
-    assert create(model=named("demo-chat"), messages=MESSAGES, tools=TOOLS).choices[0].finish_reason == "tool_calls"
-
-
-@check("JSON mode")
-def _():
-    reply = create(model=named("demo-chat"), messages=MESSAGES, response_format={"type": "json_object"})
-    assert json.loads(reply.choices[0].message.content)["question"] == MESSAGES[0]["content"]
-
-
-@check("structured output, whole and streamed")
-def _():
+@check
+def structured_output_whole_and_streamed():
     class Opening(BaseModel):
         city: str
         hours: int = Field(ge=7)
         open: bool
 
-    request = {"model": named("demo-chat"), "messages": MESSAGES, "response_format": Opening}
-    expected = Opening(city="Oslo", hours=7, open=True)
+    request = {"model": named("shaped"), "messages": MESSAGES, "response_format": Opening}
+    expected = Opening(**FACTS["OPENING"])
     assert client.chat.completions.parse(**request).choices[0].message.parsed == expected
-    with client.chat.completions.stream(**request) as stream:
-        assert stream.get_final_completion().choices[0].message.parsed == expected
+    assert finished(request).choices[0].message.parsed == expected
 
 
-@check("thinking, whole and streamed")
-def _():
-    message = create(model=named("exact"), messages=MESSAGES, extra_body=THINKING).choices[0].message
-    assert (message.reasoning_content, message.content) == (FACTS["REASONING"], TEXT)
-    chunks = list(create(model=named("exact"), messages=MESSAGES, extra_body=THINKING, stream=True))
-    reasoning = "".join(getattr(chunk.choices[0].delta, "reasoning_content", None) or "" for chunk in chunks)
-    assert (reasoning, text_of(chunks)) == (FACTS["REASONING"], TEXT)
-    with client.chat.completions.stream(model=named("exact"), messages=MESSAGES, extra_body=THINKING) as stream:
-        message = stream.get_final_completion().choices[0].message
-    assert (message.reasoning_content, message.content) == (FACTS["REASONING"], TEXT)
+@check
+def thinking_whole_and_streamed():
+    request = {"model": named("exact"), "messages": MESSAGES, "extra_body": {"thinking": {"type": "enabled"}}}
+    for reply in (create(**request), finished(request)):
+        message = reply.choices[0].message
+        assert (message.reasoning_content, message.content) == (REASONING, TEXT)
 
 
-@check("log probabilities")
-def _():
-    request = {"model": named("demo-chat"), "messages": MESSAGES, "logprobs": True, "top_logprobs": 2}
-    if not FACTS["LOGPROBS"]:
-        error = raised(openai.BadRequestError, lambda: create(**request))
-        assert (error.code, error.param) == ("unsupported_value", "logprobs")
-        return
-    choice = create(**request).choices[0]
-    assert "".join(token.token for token in choice.logprobs.content) == choice.message.content
-    assert all(len(token.top_logprobs) == 2 for token in choice.logprobs.content)
+@check
+def errors_are_of_the_client_s_own_classes():
+    for expected, status, code, request, options in (
+        (openai.BadRequestError, 400, "invalid_value", {"temperature": 3}, {}),
+        (openai.AuthenticationError, 401, "invalid_api_key", {}, {"api_key": "sk-nobody"}),
+        (openai.PermissionDeniedError, 403, "model_not_allowed", {"model": "exact"}, {"api_key": FACTS["RESTRICTED_KEY"]}),
+        (openai.NotFoundError, 404, "model_not_found", {"model": "no-such-model"}, {}),
+        (openai.InternalServerError, 503, "upstream_error", {"model": named("broken")}, {}),
+    ):
+        other = client.with_options(**options).chat.completions
+        sent = {"model": "demo-chat", "messages": MESSAGES, "extra_headers": {"X-Request-Id": f"my-{code}"}, **request}
+        for stream in (False, True):
+            error = raised(expected, lambda: other.create(**sent, stream=stream))
+            assert (error.status_code, error.code, error.request_id) == (status, code, f"my-{code}"), error
+            assert error.body["request_id"] == f"my-{code}" and "own words" not in str(error)
 
 
-@check("the list of models", group="around")
-def _():
-    ids = {model.id for model in client.models.list()}
-    assert {"demo-chat", "demo-reasoner", "exact", "auto/chat", "auto/reasoning"} <= ids
-
-
-@check("a stream can be left")
-def _():
-    # The caller sees at the provider that the connection was closed.
-    with create(model=named("endless"), messages=MESSAGES, stream=True) as stream:
-        text = ""
-        for chunk in stream:
-            text += chunk.choices[0].delta.content or ""
-            if text == FACTS["BEFORE_BAD_ENDING"]:
-                break
-    assert text == FACTS["BEFORE_BAD_ENDING"]
-
-
-def expect(expected, status, code, request, **options):
-    """Whole or streamed, the request must fail with this class, status and code, under the id that was sent."""
-    other = client.with_options(**options)
-    sent = {"model": "demo-chat", "messages": MESSAGES, "extra_headers": {"X-Request-Id": f"my-{code}"}, **request}
-    for stream in (False, True):
-        error = raised(expected, lambda: other.chat.completions.create(**sent, stream=stream))
-        assert (error.status_code, error.code, error.request_id) == (status, code, f"my-{code}"), error
-        assert error.body["request_id"] == f"my-{code}" and "own words" not in str(error)
-
-
-@check("BadRequestError", group="around")
-def _():
-    expect(openai.BadRequestError, 400, "invalid_value", {"temperature": 3})
-
-
-@check("AuthenticationError", group="around")
-def _():
-    expect(openai.AuthenticationError, 401, "invalid_api_key", {}, api_key="sk-nobody")
-
-
-@check("PermissionDeniedError", group="around")
-def _():
-    expect(openai.PermissionDeniedError, 403, "model_not_allowed", {"model": "exact"}, api_key=FACTS["RESTRICTED_KEY"])
-
-
-@check("NotFoundError", group="around")
-def _():
-    expect(openai.NotFoundError, 404, "model_not_found", {"model": "no-such-model"})
-
-
-@check("InternalServerError")
-def _():
-    expect(openai.InternalServerError, 503, "upstream_error", {"model": named("broken")})
-
-
-@check("a stream that breaks off is an exception, never a reply")
-def _():
+@check
+def a_stream_that_breaks_off_is_an_exception_and_never_a_reply():
     for model in map(named, FACTS["BAD_ENDINGS"]):
         seen = []
         # extend() keeps what came before the exception
@@ -262,31 +162,48 @@ def _():
         assert text_of(seen) == FACTS["BEFORE_BAD_ENDING"] and all(chunk.choices[0].finish_reason is None for chunk in seen)
 
 
-@check("request ids, sent and generated", group="around")
-def _():
-    reply = create(model="demo-chat", messages=MESSAGES, extra_headers={"X-Request-Id": "order 66/a"})
-    assert reply._request_id == "order 66/a"
-    assert GENERATED_ID.fullmatch(create(model="demo-chat", messages=MESSAGES)._request_id)
-    error = raised(openai.NotFoundError, lambda: create(model="no-such-model", messages=MESSAGES))
-    assert GENERATED_ID.fullmatch(error.request_id) and error.body["request_id"] == error.request_id
+@check
+def responses_the_streaming_helper_ends_with_the_whole_reply():
+    request = {"model": named("exact"), "input": QUESTION, "reasoning": {"summary": "auto"}}
+    whole = respond(**request)
+    assert whole.output_text == TEXT, whole
+    with client.responses.stream(**request) as stream:
+        deltas = [event.delta for event in stream if event.type == "response.output_text.delta"]
+        final = stream.get_final_response()
+    assert "".join(deltas) == final.output_text == TEXT
+    assert final.output[0].summary[0].text == REASONING
+    assert final.usage == whole.usage and final.usage.input_tokens == 20, final.usage
 
 
-@check("a 429 is retried when the gateway said", group="retry")
-def _():
-    began = time.monotonic()
-    reply = client.with_options(max_retries=1).chat.completions.create(model="exact", messages=MESSAGES, extra_headers={"X-Request-Id": "again"})
-    assert reply.choices[0].message.content == TEXT and reply._request_id == "again"
-    assert time.monotonic() - began > 0.99, "Retry-After of 1 second was obeyed"
+@check
+def responses_a_conversation_goes_on_with_its_own_items():
+    tool = {"type": "function", "name": "get_time", "strict": False, "parameters": PARAMETERS}
+    request = {"model": named("parallel"), "tools": [tool], "include": ["reasoning.encrypted_content"], "store": False}
+    first = respond(input=MESSAGES, **request)
+    calls = [item for item in first.output if item.type == "function_call"]
+    assert [call.call_id for call in calls] == [call["id"] for call in FACTS["CALLS"]], first
+    cities = [(call.call_id, json.loads(call.arguments)["city"]) for call in calls]
+    results = [{"type": "function_call_output", "call_id": id, "output": CLOCK[city]} for id, city in cities]
+    assert respond(input=[*MESSAGES, *first.output, *results], **request).output_text == AFTER_CALLS
 
 
-failed = 0
-for name, function in checks:
-    try:
-        function()
-        print(f"ok - {name}", flush=True)
-    except Exception:
-        failed += 1
-        print(f"not ok - {name}\n{traceback.format_exc()}", flush=True)
-if not checks:
-    print(f"no checks are called {GROUP}")
-sys.exit(1 if failed or not checks else 0)
+@check
+def responses_errors_are_the_client_s_own():
+    for stored in ({"store": True}, {"previous_response_id": "resp_1"}):
+        error = raised(openai.BadRequestError, lambda: respond(model="demo-chat", input=QUESTION, **stored))
+        assert error.code == "unsupported_value" and error.param in stored
+    broken = {"model": named("error-event"), "input": QUESTION, "stream": True}
+    assert raised(openai.APIError, lambda: list(respond(**broken))).message
+
+
+failed = False
+for prefix in FACTS["PREFIXES"]:
+    for function in checks:
+        name = f"{function.__name__.replace('_', ' ')} {prefix}"
+        try:
+            function()
+            print(f"ok - {name}", flush=True)
+        except Exception:
+            failed = True
+            print(f"not ok - {name}\n{traceback.format_exc()}", flush=True)
+sys.exit(1 if failed else 0)

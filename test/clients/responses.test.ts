@@ -1,6 +1,6 @@
-// Clients of the Responses API, unmodified, against the running gateway: the official openai client
-// with its helpers, the AI SDK with its default provider, and OpenAI's agents in their default
-// setup.
+// The official openai client with its helpers, unmodified, on the Responses API of the running
+// gateway. The AI SDK and OpenAI's agents are in frameworks.test.ts.
+
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import type { ResponseInput } from "openai/resources/responses/responses";
@@ -17,7 +17,6 @@ import {
   notInstalled,
   REASONING,
   startLab,
-  TALKERS,
   TEXT,
 } from "./lab.ts";
 
@@ -44,23 +43,17 @@ describe("openai, Responses API", { skip: notInstalled() }, async () => {
   for (const behind of DIALECTS) {
     it(`${behind}: the streaming helper ends with what a whole reply has`, async (t) => {
       const { client } = await start(t);
-      for (const name of TALKERS) {
-        const model = modelName(behind, name);
-        const whole = await client.responses.create({ model, input, reasoning });
-        const stream = client.responses.stream({ model, input, reasoning });
-        const deltas: string[] = [];
-        stream.on("response.output_text.delta", ({ delta }) => deltas.push(delta));
-        const final = await stream.finalResponse();
-        assert.equal(final.status, "completed");
-        assert.equal(final.model, model);
-        assert.equal(final.output_text, whole.output_text);
-        assert.equal(deltas.join(""), whole.output_text);
-        if (name !== "exact") continue;
-        assert.equal(final.output_text, TEXT);
-        const [thought] = final.output;
-        assert.ok(thought?.type === "reasoning");
-        assert.deepEqual(thought.summary, [{ type: "summary_text", text: REASONING }]);
-      }
+      const model = modelName(behind, "exact");
+      const whole = await client.responses.create({ model, input, reasoning });
+      const stream = client.responses.stream({ model, input, reasoning });
+      const deltas: string[] = [];
+      stream.on("response.output_text.delta", ({ delta }) => deltas.push(delta));
+      const final = await stream.finalResponse();
+      assert.deepEqual([final.status, final.model], ["completed", model]);
+      assert.deepEqual([final.output_text, whole.output_text, deltas.join("")], [TEXT, TEXT, TEXT]);
+      const [thought] = final.output;
+      assert.ok(thought?.type === "reasoning");
+      assert.deepEqual(thought.summary, [{ type: "summary_text", text: REASONING }]);
     });
 
     it(`${behind}: a conversation with tools goes on with its own items`, async (t) => {
@@ -117,97 +110,5 @@ describe("openai, Responses API", { skip: notInstalled() }, async () => {
       await assert.rejects(collect(stream), APIError);
     }
     assert.ok(lab.access.length > 0);
-  });
-});
-
-describe("AI SDK, default provider", { skip: notInstalled() }, async () => {
-  const { generateText, isStepCount, Output, streamText, tool } = await import("ai");
-  const { createOpenAI } = await import("@ai-sdk/openai");
-  const { z } = await import("zod");
-
-  async function start(t: TestContext) {
-    const lab = await startLab(t);
-    return { lab, openai: createOpenAI({ baseURL: lab.baseURL, apiKey: KEY }) };
-  }
-  const base = { prompt: input, maxRetries: 0 };
-  const get_time = tool({
-    description: "The time in a city",
-    inputSchema: z.object({ city: z.string() }),
-    execute: async ({ city }) => clock(city),
-  });
-  /** Nothing is stored here, so the SDK must send the items themselves. */
-  const own = {
-    openai: { store: false, forceReasoning: true, reasoningSummary: "auto" },
-  };
-
-  for (const behind of DIALECTS)
-    it(`${behind}: text, whole and streamed, and tools in several steps`, async (t) => {
-      const { openai } = await start(t);
-      const exact = openai(modelName(behind, "exact"));
-      assert.equal((await generateText({ ...base, model: exact })).text, TEXT);
-      const streamed = streamText({ ...base, model: exact, providerOptions: own });
-      assert.equal(await streamed.text, TEXT);
-      assert.equal(await streamed.reasoningText, REASONING);
-      const parallel = openai(modelName(behind, "parallel"));
-      const tools = { get_time };
-      const stopWhen = isStepCount(3);
-      const silent = await generateText({ ...base, model: parallel, tools, stopWhen });
-      assert.equal(silent.text, AFTER_CALLS);
-      const options = { ...base, model: parallel, tools, stopWhen, providerOptions: own };
-      const result = streamText(options);
-      assert.equal(await result.text, AFTER_CALLS);
-      const [first] = await result.steps;
-      assert.deepEqual(
-        first!.toolCalls.map(({ toolCallId }) => toolCallId),
-        CALLS.map(({ id }) => id),
-      );
-    });
-
-  it("reads structured output, and says what cannot be referred to", async (t) => {
-    const { openai } = await start(t);
-    const model = openai("demo-chat");
-    const output = Output.object({ schema: z.object({ answer: z.string() }) });
-    const { output: reply } = await generateText({ ...base, model, output });
-    assert.equal(typeof reply.answer, "string");
-    const first = await generateText({ ...base, model });
-    const asked = (content: string) => ({ role: "user" as const, content });
-    const messages = [asked(input), ...first.response.messages, asked("And in Lima?")];
-    const again = { model, messages, maxRetries: 0 };
-    await assert.rejects(generateText(again), { message: /nothing is stored here/ });
-    const whole = await generateText({ ...again, providerOptions: { openai: { store: false } } });
-    assert.notEqual(whole.text, "");
-  });
-});
-
-describe("OpenAI agents, default setup", { skip: notInstalled() }, async () => {
-  const { default: OpenAI } = await import("openai");
-  const agents = await import("@openai/agents");
-  const { z } = await import("zod");
-  agents.setTracingDisabled(true);
-
-  // One test: the SDK keeps the client that it was first given.
-  it("calls its tools and answers, whole and streamed", async (t) => {
-    const lab = await startLab(t);
-    agents.setDefaultOpenAIClient(new OpenAI({ baseURL: lab.baseURL, apiKey: KEY }));
-    const asked: string[] = [];
-    const get_time = agents.tool({
-      name: "get_time",
-      description: "The time in a city",
-      parameters: z.object({ city: z.string() }),
-      async execute({ city }) {
-        asked.push(city);
-        return clock(city);
-      },
-    });
-    for (const behind of DIALECTS) {
-      const model = modelName(behind, "parallel");
-      const instructions = "Say the time.";
-      const agent = new agents.Agent({ name: "Clock", instructions, model, tools: [get_time] });
-      assert.equal((await agents.run(agent, input)).finalOutput, AFTER_CALLS);
-      const streamed = await agents.run(agent, input, { stream: true });
-      await streamed.completed;
-      assert.equal(streamed.finalOutput, AFTER_CALLS);
-      assert.deepEqual(asked.splice(0), ["Oslo", "Lima", "Oslo", "Lima"]);
-    }
   });
 });

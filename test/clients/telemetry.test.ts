@@ -8,13 +8,10 @@ import { fileURLToPath } from "node:url";
 import { demo, startGateway, user } from "../support/gateway.ts";
 import { startProvider, status } from "../support/provider.ts";
 import { waitFor } from "../support/wait.ts";
-import { PYTHON } from "./lab.ts";
+import { noModule, PYTHON } from "./lab.ts";
 
 const SCRIPT = fileURLToPath(new URL("otlp_reader.py", import.meta.url));
-const isThere = spawnSync(PYTHON, ["-c", "import opentelemetry.proto.trace.v1"]).status === 0;
-const skip = !isThere && `${PYTHON} has no opentelemetry-proto: see test/clients/requirements.txt`;
-
-describe("spans for a collector", { skip }, () => {
+describe("spans for a collector", { skip: noModule("opentelemetry.proto.trace.v1") }, () => {
   it("are what the definitions of the protocol say, after requests of every kind", async (t) => {
     const collector = await startProvider(t, status(200));
     const telemetry = { otlp: { endpoint: collector.url } };

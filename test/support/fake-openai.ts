@@ -24,37 +24,21 @@ export const startOpenai = (
 ): Promise<FakeProvider> => startFake(t, openai, models);
 
 function understand({ path, headers, body }: Asked): Understood {
-  rule(path === "/chat/completions", "not found", 404);
-  rule(headers.authorization === `Bearer ${PROVIDER_KEY}`, "incorrect api key", 401);
-  const {
-    model,
-    messages,
-    stream = false,
-    thinking = { type: "disabled" },
-    tools,
-    tool_choice,
-    response_format,
-    stop,
-    max_tokens,
-  } = body;
-  const showThinking = thinking.type === "enabled";
+  rule(path === "/chat/completions", "not found");
+  rule(headers.authorization === `Bearer ${PROVIDER_KEY}`, "incorrect api key");
+  const { model, messages, stream = false, thinking = { type: "disabled" }, tools = [] } = body;
   return {
     model,
     upstreamModel: model,
     messages,
     stream,
     thinking,
-    showThinking,
-    tools,
-    tool_choice,
-    response_format,
-    stop,
-    max_tokens,
+    showThinking: thinking.type === "enabled",
+    tools: tools.map(({ function: { name } }: any) => ({ name })),
   };
 }
 
-const finish = ({ finish, calls = [] }: Said): string =>
-  calls.length > 0 ? "tool_calls" : (finish ?? "stop");
+const finish = ({ calls = [] }: Said): string => (calls.length > 0 ? "tool_calls" : "stop");
 const named = ({ id, name }: Call) => ({ id, type: "function", function: { name } });
 
 function whole(_: Understood, said: Said): object {
@@ -98,7 +82,7 @@ function stream(_: Understood, said: Said): string {
     .join("");
 }
 
-const refusal = (_: number, message: string) => ({ body: { error: { message } }, headers: {} });
+const refusal = (message: string) => ({ error: { message } });
 
 export const openai: Format = {
   understand,

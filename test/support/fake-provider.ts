@@ -3,7 +3,6 @@
 // the provider's published rules.
 
 import type { TestContext } from "node:test";
-import { composeReply, type DemoRequest } from "../../src/extensions/providers/demo/reply.ts";
 import { startProvider, status, type Asked, type Provider } from "./provider.ts";
 
 export const PROVIDER_KEY = "sk-provider-secret";
@@ -18,13 +17,7 @@ export interface Understood {
   readonly thinking: { readonly type: "enabled" | "disabled" };
   /** Thinking is on, and its text is to be seen. */
   readonly showThinking: boolean;
-  readonly tools?: readonly object[] | undefined;
-  readonly tool_choice?: unknown;
-  readonly response_format?: object | undefined;
-  readonly stop?: readonly string[] | undefined;
-  readonly max_tokens?: number | undefined;
-  /** How many runners-up each token is to have; absent: no log probabilities. */
-  readonly runnersUp?: number | undefined;
+  readonly tools: readonly { readonly name: string }[];
 }
 
 export interface Call {
@@ -39,8 +32,6 @@ export interface Said {
   readonly reasoning?: string;
   readonly text?: string;
   readonly calls?: readonly Call[];
-  /** Absent: it said all that it wanted. */
-  readonly finish?: "length" | "content_filter";
   /**
    * How a stream goes on when all this is said, as in provider.ts; "error" is the format's own
    * error event. Absent: it is finished.
@@ -59,17 +50,11 @@ export const OWN_WORDS = "the provider's own words";
 /** The same counts whatever was said; those of provider.ts. */
 export const COUNTS = { prompt: 20, cached: 8, completion: 7, reasoning: 3 };
 
-export class Refusal extends Error {
-  readonly status: number;
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
+class Refusal extends Error {}
 
 /** A rule of the provider: what is not so is refused. */
-export function rule(holds: unknown, message: string, status = 400): asserts holds {
-  if (!holds) throw new Refusal(status, message);
+export function rule(holds: unknown, message: string): asserts holds {
+  if (!holds) throw new Refusal(message);
 }
 
 export const isObject = (value: unknown): value is Record<string, any> =>
@@ -79,11 +64,8 @@ export const isObject = (value: unknown): value is Record<string, any> =>
 export interface Format {
   /** What a request says, which is refused if it breaks a rule. */
   understand(asked: Asked): Understood;
-  /** An error's body and headers. */
-  refusal(
-    status: number,
-    message: string,
-  ): { readonly body: object; readonly headers: Record<string, string> };
+  /** An error's body. */
+  refusal(message: string): object;
   whole(request: Understood, said: Said): object;
   /** A stream, as text; what finishes it is left out if it has an ending of another kind. */
   stream(request: Understood, said: Said): string;
@@ -106,20 +88,18 @@ export async function startFake(
   const heard: (Understood & Pick<Asked, "closed">)[] = [];
   const broken: string[] = [];
 
-  const refuse = (asked: Asked, code: number, message: string) => {
-    const { body, headers } = format.refusal(code, message);
-    return status(code, body, { "content-type": "application/json", ...headers })(asked);
-  };
+  const refuse = (asked: Asked, code: number, message: string) =>
+    status(code, format.refusal(message))(asked);
 
   const provider = await startProvider(t, (asked) => {
     let request: Understood;
     try {
       request = format.understand(asked);
-      rule(Object.hasOwn(models, request.model), `there is no model ${request.model}`, 404);
+      rule(Object.hasOwn(models, request.model), `there is no model ${request.model}`);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       broken.push(error.message);
-      return refuse(asked, error.status, error.message);
+      return refuse(asked, 400, error.message);
     }
     heard.push({ ...request, closed: asked.closed });
     const said = models[request.model]!(request);
@@ -139,20 +119,6 @@ export async function startFake(
 
   return { ...provider, heard, broken };
 }
-
-/**
- * What the demo model says, in any format: about the question, in JSON, by calling a tool, about a
- * tool's result.
- */
-export const demoModel: Model = (request) => {
-  const { reasoning, answer, call, finish } = composeReply(request as unknown as DemoRequest);
-  const said = answer.join("");
-  return {
-    reasoning: reasoning.join(""),
-    ...(call ? { calls: [{ ...call, arguments: said }] } : { text: said }),
-    ...(finish === "length" && { finish }),
-  };
-};
 
 /** The pieces that a text is streamed in. */
 export const words = (text: string): string[] => text.match(/\s*\S+|\s+$/g) ?? [];

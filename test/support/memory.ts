@@ -5,9 +5,10 @@
 
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { ServerResponse, type IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { Readable } from "node:stream";
+import { Duplex, Readable } from "node:stream";
+import { parseRaw } from "../../scripts/conformance/client.ts";
 import { createLimiter } from "../../src/core/accounts/limiter.ts";
 import { createKeyring, NO_CREATED_KEYS } from "../../src/core/accounts/keyring.ts";
 import { aroundBreaks } from "../../src/extensions/routing/recovery/index.ts";
@@ -41,75 +42,23 @@ import { behaviourFor, type Asked, type Behaviours } from "./provider.ts";
 
 type Headers = Readonly<Record<string, unknown>>;
 
-/** The part of ServerResponse that handlers and providers of tests use. */
-abstract class MemoryResponse extends EventEmitter {
-  statusCode = 200;
-  headersSent = false;
-  writableEnded = false;
-  writableFinished = false;
-  destroyed = false;
-  readonly writableNeedDrain = false;
-  readonly headers = new Map<string, string>();
-
-  /** Called once, when status and headers are known. */
-  protected abstract begin(): void;
-  /** Whether there is room for more. */
-  protected abstract take(piece: string | Uint8Array): boolean;
-  /** Called at the end; `error`: the response is cut. */
-  protected abstract finish(error?: Error): void;
-
-  setHeader(name: string, value: unknown): this {
-    this.headers.set(name.toLowerCase(), String(value));
-    return this;
-  }
-  hasHeader(name: string): boolean {
-    return this.headers.has(name.toLowerCase());
-  }
-  writeHead(status: number, headers: Headers = {}): this {
-    this.statusCode = status;
-    for (const [name, value] of Object.entries(headers)) this.setHeader(name, value);
-    this.flushHeaders();
-    return this;
-  }
-  flushHeaders(): void {
-    if (this.headersSent) return;
-    this.headersSent = true;
-    this.begin();
-  }
-  /** `then`: an encoding, which makes no difference here, or what is called afterwards. */
-  write(piece: string | Uint8Array, then?: BufferEncoding | (() => void)): boolean {
-    this.flushHeaders();
-    if (typeof then === "function") setImmediate(then);
-    return this.take(piece);
-  }
-  end(piece?: string | Uint8Array): this {
-    if (this.writableEnded) return this;
-    this.flushHeaders();
-    if (piece !== undefined && piece.length > 0) this.take(piece);
-    this.writableEnded = true;
-    this.writableFinished = true;
-    this.finish();
-    this.emit("finish");
-    this.emit("close");
-    return this;
-  }
-  destroy(error: Error = networkError("ECONNRESET")): this {
-    if (this.destroyed || this.writableEnded) return this;
-    this.destroyed = true;
-    this.finish(error);
-    this.emit("close");
-    return this;
-  }
-}
-
 const networkError = (code: string): Error =>
   Object.assign(new Error(`the connection failed: ${code}`), { code });
 
 const lowerCased = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 
-/** What a provider sends, as the transport's response. */
-class ProviderResponse extends MemoryResponse {
+/**
+ * What a provider sends, as the transport's response: the part of ServerResponse that providers of
+ * tests use.
+ */
+class ProviderResponse extends EventEmitter {
+  readonly headers = new Map<string, string>();
+  headersSent = false;
+  writableEnded = false;
+  writableFinished = false;
+  destroyed = false;
+  #status = 200;
   readonly #body = new Readable({ read: () => this.#drain() });
   readonly #settle: PromiseWithSettlers;
 
@@ -118,24 +67,51 @@ class ProviderResponse extends MemoryResponse {
     this.#settle = settle;
     this.#body.on("error", () => undefined); // nobody may be reading any more
   }
-  protected begin(): void {
-    const { headers, statusCode: status } = this;
-    const get = (name: string) => headers.get(name.toLowerCase()) ?? null;
-    this.#settle.resolve({ status, headers: { get }, body: this.#body });
+  setHeader(name: string, value: unknown): this {
+    this.headers.set(name.toLowerCase(), String(value));
+    return this;
   }
-  protected take(piece: string | Uint8Array): boolean {
-    const hasRoom = this.#body.push(Buffer.from(piece as string));
-    if (hasRoom) this.#drain();
+  writeHead(status: number, headers: Headers = {}): this {
+    this.#status = status;
+    for (const [name, value] of Object.entries(headers)) this.setHeader(name, value);
+    this.flushHeaders();
+    return this;
+  }
+  flushHeaders(): void {
+    if (this.headersSent) return;
+    this.headersSent = true;
+    const get = (name: string) => this.headers.get(name.toLowerCase()) ?? null;
+    this.#settle.resolve({ status: this.#status, headers: { get }, body: this.#body });
+  }
+  /** `then`: an encoding, which makes no difference here, or what is called afterwards. */
+  write(piece: string | Uint8Array, then?: BufferEncoding | (() => void)): boolean {
+    this.flushHeaders();
+    if (typeof then === "function") setImmediate(then);
+    if (this.#body.push(Buffer.from(piece as string))) this.#drain();
     return false;
   }
   /** In a turn of its own, or a provider that sends without end would never let go. */
   #drain(): void {
     setImmediate(() => this.emit("drain"));
   }
-  protected finish(error?: Error): void {
-    if (error === undefined) this.#body.push(null);
-    else if (this.headersSent) this.#body.destroy(error);
+  end(piece: string | Uint8Array = ""): this {
+    if (this.writableEnded) return this;
+    if (piece.length > 0) this.write(piece);
+    this.flushHeaders();
+    this.writableEnded = true;
+    this.writableFinished = true;
+    this.#body.push(null);
+    this.emit("finish");
+    this.emit("close");
+    return this;
+  }
+  destroy(error: Error = networkError("ECONNRESET")): this {
+    if (this.destroyed || this.writableEnded) return this;
+    this.destroyed = true;
+    if (this.headersSent) this.#body.destroy(error);
     else this.#settle.reject(error);
+    this.emit("close");
+    return this;
   }
 }
 
@@ -194,38 +170,31 @@ export function memoryProvider(t: Scope, behaviours: Behaviours): MemoryProvider
   return { url, asked };
 }
 
-/** What the gateway sends, collected. */
-class ClientResponse extends MemoryResponse {
-  readonly #pieces: (string | Uint8Array)[] = [];
-  readonly #done: (answer: ChatAnswer) => void;
-  readonly #failed: (error: Error) => void;
-
-  constructor(done: (answer: ChatAnswer) => void, failed: (error: Error) => void) {
-    super();
-    this.#done = done;
-    this.#failed = failed;
-  }
-  protected begin(): void {}
-  protected take(piece: string | Uint8Array): boolean {
-    this.#pieces.push(piece);
-    return true;
-  }
-  protected finish(error?: Error): void {
-    if (error) {
-      this.#failed(error);
-      return;
-    }
-    const text = Buffer.concat(
-      this.#pieces.map((piece) => Buffer.from(piece as string)),
-    ).toString();
-    const get = (name: string) => this.headers.get(name.toLowerCase()) ?? null;
-    this.#done({
-      status: this.statusCode,
-      headers: { get },
-      text: async () => text,
-      json: async () => JSON.parse(text),
+/** A response of the gateway whose bytes are collected. Rejects if it is cut. */
+function collected(req: IncomingMessage) {
+  const res = new ServerResponse(req);
+  const pieces: Buffer[] = [];
+  const socket = new Duplex({
+    read: () => undefined,
+    write(piece: Buffer, _encoding, done) {
+      pieces.push(piece);
+      done();
+    },
+  });
+  res.shouldKeepAlive = false;
+  res.useChunkedEncodingByDefault = false; // the connection's end ends a stream
+  res.assignSocket(socket as Socket);
+  res.on("finish", () => process.nextTick(() => res.emit("close"))); // as a server does
+  const answer = new Promise<ChatAnswer>((resolve, reject) => {
+    res.on("close", () => {
+      if (!res.writableFinished) return reject(networkError("ECONNRESET"));
+      const { status, headers, text } = parseRaw(Buffer.concat(pieces).toString());
+      const get = (name: string) => headers[name.toLowerCase()] ?? null;
+      const json = async () => JSON.parse(text);
+      resolve({ status, headers: { get }, text: async () => text, json });
     });
-  }
+  });
+  return { res, answer };
 }
 
 export interface MemoryGateway {
@@ -333,14 +302,14 @@ export function createMemoryGateway(
       return line;
     },
     settled,
-    chat: (body, headers = {}) =>
-      new Promise((resolve, reject) => {
-        const bytes = Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
-        const req = createRequest(bytes, { authorization: `Bearer ${KEY}`, ...headers });
-        const res = new ClientResponse(resolve, reject) as unknown as ServerResponse;
-        const exchange = connections.begin(req, res);
-        exchange.observers = [observe?.(exchange) ?? []].flat();
-        answerRequest(exchange, routes, hooks);
-      }),
+    async chat(body, headers = {}) {
+      const bytes = Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+      const req = createRequest(bytes, { authorization: `Bearer ${KEY}`, ...headers });
+      const { res, answer } = collected(req);
+      const exchange = connections.begin(req, res);
+      exchange.observers = [observe?.(exchange) ?? []].flat();
+      answerRequest(exchange, routes, hooks);
+      return answer;
+    },
   };
 }

@@ -2,8 +2,6 @@
 // read, without the gateway's dialects: what a client must get. It knows which vendor it reads by
 // the name of the folder that the recording lies in.
 
-import assert from "node:assert/strict";
-
 type Json = Record<string, any>;
 
 export interface Call {
@@ -23,17 +21,6 @@ export interface Reply {
   readonly finish: string | undefined;
   /** Absent: no figures were given. */
   readonly usage: Json | undefined;
-}
-
-export interface Refusal {
-  /** The status that an error states or implies. */
-  readonly status: number;
-  /** What the client is told: wire.md "Provider errors". */
-  readonly told: { readonly status: number; readonly code: string };
-  /** How long to wait, if the error says so. */
-  readonly retryAfter: number | undefined;
-  /** The provider's own words, which are not for the client. */
-  readonly words: readonly string[];
 }
 
 /** A whole body is one event. */
@@ -344,86 +331,5 @@ function gemini(events: readonly Json[]): Reply {
       completion,
       thoughts,
     ),
-  };
-}
-
-// ---- errors: wire.md "Provider errors"
-
-/** What names an error where no number does. */
-const IMPLIED: readonly [status: number, names: string][] = [
-  [401, "authentication_error invalid_api_key UNAUTHENTICATED"],
-  [402, "billing_error insufficient_balance"],
-  [403, "permission_error PERMISSION_DENIED"],
-  [404, "not_found_error model_not_found NOT_FOUND"],
-  [413, "request_too_large"],
-  [429, "rate_limit_error rate_limit_exceeded insufficient_quota RESOURCE_EXHAUSTED"],
-  [500, "api_error server_error internal_error INTERNAL"],
-  [503, "service_unavailable UNAVAILABLE"],
-  [504, "timeout_error DEADLINE_EXCEEDED"],
-  [529, "overloaded_error"],
-];
-
-function told(status: number, text: string): { status: number; code: string } {
-  if ([400, 413, 422].includes(status)) {
-    if (/API_KEY_INVALID|API key not valid/i.test(text))
-      return { status: 503, code: "model_unavailable" };
-    if (text.includes('"tool_use_failed"')) return { status: 503, code: "upstream_error" };
-    if (
-      /context_length_exceeded|exceed_context_size|maximum context length|prompt is too long|too_many_prompt_tokens/i.test(
-        text,
-      )
-    )
-      return { status: 400, code: "context_length_exceeded" };
-    return {
-      status: 400,
-      code: /"content_filter"|content_policy_violation/.test(text)
-        ? "content_filter"
-        : "upstream_rejected",
-    };
-  }
-  if ([401, 402, 403, 404].includes(status) || text.includes('"insufficient_quota"'))
-    return { status: 503, code: "model_unavailable" };
-  return {
-    status: 503,
-    code: [408, 409, 425, 429, 503, 529].includes(status) ? "model_overloaded" : "upstream_error",
-  };
-}
-
-/** Every string in a value. */
-const strings = (value: unknown): string[] => {
-  if (typeof value === "string") return [value];
-  return typeof value === "object" && value !== null ? Object.values(value).flatMap(strings) : [];
-};
-
-/** What an error body says; undefined for a reply. */
-export function readRefusal(body: unknown): Refusal | undefined {
-  const whole: Json = Array.isArray(body) ? body[0] : body;
-  const isReply = ["choices", "candidates", "promptFeedback", "content"].some(
-    (field) => whole[field] !== undefined,
-  );
-  if (
-    isReply ||
-    !(whole["error"] || whole["detail"] || whole["type"] === "error" || whole["object"] === "error")
-  )
-    return undefined;
-  const error: Json = typeof whole["error"] === "object" ? whole["error"] : whole;
-  const stated = [error["code"], error["status"], whole["status"]]
-    .map(Number)
-    .find((each) => each >= 400 && each <= 599);
-  const implied = IMPLIED.find(([, names]) =>
-    [error["type"], error["code"], error["status"]].some((name) => names.split(" ").includes(name)),
-  );
-  const status = stated ?? implied?.[0] ?? 400;
-  const delay: string | undefined = error["details"]?.find?.(
-    (detail: Json) => detail["retryDelay"],
-  )?.retryDelay;
-  assert.ok(delay === undefined || /^\d+(\.\d+)?s$/.test(delay), `a delay of ${delay}`);
-  return {
-    status,
-    told: told(status, JSON.stringify(body)),
-    retryAfter:
-      delay === undefined ? undefined : Math.min(60, Math.max(1, Math.ceil(parseFloat(delay)))),
-    // Short ones may be words of any message.
-    words: strings(body).filter((word) => word.length > 8),
   };
 }

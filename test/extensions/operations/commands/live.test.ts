@@ -9,7 +9,7 @@ import { installed, checkConfig } from "../../../support/config.ts";
 import { lines } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
 import { startAnthropic } from "../../../support/fake-anthropic.ts";
-import { demoModel, PROVIDER_KEY } from "../../../support/fake-provider.ts";
+import { PROVIDER_KEY } from "../../../support/fake-provider.ts";
 import { freePort } from "../../../support/port.ts";
 import { completion, startProvider, status, type Behaviours } from "../../../support/provider.ts";
 import { runHere } from "../../../support/run-here.ts";
@@ -122,7 +122,7 @@ describe("check --live", () => {
   });
 
   it("speaks the provider's own format", async (t) => {
-    const anthropic = await startAnthropic(t, { m: demoModel });
+    const anthropic = await startAnthropic(t, { m: () => ({ text: "OK" }) });
     const row = { vendor: "anthropic", base_url: anthropic.url, api_key: PROVIDER_KEY };
     const models = { claude: { provider: "own", upstream_model: "m" } };
     const { file } = written({ own: row }, { models });
