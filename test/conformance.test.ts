@@ -9,7 +9,7 @@
 // which takes many minutes. CONFORMANCE_PART=1/2 and 2/2 divide the faults between two processes.
 
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import http from "node:http";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
@@ -182,6 +182,15 @@ describe("conformance", () => {
     assert.deepEqual([results.map(({ result }) => result), waits], [["pass", "fail"], []]);
   });
 
+  it("imports nothing but node: modules and its own files", () => {
+    const names = readdirSync("scripts/conformance", { recursive: true, encoding: "utf8" });
+    for (const name of names.filter((each) => each.endsWith(".ts"))) {
+      const text = readFileSync(join("scripts/conformance", name), "utf8");
+      const own = name.includes("/") ? /^(node:|\.\.?\/[a-z]+\.ts$)/ : /^(node:|\.\/)/;
+      for (const [, from] of text.matchAll(/ from "([^"]+)"/g)) assert.match(from!, own, name);
+    }
+  });
+
   it("each check has an id of its own, of a level, a source and a title", () => {
     assert.equal(new Set(CHECKS.map(({ id }) => id)).size, CHECKS.length);
     for (const { id, source, title } of CHECKS) {
@@ -332,6 +341,9 @@ describe("the command", () => {
     ["--json", /--base-url and --key are required/],
     ["--base-url nowhere --key k", /an http or https address/],
     [`${HERE} --level best`, /no level best/],
+    [`${HERE} --only none`, /no such check/],
+    [`${HERE} --without luck`, /without luck/],
+    [`${HERE} --limited-rpm 3`, /go together/],
     [`${HERE} --concurrency 0`, /a positive integer/],
     ["--surprise", /Unknown option/],
     [HERE, /the connection failed/],

@@ -196,14 +196,21 @@ def responses_errors_are_the_client_s_own():
     assert raised(openai.APIError, lambda: list(respond(**broken))).message
 
 
-failed = False
-for prefix in FACTS["PREFIXES"]:
-    for function in checks:
-        name = f"{function.__name__.replace('_', ' ')} {prefix}"
-        try:
-            function()
-            print(f"ok - {name}", flush=True)
-        except Exception:
-            failed = True
-            print(f"not ok - {name}\n{traceback.format_exc()}", flush=True)
-sys.exit(1 if failed else 0)
+def run():
+    """Runs the checks behind each provider, and exits."""
+    global prefix
+    failed = False
+    for prefix in FACTS["PREFIXES"]:
+        for function in checks:
+            name = f"{function.__name__.replace('_', ' ')} {prefix}"
+            try:
+                function()
+                print(f"ok - {name}", flush=True)
+            except Exception:
+                failed = True
+                print(f"not ok - {name}\n{traceback.format_exc()}", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    run()
