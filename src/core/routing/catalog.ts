@@ -84,7 +84,10 @@ function createModels(
   for (const [name, settings] of config.models) {
     const provider = createProvider(settings, config, services);
     const upstreamModel = settings.upstream_model ?? name;
-    const key = sha256(JSON.stringify([name, upstreamModel, provider.baseUrl, provider.headers]));
+    const { baseUrl, headers } = provider;
+    const { api_keys, credentials } = config.providers.get(settings.provider)!;
+    const same = [name, upstreamModel, baseUrl, headers, api_keys, credentials];
+    const key = sha256(JSON.stringify(same));
     const breaker = earlier.get(key) ?? services.createBreaker?.(key) ?? noBreaker;
     breakers.set(key, breaker);
     models.set(name, {

@@ -9,7 +9,6 @@ import type { RequestContext, Serving } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model, RoutingSettings } from "../../../core/routing/model.ts";
 import { boolean, optional, withDefault } from "../../../core/schema/checker.ts";
-import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { resetOfExhausted } from "../../providers/provider-words/index.ts";
 import { once } from "../../scale/installation/index.ts";
 import { gatesFor, serveGates, type Gate, type Gates, type Permit } from "../gates/index.ts";
@@ -122,7 +121,7 @@ function withPauses(
   const { model } = serving;
   const { transport, name } = model.provider;
   const adaptive = gates.filter(({ bounds }) => bounds.adaptive);
-  if (adaptive.length === 0 || asObject(config.providers.get(name))["api_keys"]) return serving;
+  if (adaptive.length === 0 || config.providers.get(name)?.api_keys) return serving;
   const provider: Model["provider"] = {
     ...model.provider,
     async transport(url, request) {
