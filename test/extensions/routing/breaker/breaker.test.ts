@@ -77,9 +77,9 @@ describe("a breaker", () => {
       ["open", 4, cooldown_ms],
     ],
     [
-      "counts an overload that does not say when it is over",
-      (b) => fail(b, overloaded()),
-      ["closed", 1, 0],
+      "counts an overload that does not say when it is over, or says that it is over",
+      (b) => [fail(b, overloaded()), fail(b, overloaded(0))],
+      ["closed", 2, 0],
     ],
     [
       "rests after an overload that says when: for every request, which is no failure",
