@@ -86,6 +86,25 @@ describe("tokens of Entra", () => {
     assert.equal(entra.asked.length, 2);
   });
 
+  it("are renewed also where the provider breaks its refusal off", async (t) => {
+    const entra = await startTokenService(t, isApplication);
+    const provider = await startProvider(t, (asked) => {
+      if (entra.valid.size > 1) return status(200, completion({ content: "Hi." }))(asked);
+      asked.res.writeHead(401, { "content-length": 100 });
+      asked.res.write("{", () => asked.res.destroy());
+    });
+    const credentials = application(entra.url);
+    const { chat } = await startGateway(t, azureAt(provider.url, { credentials }));
+    assert.equal((await chat({ model: "gpt", messages: user("hello") })).status, 200);
+  });
+
+  it("that fit into no header are none", async (t) => {
+    const entra = await startTokenService(t, isApplication, { token: "two\nlines" });
+    const { ask, diagnostics } = await gatewayWith(t, entra, application(entra.url));
+    assert.equal((await json(await ask())).error.code, "model_unavailable");
+    assert.match(JSON.stringify(diagnostics), /credentials_failed.*Entra answered without a token/);
+  });
+
   it("that cannot be had are a refused key to the operator, and nothing to the client", async (t) => {
     const entra = await startTokenService(t, () => false);
     const { ask, provider, diagnostics } = await gatewayWith(t, entra, application(entra.url));
