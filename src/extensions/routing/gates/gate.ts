@@ -60,13 +60,18 @@ export function createGate(clock: Clock) {
     return adaptive ? Math.min(borne, most) : most;
   }
 
-  function tryEnter(): Entered {
+  /** Milliseconds until there is room. Infinity: until a request leaves. */
+  function timeToRoom(): number {
     if (inFlight >= Math.floor(allowed())) return Infinity;
-    const requests = limitsIn(bounds, "rpm");
-    const room = windows.roomIn([...requests, ...limitsIn(bounds, "tpm")], 1);
-    const wait = Math.max(pausedUntil - clock.monotonic(), room);
+    const room = windows.roomIn([...limitsIn(bounds, "rpm"), ...limitsIn(bounds, "tpm")], 1);
+    return Math.max(pausedUntil - clock.monotonic(), room);
+  }
+
+  function tryEnter(): Entered {
+    const wait = timeToRoom();
     if (wait > 0) return wait;
     inFlight += 1;
+    const requests = limitsIn(bounds, "rpm");
     const admission = windows.admit(requests, 1);
     return {
       leave,
@@ -96,9 +101,9 @@ export function createGate(clock: Clock) {
     enter(inForce: Bounds, entry: Entry): Entered | Promise<Entered> {
       bounds = inForce;
       queue.wake();
-      const entered = queue.isEmpty() ? tryEnter() : Infinity; // nobody overtakes those who wait
+      const entered = queue.isEmpty() ? tryEnter() : timeToRoom(); // nobody overtakes who waits
       if (typeof entered !== "number" || entry.waitMs <= 0) return entered;
-      return queue.wait(entry).then((permit) => permit ?? entered);
+      return queue.wait(entry).then((permit) => permit ?? timeToRoom());
     },
     /** Nobody is let in for so many milliseconds; a minute at most, however absurd the time is. */
     pause(ms: number): void {

@@ -141,6 +141,15 @@ describe("a gate", () => {
     assert.equal(tryIt(), true);
   });
 
+  it("says when a minute has room again also to those who have waited behind others", async () => {
+    const { clock, tryIt, wait } = setUp({ rpm: 1 });
+    assert.equal(tryIt(), true);
+    const waits = ["a", "b"].map((account) => wait(account, 3_000));
+    assert.equal(tryIt(), 60_000);
+    clock.advance(3_000);
+    assert.deepEqual(await Promise.all(waits), [57_000, 57_000]);
+  });
+
   it("lets in when a minute has room again", async () => {
     const { clock, tryIt, wait } = setUp({ rpm: 1 });
     assert.equal(tryIt(), true);
