@@ -78,11 +78,15 @@ function createModels(
   services: CatalogServices,
 ): ReadonlyMap<string, Model> {
   const { breakers, fingerprint } = services;
+  // First: if one cannot be created, the configuration in force keeps its breakers.
+  const rows = [...config.models].map(([name, settings]) => {
+    const provider = createProvider(settings, config, services);
+    return { name, settings, provider };
+  });
   const earlier = new Map(breakers);
   breakers.clear();
   const models = new Map<string, Model>();
-  for (const [name, settings] of config.models) {
-    const provider = createProvider(settings, config, services);
+  for (const { name, settings, provider } of rows) {
     const upstreamModel = settings.upstream_model ?? name;
     const { baseUrl, headers } = provider;
     const { api_keys, credentials } = config.providers.get(settings.provider)!;
