@@ -89,7 +89,7 @@ export function createKeyPool(
     return {
       key,
       end,
-      used: (tokens) => permit?.leave(tokens, false),
+      used: (tokens) => permit?.leave(tokens, "other"),
       unused: () => permit?.undo(),
       refused: () => refusal.begin(REFUSED_MS),
       exhausted: (ms) => exhaustion(model).begin(ms),

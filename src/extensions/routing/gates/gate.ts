@@ -28,10 +28,13 @@ export interface Entry {
   readonly cancel?: Pick<Cancel, "onAbort">;
 }
 
+/** `overload`: the provider refused the request because it has too many. */
+export type Ending = "reply" | "overload" | "other";
+
 /** A request that was let in, and is counted until one of these is called. */
 export interface Permit {
-  /** It has left. `overloaded`: the provider refused it because it has too many. */
-  leave(tokens: number, overloaded: boolean): void;
+  /** It has left. */
+  leave(tokens: number, ending: Ending): void;
   /** It is not made: it counts for nothing. */
   undo(): void;
 }
@@ -83,14 +86,14 @@ export function createGate(clock: Clock) {
     };
   }
 
-  function leave(count: number, overloaded: boolean): void {
+  function leave(count: number, ending: Ending): void {
     const { adaptive } = bounds;
     const limit = allowed();
     const isHalfUsed = inFlight * 2 >= limit;
     inFlight -= 1;
     windows.admit(limitsIn(bounds, "tpm"), count);
-    if (adaptive && overloaded) borne = Math.max(1, limit * DECREASE);
-    else if (adaptive && isHalfUsed) borne = limit + 1;
+    if (adaptive && ending === "overload") borne = Math.max(1, limit * DECREASE);
+    else if (adaptive && ending === "reply" && isHalfUsed) borne = limit + 1;
     queue.wake();
   }
 
