@@ -98,8 +98,8 @@ export interface RunningGateway {
   readonly diagnostics: Record<string, unknown>[];
   /** The access log's line of a request, waited for: it is written when the response has closed. */
   accessOf(requestId: string): Promise<Record<string, unknown>>;
-  /** POST /v1/chat/completions; a string is sent as it is. */
-  chat(body: unknown, headers?: Record<string, string>): Promise<Response>;
+  /** POST /v1/chat/completions; a string is sent as it is. `signal`: the client leaves. */
+  chat(body: unknown, headers?: Record<string, string>, signal?: AbortSignal): Promise<Response>;
 }
 
 export async function startGateway(
@@ -138,9 +138,10 @@ export async function startGateway(
         () => access.find((record) => record["request_id"] === id),
         `the access log line of ${id}`,
       ),
-    chat: (body, headers = {}) =>
+    chat: (body, headers = {}, signal) =>
       fetch(`${url}/v1/chat/completions`, {
         method: "POST",
+        signal: signal ?? null,
         headers: { "content-type": "application/json", authorization: `Bearer ${KEY}`, ...headers },
         body: typeof body === "string" ? body : JSON.stringify(body),
       }),

@@ -20,6 +20,8 @@ export interface TokenService {
 export interface TokenServiceOptions {
   /** Of a token's life. Absent: an hour. */
   readonly seconds?: number;
+  /** What it hands out. Absent: another token each time. */
+  readonly token?: string;
   /** A certificate: then it is served by HTTPS, at localhost. Absent: HTTP. */
   readonly tls?: ServerOptions;
 }
@@ -31,7 +33,7 @@ export interface TokenServiceOptions {
 export async function startTokenService(
   t: Scope,
   mayHave: (req: http.IncomingMessage, form: URLSearchParams) => boolean,
-  { seconds = 3600, tls }: TokenServiceOptions = {},
+  { seconds = 3600, tls, token: always }: TokenServiceOptions = {},
 ): Promise<TokenService> {
   const valid = new Set<string>();
   const asked: string[] = [];
@@ -52,7 +54,7 @@ export async function startTokenService(
     req.on("end", () => {
       asked.push(`${req.method} ${req.url} ${text}`);
       const isGranted = mayHave(req, new URLSearchParams(text));
-      const token = `token-${asked.length}`;
+      const token = always ?? `token-${asked.length}`;
       if (isGranted) valid.add(token);
       res.writeHead(isGranted ? 200 : 401, { "content-type": "application/json" });
       // App Service states the end of a token's life, the others its length.

@@ -111,6 +111,8 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
       thrown instanceof CompletionFailed ? thrown : new CompletionFailed(progress, thrown);
     // The ledger states the status before it is sent: no keep-alive comment may begin a stream now.
     if (!exchange.res.headersSent) delivery.release();
+    // Beside its provider: the first candidate may not have been asked at all.
+    exchange.log.model = failure.progress.model.name;
     const { outcome, clientError, error } = endOf(failure, request);
     await settlement.settle(failure.progress, outcome);
     if (clientError) delivery.fail(clientError);

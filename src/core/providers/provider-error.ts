@@ -103,6 +103,7 @@ export class ProviderError extends Error {
 export function retryAfterMs(stated: string, now: number): number | undefined {
   const text = stated.trim();
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000;
-  const date = Date.parse(text);
+  // Date.parse takes `-5` for a month of 2001. Each form of an HTTP date has a time of day.
+  const date = /\d\d:\d\d:\d\d/.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }

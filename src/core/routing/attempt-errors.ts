@@ -32,7 +32,7 @@ export function boundedParts(parts: Part[]): Part[] {
 /** Codes of a connection that was never made, as against one that broke off. */
 const UNREACHABLE = new RegExp(
   "^(ECONNREFUSED|ENOTFOUND|EAI_|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN" +
-    "|ERR_TLS|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)",
+    "|ERR_TLS|ERR_SSL_WRONG_VERSION|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)",
 );
 
 /** Codes of wrong arguments to Node's own functions. */

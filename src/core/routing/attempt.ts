@@ -188,6 +188,10 @@ function send(
       deadlines.sent();
     },
     resent,
+    refused() {
+      meter.hasPrompt = false;
+      deadlines.pause();
+    },
   });
 }
 

@@ -78,13 +78,20 @@ function createModels(
   services: CatalogServices,
 ): ReadonlyMap<string, Model> {
   const { breakers, fingerprint } = services;
+  // First: if one cannot be created, the configuration in force keeps its breakers.
+  const rows = [...config.models].map(([name, settings]) => {
+    const provider = createProvider(settings, config, services);
+    return { name, settings, provider };
+  });
   const earlier = new Map(breakers);
   breakers.clear();
   const models = new Map<string, Model>();
-  for (const [name, settings] of config.models) {
-    const provider = createProvider(settings, config, services);
+  for (const { name, settings, provider } of rows) {
     const upstreamModel = settings.upstream_model ?? name;
-    const key = sha256(JSON.stringify([name, upstreamModel, provider.baseUrl, provider.headers]));
+    const { baseUrl, headers } = provider;
+    const { api_keys, credentials } = config.providers.get(settings.provider)!;
+    const same = [name, upstreamModel, baseUrl, headers, api_keys, credentials];
+    const key = sha256(JSON.stringify(same));
     const breaker = earlier.get(key) ?? services.createBreaker?.(key) ?? noBreaker;
     breakers.set(key, breaker);
     models.set(name, {

@@ -47,6 +47,9 @@ export interface ProviderSettings extends TraitOverrides {
   readonly base_url: string;
   /** Absent: requests carry no key. */
   readonly api_key?: string | undefined;
+  /** What extensions take keys from, in the place of `api_key`. Absent: it has neither. */
+  readonly api_keys?: unknown;
+  readonly credentials?: unknown;
   /** Where a cloud serves it, for signatures. Absent: nowhere in particular. */
   readonly region?: string | undefined;
   /** Timeouts that differ from the configuration's. Absent: none does. */

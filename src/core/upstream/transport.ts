@@ -33,6 +33,11 @@ export interface UpstreamRequest {
    * is called.
    */
   readonly resent?: (() => void) | undefined;
+  /**
+   * Called when the provider has refused the request's credentials, and others are awaited for it.
+   * Absent: nothing is called.
+   */
+  readonly refused?: (() => void) | undefined;
 }
 
 export interface UpstreamResponse {

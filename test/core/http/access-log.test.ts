@@ -93,6 +93,20 @@ describe("a line of the access log", () => {
     });
   });
 
+  it("names the model that was asked last beside its provider, also where none served", async (t) => {
+    const gateway = await startGateway(
+      t,
+      configFor("http://127.0.0.1:1", ["a"], {
+        providers: { other: { dialect: "openai", base_url: "http://127.0.0.1:2" } },
+        models: { b: { provider: "other" } },
+        aliases: { x: { models: ["a", "b"] } },
+      }),
+    );
+    await gateway.chat({ model: "x", messages: user("hi") }, { "x-request-id": "both" });
+    const { model, provider } = await gateway.accessOf("both");
+    assert.deepEqual([model, provider], ["b", "other"]);
+  });
+
   it("has them too where the client left, once", async (t) => {
     const provider = await startProvider(t, {
       m: stream([chunk({ content: "Once upon a time" })], "open"),

@@ -21,6 +21,12 @@ describe("an error of the network", () => {
       "model_unavailable",
       `${FAILED}CERT_HAS_EXPIRED`,
     ],
+    [
+      "an answer without TLS to https",
+      withCode("ERR_SSL_WRONG_VERSION_NUMBER"),
+      "model_unavailable",
+      `${FAILED}ERR_SSL_WRONG_VERSION_NUMBER`,
+    ],
     ["a reset connection", withCode("ECONNRESET"), "upstream_error", `${FAILED}ECONNRESET`],
     ["an error that fetch wraps", ofFetch(REFUSED), "model_unavailable", `${FAILED}ECONNREFUSED`],
     ["fetch without a code", ofFetch(), "upstream_error", `${FAILED}fetch failed`],

@@ -77,10 +77,10 @@ const periodOf = (period: Period, day: string): string =>
 /** Names the period that a moment is in, in milliseconds since 1970. */
 export const periodName = (period: Period, now: number): string => periodOf(period, dayOf(now));
 
-/** As Figures.ends, of the period that a moment is in. */
-function periodEnd(period: Period, now: number): string | null {
+/** As Figures.ends, of the period that a day is in. */
+function periodEnd(period: Period, day: string): string | null {
   if (period === "total") return null;
-  const end = new Date(dayOf(now));
+  const end = new Date(day);
   if (period === "day") end.setUTCDate(end.getUTCDate() + 1);
   else end.setUTCMonth(end.getUTCMonth() + 1, 1);
   return end.toISOString();
@@ -119,9 +119,9 @@ export function createPurses(now: () => number): Purses {
       for (const purse of pursesOf(owner)) purse.held += amount;
     },
     figures(budget) {
-      const { spent, held } = purseOn(dayOf(now()), budget.name);
+      const { day, spent, held } = purseOn(dayOf(now()), budget.name);
       const { period } = budget;
-      return { ...budget, spent: spent[period], held, ends: periodEnd(period, now()) };
+      return { ...budget, spent: spent[period], held, ends: periodEnd(period, day) };
     },
   };
 }

@@ -12,7 +12,8 @@ export const MAX_HELD = 2_560;
 export const DELAY_MS = 2_000;
 /** Milliseconds before a batch is sent again, if the collector does not say. */
 export const RETRY_MS = 5_000;
-/** The longest wait that a collector can ask for, in milliseconds. */
+/** The waits that a collector can ask for, in milliseconds. */
+export const MIN_WAIT_MS = 1_000;
 export const MAX_WAIT_MS = 600_000;
 /** The time that the collector has for one batch, in milliseconds. */
 export const SEND_MS = 10_000;
@@ -86,7 +87,7 @@ export function createExporter(send: SpanSender, clock: Clock, diagnose: Diagnos
     const { rejected, detail, isTemporary, afterMs = RETRY_MS } = result;
     if (isTemporary && !isClosing) {
       behind = detail;
-      return Math.min(afterMs, MAX_WAIT_MS);
+      return Math.min(Math.max(afterMs, MIN_WAIT_MS), MAX_WAIT_MS);
     }
     queue.splice(0, batch.length);
     const dropped = Math.min(rejected, batch.length);

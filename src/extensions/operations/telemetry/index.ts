@@ -59,6 +59,6 @@ function observeSpans(context: GatewayContext): Observe | undefined {
   return createRequestSpans({
     clock,
     emit: exporter.add,
-    providerOf: (model) => current().catalog.models.get(model)?.provider,
+    models: () => current().catalog.models,
   });
 }

@@ -24,8 +24,8 @@ export interface SpanOptions {
   readonly clock: Clock;
   /** Takes each span, as JSON. */
   readonly emit: (span: string) => void;
-  /** The provider of a model, by the model's name. Undefined: it is no longer configured. */
-  readonly providerOf: (model: string) => ServerOptions | undefined;
+  /** The models that a request which begins now can be served by, by their names. */
+  readonly models: () => ReadonlyMap<string, { readonly provider: ServerOptions }>;
 }
 
 type ServerOptions = Pick<Provider, "baseUrl" | "redact">;
@@ -49,7 +49,8 @@ export const createRequestSpans =
   };
 
 function follow(exchange: Exchange, context: TraceContext, options: SpanOptions): RequestObserver {
-  const { clock, emit, providerOf } = options;
+  const { clock, emit } = options;
+  const models = options.models();
   const spanId = randomHex(8);
   const startedAt = clock.now();
   const origin = clock.monotonic();
@@ -76,7 +77,7 @@ function follow(exchange: Exchange, context: TraceContext, options: SpanOptions)
       const { attributes, ...rest } = attemptFacts(record, serves ? settlement : undefined);
       const span = { context, parentId: spanId, ...frame, ...rest };
       const more = {
-        ...serverAttributes(providerOf(record.model)),
+        ...serverAttributes(models.get(record.model)?.provider),
         "chat_gateway.request_id": exchange.requestId,
       };
       const ownFirst = serves ? firstTokenAt : undefined;

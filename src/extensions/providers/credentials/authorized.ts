@@ -23,7 +23,8 @@ export const authorized =
     const response = await send(headers);
     if (!REFUSALS.includes(response.status)) return response;
     if (!credentials.refused(headers, response)) return response;
-    if (response.body) await readAll(response.body, MAX_REFUSAL_BYTES);
+    request.refused?.();
+    if (response.body) await readAll(response.body, MAX_REFUSAL_BYTES).catch(() => undefined);
     return send(await obtained(credentials, outgoing, request.cancel));
   };
 

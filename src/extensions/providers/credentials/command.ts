@@ -31,7 +31,12 @@ export const command: CredentialType<Infer<ReturnType<typeof check>>> = {
 
 /** Resolves with what the command prints, without blanks around it. */
 function outputOf([program = "", ...args]: readonly string[]): Promise<string> {
-  const options = { timeout: DEADLINE_MS, maxBuffer: MAX_OUTPUT_BYTES };
+  const options = {
+    timeout: DEADLINE_MS,
+    // A command may ignore SIGTERM, and then nobody would ever get a token.
+    killSignal: "SIGKILL",
+    maxBuffer: MAX_OUTPUT_BYTES,
+  } as const;
   return new Promise((resolve, reject) => {
     execFile(program, args, options, (error, stdout) => {
       const token = stdout.trim();

@@ -1,4 +1,5 @@
 // The keys of one provider: which one a request takes, and which ones rest.
+import { sha256 } from "../../../core/hash.ts";
 import type { Gates, Permit } from "../../routing/gates/index.ts";
 import type { Rest } from "../../routing/rests/index.ts";
 import { drawn } from "../../routing/weights/index.ts";
@@ -62,9 +63,10 @@ export function createKeyPool(
   keys: readonly PoolKey[],
   { gates, restOf, random = Math.random }: PoolServices,
 ): KeyPool {
-  const states = keys.map(({ rpm, tpm, ...stated }, index) => {
+  const states = keys.map(({ rpm, tpm, ...stated }) => {
     const end = endOf(stated.key);
-    const name = `key ${index} ${end} of ${provider}`;
+    // Not by its place, which a reload may change.
+    const name = `key ${sha256(stated.key)} of ${provider}`;
     const isBounded = rpm !== undefined || tpm !== undefined;
     return {
       ...stated,
@@ -87,7 +89,7 @@ export function createKeyPool(
     return {
       key,
       end,
-      used: (tokens) => permit?.leave(tokens, false),
+      used: (tokens) => permit?.leave(tokens, "other"),
       unused: () => permit?.undo(),
       refused: () => refusal.begin(REFUSED_MS),
       exhausted: (ms) => exhaustion(model).begin(ms),

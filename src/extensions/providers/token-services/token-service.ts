@@ -2,7 +2,7 @@
 // transport, and so through its proxy; those of the machine itself around it.
 import type { Clock } from "../../../core/clock.ts";
 import { Cancel } from "../../../core/http/cancel.ts";
-import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { fail, refine } from "../../../core/schema/checker.ts";
 import { readAll } from "../../../core/upstream/body.ts";
 import { url } from "../../../config/fields.ts";
@@ -104,9 +104,11 @@ export const askMachine = (
  */
 function tokenIn(service: string, answer: ServiceAnswer, now: number): Lease<string> {
   const { access_token, expires_in, expires_on, error } = asObject(parseJson(answer.text));
-  if (answer.status === 200 && typeof access_token === "string" && access_token !== "") {
+  const value = asString(access_token) ?? "";
+  // It travels in a header.
+  if (answer.status === 200 && /^[\x21-\x7e]+$/.test(value)) {
     const seconds = Number(expires_in ?? Number(expires_on) - now / 1000);
-    if (seconds > 0) return { value: access_token, expiresAt: now + seconds * 1000 };
+    if (seconds > 0) return { value, expiresAt: now + seconds * 1000 };
   }
   const code = typeof error === "string" && /^\w{1,60}$/.test(error) ? ` (${error})` : "";
   const what = answer.status === 200 ? "without a token" : `with status ${answer.status}${code}`;

@@ -61,8 +61,8 @@ export function createBreaker(clock: Clock, rest: Rest): Breaker {
       lastFault = `${error.code}: ${error.message}`;
       lastAnswer = error.answer ?? null;
       if (openings !== openingsBefore) return;
-      const { retryAfterMs } = error.detail;
-      if (error.code === "model_overloaded" && retryAfterMs !== undefined) {
+      const { retryAfterMs = 0 } = error.detail;
+      if (error.code === "model_overloaded" && retryAfterMs > 0) {
         rest.begin(retryAfterMs);
         isProbing = false;
         return;

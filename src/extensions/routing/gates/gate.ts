@@ -28,10 +28,13 @@ export interface Entry {
   readonly cancel?: Pick<Cancel, "onAbort">;
 }
 
+/** `overload`: the provider refused the request because it has too many. */
+export type Ending = "reply" | "overload" | "other";
+
 /** A request that was let in, and is counted until one of these is called. */
 export interface Permit {
-  /** It has left. `overloaded`: the provider refused it because it has too many. */
-  leave(tokens: number, overloaded: boolean): void;
+  /** It has left. */
+  leave(tokens: number, ending: Ending): void;
   /** It is not made: it counts for nothing. */
   undo(): void;
 }
@@ -60,13 +63,18 @@ export function createGate(clock: Clock) {
     return adaptive ? Math.min(borne, most) : most;
   }
 
-  function tryEnter(): Entered {
+  /** Milliseconds until there is room. Infinity: until a request leaves. */
+  function timeToRoom(): number {
     if (inFlight >= Math.floor(allowed())) return Infinity;
-    const requests = limitsIn(bounds, "rpm");
-    const room = windows.roomIn([...requests, ...limitsIn(bounds, "tpm")], 1);
-    const wait = Math.max(pausedUntil - clock.monotonic(), room);
+    const room = windows.roomIn([...limitsIn(bounds, "rpm"), ...limitsIn(bounds, "tpm")], 1);
+    return Math.max(pausedUntil - clock.monotonic(), room);
+  }
+
+  function tryEnter(): Entered {
+    const wait = timeToRoom();
     if (wait > 0) return wait;
     inFlight += 1;
+    const requests = limitsIn(bounds, "rpm");
     const admission = windows.admit(requests, 1);
     return {
       leave,
@@ -78,14 +86,14 @@ export function createGate(clock: Clock) {
     };
   }
 
-  function leave(count: number, overloaded: boolean): void {
+  function leave(count: number, ending: Ending): void {
     const { adaptive } = bounds;
     const limit = allowed();
     const isHalfUsed = inFlight * 2 >= limit;
     inFlight -= 1;
     windows.admit(limitsIn(bounds, "tpm"), count);
-    if (adaptive && overloaded) borne = Math.max(1, limit * DECREASE);
-    else if (adaptive && isHalfUsed) borne = limit + 1;
+    if (adaptive && ending === "overload") borne = Math.max(1, limit * DECREASE);
+    else if (adaptive && ending === "reply" && isHalfUsed) borne = limit + 1;
     queue.wake();
   }
 
@@ -96,9 +104,9 @@ export function createGate(clock: Clock) {
     enter(inForce: Bounds, entry: Entry): Entered | Promise<Entered> {
       bounds = inForce;
       queue.wake();
-      const entered = queue.isEmpty() ? tryEnter() : Infinity; // nobody overtakes those who wait
+      const entered = queue.isEmpty() ? tryEnter() : timeToRoom(); // nobody overtakes who waits
       if (typeof entered !== "number" || entry.waitMs <= 0) return entered;
-      return queue.wait(entry).then((permit) => permit ?? entered);
+      return queue.wait(entry).then((permit) => permit ?? timeToRoom());
     },
     /** Nobody is let in for so many milliseconds; a minute at most, however absurd the time is. */
     pause(ms: number): void {

@@ -6,7 +6,14 @@ import type { GatewayContext } from "../../../core/extension/installer.ts";
 import { answerWorkers, callFirstProcess } from "../../scale/cluster/index.ts";
 import type { Host, HostPart } from "../../scale/installation/index.ts";
 import { Cancel } from "../../../core/http/cancel.ts";
-import { createGate, type Bounds, type Entered, type Entry, type Permit } from "./gate.ts";
+import {
+  createGate,
+  type Bounds,
+  type Ending,
+  type Entered,
+  type Entry,
+  type Permit,
+} from "./gate.ts";
 
 /** A gate with the bounds that are in force for a request. */
 export interface Gate {
@@ -57,7 +64,7 @@ interface Question extends Omit<Entry, "cancel"> {
  */
 type Note =
   | { readonly name: string; readonly pauseMs: number }
-  | { readonly number: number; readonly tokens: number; readonly overloaded: boolean }
+  | { readonly number: number; readonly tokens: number; readonly ending: Ending }
   | { readonly number: number };
 
 /** The gates as a process reaches them. `subject`: names these among those of other extensions. */
@@ -81,7 +88,7 @@ export function gatesFor(
         detach?.();
         if (entered !== true) return entered;
         return {
-          leave: (tokens, overloaded) => first.tell({ number, tokens, overloaded }),
+          leave: (tokens, ending) => first.tell({ number, tokens, ending }),
           undo,
         };
       },
@@ -118,7 +125,7 @@ export function serveGates(subject: string, { clock }: Host): HostPart {
     const permit = permits.get(key);
     permits.delete(key);
     waiting.get(key)?.abort();
-    if ("tokens" in note) permit?.leave(note.tokens, note.overloaded);
+    if ("tokens" in note) permit?.leave(note.tokens, note.ending);
     else permit?.undo();
   }
   function ended(worker: number): void {
@@ -127,7 +134,7 @@ export function serveGates(subject: string, { clock }: Host): HostPart {
     for (const [key, permit] of permits)
       if (isOwn(key)) {
         permits.delete(key);
-        permit.leave(0, false);
+        permit.leave(0, "other");
       }
   }
   const close = answerWorkers<Question, Note, true | number>(subject, { answer, hear, ended });

@@ -9,10 +9,16 @@ import type { RequestContext, Serving } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model, RoutingSettings } from "../../../core/routing/model.ts";
 import { boolean, optional, withDefault } from "../../../core/schema/checker.ts";
-import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { resetOfExhausted } from "../../providers/provider-words/index.ts";
 import { once } from "../../scale/installation/index.ts";
-import { gatesFor, serveGates, type Gate, type Gates, type Permit } from "../gates/index.ts";
+import {
+  gatesFor,
+  serveGates,
+  type Ending,
+  type Gate,
+  type Gates,
+  type Permit,
+} from "../gates/index.ts";
 
 const check = () =>
   optional(
@@ -71,19 +77,25 @@ const bounded =
         const isLast = candidates.slice(at + 1).every(({ status }) => status().retryMs > 0);
         const waitMs = isLast ? model.provider.retry.max_wait_ms : 0;
         const permits = await passAll(gates, waitMs, options);
-        let overloaded = false;
-        try {
-          await attempt(attemptChat, withPauses(serving, gates, options), take, options);
-        } catch (error) {
-          overloaded = error instanceof ProviderError && error.code === "model_overloaded";
-          throw error;
-        } finally {
-          const { prompt_tokens, completion_tokens } = meter.usage().usage;
-          for (const permit of permits) permit.leave(prompt_tokens + completion_tokens, overloaded);
-        }
+        const asking = attempt(attemptChat, withPauses(serving, gates, options), take, options);
+        const error = await asking.then(
+          () => undefined,
+          (failed: unknown) => failed,
+        );
+        const { prompt_tokens, completion_tokens } = meter.usage().usage;
+        for (const permit of permits)
+          permit.leave(prompt_tokens + completion_tokens, endingOf(error));
+        if (error !== undefined) throw error;
       },
     });
   };
+
+/** `error`: of the attempt. Undefined: it has succeeded. */
+function endingOf(error: unknown): Ending {
+  if (error === undefined) return "reply";
+  const isOverload = error instanceof ProviderError && error.code === "model_overloaded";
+  return isOverload ? "overload" : "other";
+}
 
 /** Passes all gates, or none: throws a ProviderError, which is no fault of the provider's. */
 async function passAll(
@@ -122,7 +134,7 @@ function withPauses(
   const { model } = serving;
   const { transport, name } = model.provider;
   const adaptive = gates.filter(({ bounds }) => bounds.adaptive);
-  if (adaptive.length === 0 || asObject(config.providers.get(name))["api_keys"]) return serving;
+  if (adaptive.length === 0 || config.providers.get(name)?.api_keys) return serving;
   const provider: Model["provider"] = {
     ...model.provider,
     async transport(url, request) {

@@ -8,7 +8,7 @@ import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import { install } from "../../../core/extension/install.ts";
 import type { Extension } from "../../../core/extension/installer.ts";
-import { slots } from "../../../core/extension/places.ts";
+import { modelServices, slots } from "../../../core/extension/places.ts";
 import type { RunningGateway } from "../../../core/app.ts";
 import type { SuperviseOptions } from "../../../command-line/processes.ts";
 import { createLogs } from "../../../core/logs.ts";
@@ -79,13 +79,20 @@ export function createSupervisor(
     drain,
     reload(config, loaded) {
       assertFits(config, initial);
-      // Throws if the certificate cannot be used.
-      install(loaded).filled(slots.secure)?.(config, "server");
+      const installation = install(loaded);
+      // These throw if a certificate cannot be used, as they would in each worker.
+      installation.filled(slots.secure)?.(config, "server");
+      const { reach } = modelServices(config, installation, { clock, diagnose });
+      for (const [provider, settings] of config.providers)
+        reach({ provider, dialect: settings.dialect, settings, config }, noTransport);
       current = config;
       pool.configure(messageOf(config, loaded));
     },
   };
 }
+
+/** The first process calls no provider. */
+const noTransport = (): Promise<never> => Promise.reject(new Error("workers call providers"));
 
 const messageOf = (config: Config, extensions: readonly Extension[]): ConfigMessage => ({
   config,

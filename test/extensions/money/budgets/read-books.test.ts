@@ -122,13 +122,15 @@ describe("what was spent before", () => {
     let now = Date.parse(START);
     const purses = createPurses(() => now);
     const spend = (cost: bigint) => purses.spend({ account: "acme", key_id: "key_1", cost });
-    const spent = () => purses.figures(budgetOf("day")).spent;
+    const figures = () => purses.figures(budgetOf("day"));
     spend(5n);
+    const { ends } = figures();
     now -= DAY_MS;
     spend(1n);
-    assert.equal(spent(), 6n);
+    assert.equal(figures().spent, 6n);
+    assert.equal(figures().ends, ends, "it says so to clients");
     now += 2 * DAY_MS;
-    assert.equal(spent(), 0n);
+    assert.equal(figures().spent, 0n);
   });
 
   it("counts in the periods that its day is in, whichever day was counted before", () => {

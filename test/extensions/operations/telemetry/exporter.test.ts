@@ -125,8 +125,9 @@ describe("spans for the collector", () => {
     assert.deepEqual(report(), { sent: MAX_HELD, dropped: 1 });
   });
 
-  it("are sent again when the collector says, at most after ten minutes, however many came", async () => {
-    const { sizes, add, advance } = bench(later(30_000), later(MAX_WAIT_MS * 9), SENT);
+  it("are sent again when the collector says, after a second to ten minutes, however many came", async () => {
+    const answers = [later(30_000), later(MAX_WAIT_MS * 9), later(0), SENT];
+    const { sizes, add, advance } = bench(...answers);
     await add(1);
     await advance(DELAY_MS);
     await add(BATCH);
@@ -136,6 +137,10 @@ describe("spans for the collector", () => {
     assert.deepEqual(sizes(), [1, BATCH]);
     await advance(MAX_WAIT_MS);
     assert.deepEqual(sizes(), [1, BATCH, BATCH]);
+    await advance(999);
+    assert.deepEqual(sizes(), [1, BATCH, BATCH]);
+    await advance(1);
+    assert.deepEqual(sizes(), [1, BATCH, BATCH, BATCH]);
   });
 
   it("that the collector refuses or rejects are dropped, whatever number it says; others go on", async () => {

@@ -20,15 +20,17 @@ const ERROR = 2;
 
 const envelope = createEnvelope({ "service.name": "test" });
 
+const LAB = { baseUrl: "https://lab.example:8443/v1", redact: (text: string) => text };
+
 function bench(t: TestContext, behaviours: Behaviours, over: object = {}) {
   const provider = memoryProvider(t, behaviours);
   const texts: string[] = [];
+  const models = ["m", "bad", "slow"];
   const trace = createRequestSpans({
     clock: systemClock,
     emit: (span) => texts.push(span),
-    providerOf: () => ({ baseUrl: "https://lab.example:8443/v1", redact: (text) => text }),
+    models: () => new Map(models.map((name) => [name, { provider: LAB }])),
   });
-  const models = ["m", "bad", "slow"];
   const gateway = createMemoryGateway(configFor(provider.url, models, over), {}, trace);
   return {
     provider,

@@ -14,9 +14,10 @@ import * as telemetry from "../../../../src/extensions/operations/telemetry/inde
 import { createSend } from "../../../../src/extensions/operations/telemetry/post.ts";
 import { isNeededBy } from "../../../../src/config/loader.ts";
 import { installed, checkConfig, loader } from "../../../support/config.ts";
+import { folder } from "../../../support/folder.ts";
 import { configFor, demo, merge, startGateway, user } from "../../../support/gateway.ts";
 import { readSpans } from "../../../support/otlp-reader.ts";
-import { speak, startProvider } from "../../../support/provider.ts";
+import { held, speak, startProvider } from "../../../support/provider.ts";
 import { waitFor } from "../../../support/wait.ts";
 import { faultsOf } from "../faults-of.ts";
 
@@ -107,6 +108,23 @@ describe("a gateway with a collector", () => {
     await gateway.close();
     assert.equal(readSpans(posted[0]!.body).length, 2);
     assert.doesNotMatch(posted[0]!.body, /hidden|server\.address/);
+  });
+
+  it("tells where a request was sent that a reload has overtaken", async (t) => {
+    const { posted, endpoint } = await startCollector(t);
+    const { behaviour, finish } = held();
+    const provider = await startProvider(t, behaviour);
+    const telemetry = { otlp: { endpoint } };
+    const config = (url: string) => configFor(url, ["m"], { telemetry, data_dir });
+    const data_dir = folder();
+    const { gateway, chat } = await startGateway(t, config(provider.url));
+    const answer = await chat({ model: "m", stream: true, messages: user("hi") });
+    gateway.reload(checkConfig(config("https://elsewhere.example")));
+    finish();
+    await answer.text();
+    await gateway.close();
+    const [attempt] = readSpans(posted[0]!.body).filter(({ name }) => name === "chat m");
+    assert.equal(attempt!.attributes["server.address"], "127.0.0.1");
   });
 });
 

@@ -2,9 +2,10 @@
 // App Service and of the metadata service, each from a server that checks what it is asked.
 
 import assert from "node:assert/strict";
-import type { IncomingMessage } from "node:http";
+import { createServer, type IncomingMessage } from "node:http";
 import { describe, it, type TestContext } from "node:test";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
+import { listening } from "../../../support/listening.ts";
 import { completion, startProvider, status } from "../../../support/provider.ts";
 import {
   asksFor,
@@ -84,6 +85,46 @@ describe("tokens of Entra", () => {
     entra.valid.clear();
     assert.deepEqual(await statuses(3), [200, 200, 200]);
     assert.equal(entra.asked.length, 2);
+  });
+
+  it("are renewed also where the provider breaks its refusal off", async (t) => {
+    const entra = await startTokenService(t, isApplication);
+    const provider = await startProvider(t, (asked) => {
+      if (entra.valid.size > 1) return status(200, completion({ content: "Hi." }))(asked);
+      asked.res.writeHead(401, { "content-length": 100 });
+      asked.res.write("{", () => asked.res.destroy());
+    });
+    const credentials = application(entra.url);
+    const { chat } = await startGateway(t, azureAt(provider.url, { credentials }));
+    assert.equal((await chat({ model: "gpt", messages: user("hello") })).status, 200);
+  });
+
+  it("cost a client nothing that leaves while a refused one is renewed", async (t) => {
+    const answers = [JSON.stringify({ access_token: "token", expires_in: 3600 })];
+    const leaving = new AbortController();
+    const entra = createServer((_req, res) => {
+      const answer = answers.pop();
+      if (answer === undefined) leaving.abort();
+      else res.end(answer);
+    });
+    const credentials = application(await listening(t, entra));
+    const provider = await startProvider(t, status(401, {}));
+    const gateway = await startGateway(t, azureAt(provider.url, { credentials }));
+    const asked = gateway.chat(
+      { model: "gpt", messages: user("hello") },
+      { "x-request-id": "left" },
+      leaving.signal,
+    );
+    await assert.rejects(asked, { name: "AbortError" });
+    const { status: left, cost } = await gateway.accessOf("left");
+    assert.deepEqual([left, cost], [499, undefined]);
+  });
+
+  it("that fit into no header are none", async (t) => {
+    const entra = await startTokenService(t, isApplication, { token: "two\nlines" });
+    const { ask, diagnostics } = await gatewayWith(t, entra, application(entra.url));
+    assert.equal((await json(await ask())).error.code, "model_unavailable");
+    assert.match(JSON.stringify(diagnostics), /credentials_failed.*Entra answered without a token/);
   });
 
   it("that cannot be had are a refused key to the operator, and nothing to the client", async (t) => {

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { folder } from "../../../support/folder.ts";
 import { configFor, startGateway, user, type RunningGateway } from "../../../support/gateway.ts";
+import { LONG } from "../../../support/long.ts";
 import { completion, startProvider, status, type Provider } from "../../../support/provider.ts";
 
 /** A gateway whose provider wants what this program prints, and another provider that wants nothing. */
@@ -37,7 +38,9 @@ describe("a command that prints a token", () => {
     assert.deepEqual([...keys], ["Bearer token-of-a-b"]);
   });
 
+  const hangs = `process.on("SIGTERM", () => {}); setInterval(() => {}, 1e6);`;
   for (const [name, program, detail] of [
+    ...(LONG ? [["hangs", hangs, /was stopped, after 30 seconds/] as const] : []),
     ["fails", `console.error("secret"); process.exit(3);`, /failed: exit code 3/],
     ["prints nothing", "", /printed no token/],
     ["prints a sentence", `console.log("please log in");`, /printed no token/],

@@ -59,7 +59,8 @@ function poolOf(keys: readonly PoolKey[], random: () => number) {
   const clock = createFakeClock();
   const restOf = sharedRests({ clock, on: () => undefined }, "test");
   const services = { gates: createGates(clock), restOf, random };
-  return { clock, pool: createKeyPool("p", keys, services) };
+  const reloaded = (others: readonly PoolKey[]) => createKeyPool("p", others, services);
+  return { clock, pool: reloaded(keys), reloaded };
 }
 
 describe("a pool of keys", () => {
@@ -101,6 +102,13 @@ describe("a pool of keys", () => {
     assert.deepEqual(pool.rests(["other"]), { aaaa: 60_000, bbbb: 0 });
     clock.advance(60_000);
     assert.deepEqual(await taken(pool, 1), ["aaaa"]);
+  });
+
+  it("knows a key again that has another place after a reload", async () => {
+    const [first, second] = ["aaaa", "bbbb"].map((key) => ({ key, weight: 1, rpm: 2 }));
+    const { pool, reloaded } = poolOf([first!, second!], () => 0);
+    assert.deepEqual(await taken(pool, 3), ["aaaa", "aaaa", "bbbb"]);
+    assert.deepEqual(await taken(reloaded([second!]), 2), ["bbbb", 60_000]);
   });
 
   it("says when all that were tried can be used again at once", async () => {
@@ -151,7 +159,9 @@ async function start(
     ]);
   const status = async (): Promise<Record<string, any>> =>
     await json(await fetch(`${running.gateway.adminAddress()}/status`));
-  return { provider, asked, data, ask, status, diagnostics: running.diagnostics };
+  const reload = (changed: object) =>
+    running.gateway.reload(checkConfig(merge(merge(base, over), changed)));
+  return { provider, asked, data, ask, status, reload, diagnostics: running.diagnostics };
 }
 
 const refusing =
@@ -211,6 +221,15 @@ describe("a provider with several keys", () => {
       const seconds = Number(answer.headers.get("retry-after"));
       assert.ok(seconds > 10 && seconds <= 20, `${seconds}`);
     }
+  });
+
+  it("is asked at once with a key that a reload adds, however long the others have to rest", async (t) => {
+    const { ask, reload } = await start(t, refusing(429, { "retry-after": "900" }), [
+      { key: EVIL },
+    ]);
+    assert.equal((await ask()).status, 503);
+    reload({ providers: { pool: { api_keys: BOTH } } });
+    assert.equal((await ask()).status, 200);
   });
 
   it("opens the breaker as a refused key only if all of them are", async (t) => {

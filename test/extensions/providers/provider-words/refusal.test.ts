@@ -172,6 +172,7 @@ describe("the wait before another try", () => {
     [{ "retry-after": "Thu, 01 Jan 2026 00:00:30 GMT" }, 30_000],
     [{ "retry-after": "Wed, 31 Dec 2025 00:00:00 GMT" }, 0],
     [{ "retry-after": "soon" }, undefined],
+    [{ "retry-after": "-5" }, undefined],
     [{}, 17_000, DELAYED],
     [{ "retry-after": "3" }, 3_000, DELAYED],
     [{ "retry-after-ms": "120", "retry-after": "1" }, 120],

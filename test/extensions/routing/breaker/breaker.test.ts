@@ -3,8 +3,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
+import { certificate } from "../../../support/certificate.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
+import { folder } from "../../../support/folder.ts";
 import { configFor, startGateway, user } from "../../../support/gateway.ts";
 import { completion, startProvider, status } from "../../../support/provider.ts";
 import { breakersBy } from "../../../support/routing.ts";
@@ -77,9 +79,9 @@ describe("a breaker", () => {
       ["open", 4, cooldown_ms],
     ],
     [
-      "counts an overload that does not say when it is over",
-      (b) => fail(b, overloaded()),
-      ["closed", 1, 0],
+      "counts an overload that does not say when it is over, or says that it is over",
+      (b) => [fail(b, overloaded()), fail(b, overloaded(0))],
+      ["closed", 2, 0],
     ],
     [
       "rests after an overload that says when: for every request, which is no failure",
@@ -178,4 +180,26 @@ describe("the breaker of a model whose provider has another key or address after
     gateway.reload(checkConfig(config("sk-new"), {}));
     assert.equal(await ask(), 200);
   });
+});
+
+it("the breaker of a model outlives a reload that is refused", async (t) => {
+  const provider = await startProvider(t, status(401));
+  const config = (files: object) =>
+    checkConfig(
+      configFor(provider.url, [], {
+        providers: { far: { dialect: "openai", base_url: "https://far.example", ...files } },
+        models: { far: { provider: "far" }, m: { provider: "lab" } },
+      }),
+    );
+  const { chat, gateway } = await startGateway(
+    t,
+    configFor(provider.url, ["m"], { data_dir: folder() }),
+  );
+  const ask = () => chat({ model: "m", messages: user("hi") });
+  await ask();
+  const [{ cert_file }, { key_file }] = [certificate(), certificate()];
+  assert.throws(() => gateway.reload(config({ cert_file, key_file })));
+  gateway.reload(config({}));
+  await ask();
+  assert.equal(provider.asked.length, 1);
 });

@@ -7,6 +7,7 @@ import { Cancel } from "../../../../src/core/http/cancel.ts";
 import {
   createGate,
   type Bounds,
+  type Ending,
   type Entered,
   type Permit,
 } from "../../../../src/extensions/routing/gates/gate.ts";
@@ -51,7 +52,7 @@ describe("a gate", () => {
     const { clock, permit, tryIt } = setUp({ rpm: 2, tpm: 100 });
     const first = permit();
     assert.deepEqual([tryIt(), tryIt()], [true, 60_000]);
-    first.leave(100, false);
+    first.leave(100, "reply");
     clock.advance(59_999);
     assert.equal(tryIt(), 1);
     clock.advance(1);
@@ -69,7 +70,7 @@ describe("a gate", () => {
     });
     assert.equal(tryIt(), Number.POSITIVE_INFINITY);
     for (let left = 0; left < 4; left += 1) {
-      inside.leave(0, false);
+      inside.leave(0, "reply");
       await new Promise(setImmediate);
     }
     assert.deepEqual(order, ["a", "b", "c", "a"]);
@@ -137,8 +138,17 @@ describe("a gate", () => {
     for (const client of clients) client.abort();
     assert.deepEqual(await Promise.all(waits), [Infinity, Infinity, Infinity]);
     assert.equal(clock.pending(), 0);
-    inside.leave(0, false);
+    inside.leave(0, "reply");
     assert.equal(tryIt(), true);
+  });
+
+  it("says when a minute has room again also to those who have waited behind others", async () => {
+    const { clock, tryIt, wait } = setUp({ rpm: 1 });
+    assert.equal(tryIt(), true);
+    const waits = ["a", "b"].map((account) => wait(account, 3_000));
+    assert.equal(tryIt(), 60_000);
+    clock.advance(3_000);
+    assert.deepEqual(await Promise.all(waits), [57_000, 57_000]);
   });
 
   it("lets in when a minute has room again", async () => {
@@ -154,21 +164,22 @@ describe("a gate", () => {
   it("adapts: one more while half of it is in use, a tenth less after an overload", () => {
     const { gate, permit, tryIt } = setUp({ adaptive: true, max_in_flight: 11 });
     const inside = Array.from({ length: 10 }, permit);
-    const leave = (overloaded: boolean): void => inside.pop()!.leave(0, overloaded);
+    const leave = (ending: Ending): void => inside.pop()!.leave(0, ending);
     assert.equal(tryIt(), Number.POSITIVE_INFINITY);
     assert.equal(gate.limit(), 10);
-    leave(true);
+    leave("overload");
     assert.equal(gate.limit(), 9);
-    leave(false);
+    leave("other");
+    assert.equal(gate.limit(), 9, "a time-out says nothing of what it bears");
+    leave("reply");
     assert.equal(gate.limit(), 10);
-    leave(false);
-    leave(false);
+    leave("reply");
     assert.equal(gate.limit(), 11);
-    for (let i = 0; i < 6; i += 1) leave(false);
+    for (let i = 0; i < 6; i += 1) leave("reply");
     assert.equal(gate.limit(), 11);
-    for (let i = 0; i < 50; i += 1) permit().leave(0, true);
+    for (let i = 0; i < 50; i += 1) permit().leave(0, "overload");
     assert.equal(gate.limit(), 1);
-    permit().leave(0, false);
+    permit().leave(0, "reply");
     assert.equal(gate.limit(), 2);
   });
 });

@@ -8,6 +8,7 @@ import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { entries, linesOf, segmentPath, segments, type Line } from "../../../support/books.ts";
+import { certificate } from "../../../support/certificate.ts";
 import { assertOneLine, ended, lines } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
 import { demo, KEY, merge } from "../../../support/gateway.ts";
@@ -268,5 +269,18 @@ describe("several workers share", () => {
     assert.equal(keys.filter((key) => /sk-[12]$/.test(key)).length, 20);
     const first = keys.filter((key) => key.endsWith("sk-1")).length;
     assert.ok(first <= 12, `${first} with the first key`);
+  });
+
+  it("a configuration: the first process refuses what none of them can use", async () => {
+    const { readStatus, told, write } = at;
+    const accountsBefore = (await readStatus())["limits"].accounts;
+    const [{ cert_file }, { key_file }] = [certificate(), certificate()];
+    const far = { dialect: "openai", base_url: "https://far.example", cert_file, key_file };
+    write({ providers: { far }, models: { far: { provider: "far" } }, limits: { rpm: 1 } });
+    await until(async () => told("reload_failed").length > 0, "the reload to fail");
+    const { config_fault, limits } = await readStatus();
+    assert.match(config_fault.message, /key values mismatch/);
+    assert.deepEqual(limits.accounts, accountsBefore);
+    assert.equal(told("reload_failed").length, 1);
   });
 });
