@@ -64,8 +64,13 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
     const part = textPart(is_error ? `Error: ${text}` : text, mark);
     const message: Message = { role: "tool", tool_call_id, content: textOf([part]) };
     const caller = callers.get(tool_call_id);
-    if (caller) caller.push({ message, parts: [part], path });
-    else {
+    if (caller) {
+      caller.push({ message, parts: [part], path });
+      // What the assistant said behind its calls must not become the beginning of the answer.
+      const [said] = turns.at(-1)!;
+      const isText = said?.message.role === "assistant" && said.message.tool_calls.length === 0;
+      if (isText && turns.at(-2) === caller) turns.push(...turns.splice(-2, 1));
+    } else {
       // Its call may be in a part of the conversation that the provider keeps. No other model
       // knows such results: it is a text, which only counts as tokens.
       orphan ??= [...place, "tool_use_id"];

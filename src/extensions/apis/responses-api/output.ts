@@ -52,6 +52,8 @@ export function createOutput(options: OutputOptions, emit: Emit) {
   const calls: OpenItem[] = [];
   let text: OpenItem | undefined;
   let kind: TextPart["type"] | undefined;
+  /** Log probabilities of tokens that are no text yet, such as the first half of an emoji. */
+  let early: TokenLogprob[] = [];
 
   const begin: BeginItem = (item) => {
     const output_index = ended.push(undefined) - 1;
@@ -73,19 +75,34 @@ export function createOutput(options: OutputOptions, emit: Emit) {
   function addText(part: TextPart): void {
     const isHidden = part.type === "reasoning" && !showsReasoning && !seal;
     const isMore = text !== undefined && kind === part.type;
-    // Log probabilities without a text, such as those of a call, begin no item.
-    const isEmpty = part.text === "" && !(isMore && part.logprobs?.length);
-    if (isHidden || isEmpty) return;
+    if (isHidden || (part.text === "" && !isMore)) {
+      holdEarly(part);
+      return;
+    }
+    if (part.text === "" && !part.logprobs?.length) return;
     if (kind !== part.type) endText("completed");
     kind = part.type;
     text ??= openText(kind, options, begin);
-    text.add(part);
+    text.add(early.length > 0 ? withEarly(part) : part);
+  }
+
+  /** Log probabilities without a text begin no item: a thought or a call may be theirs. */
+  function holdEarly({ type, logprobs = [] }: TextPart): void {
+    if (type !== "text") early = [];
+    else if (calls.length === 0) for (const logprob of logprobs) early.push(logprob);
+  }
+
+  function withEarly(part: TextPart): TextPart {
+    const logprobs = [...early, ...(part.logprobs ?? [])];
+    early = [];
+    return { ...part, logprobs };
   }
 
   return {
     add(part: Part): void {
       if (part.type === "tool_call") {
         endText("completed");
+        early = [];
         const { id, name } = part;
         calls[part.call] = openCall(id, tools.get(name) ?? { ...UNKNOWN, name }, begin);
       } else if (part.type === "tool_arguments") calls[part.call]!.add(part);

@@ -253,6 +253,19 @@ describe("messages", () => {
     );
   });
 
+  it("end with the results, also if the assistant said something behind its calls", () => {
+    const messages = [
+      ...HI,
+      { role: "assistant", content: [use("a")] },
+      { role: "assistant", content: [text("I wait.")] },
+      { role: "user", content: [resultOf("a", "one"), resultOf("a", "two")] },
+    ];
+    assert.deepEqual(
+      messagesOf({ messages }).map(({ content }) => content),
+      ["Hi", "I wait.", null, "one", "two"],
+    );
+  });
+
   it("may be empty where the vendor lets them", () => {
     const messages = [{ role: "assistant", content: [{ type: "redacted_thinking", data: "x" }] }];
     assert.equal(messagesOf({ messages })[0]!.content, "");

@@ -203,6 +203,8 @@ describe("a reply of the Responses API", () => {
       ["function_call"],
       "no message is made of them alone",
     );
+    const [halved] = last(streamed([bare, ...parts], "stop", { showsLogprobs: true })).output;
+    assert.deepEqual(halved.content[0].logprobs, [...logprobs, ...logprobs], "half a character");
   });
 
   it("takes what a model wrote for a free-form tool as its text if it is no JSON", () => {
