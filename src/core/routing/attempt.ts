@@ -190,6 +190,8 @@ function send(
     resent,
     refused() {
       meter.hasPrompt = false;
+    },
+    renewing() {
       deadlines.pause();
     },
   });

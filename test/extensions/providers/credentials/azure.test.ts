@@ -120,6 +120,19 @@ describe("tokens of Entra", () => {
     assert.deepEqual([left, cost], [499, undefined]);
   });
 
+  it("are waited for no longer than for a reply where the refusal does not end", async (t) => {
+    const entra = await startTokenService(t, isApplication);
+    const provider = await startProvider(t, ({ res }) => {
+      res.writeHead(401, { "content-length": 100 });
+      res.write("{");
+    });
+    const [credentials, timeouts] = [application(entra.url), { first_token_ms: 300 }];
+    const config = azureAt(provider.url, { credentials, timeouts });
+    const { chat } = await startGateway(t, config);
+    const answer = await chat({ model: "gpt", messages: user("hello") });
+    assert.equal((await json(answer)).error.code, "upstream_timeout");
+  });
+
   it("that fit into no header are none", async (t) => {
     const entra = await startTokenService(t, isApplication, { token: "two\nlines" });
     const { ask, diagnostics } = await gatewayWith(t, entra, application(entra.url));
