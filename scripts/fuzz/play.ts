@@ -101,7 +101,7 @@ export async function play(
 }
 
 function verdictOf({ pieces, ending, expected }: Sent, seen: Seen): Played {
-  const { received, reset, fault } = seen;
+  const { received, reset, idle, fault } = seen;
   const played = { statuses: [], text: received.toString("latin1"), end: endOf(ending, seen) };
   if (fault !== undefined) return { ...played, fault };
   try {
@@ -117,6 +117,7 @@ function verdictOf({ pieces, ending, expected }: Sent, seen: Seen): Played {
     const isExpected = expected?.includes(first) ?? true;
     if (!isExpected && !(reset && first === 0))
       throw new Error(`the first answer is ${first}, not ${expected?.join(" or ")}`);
+    if (idle && first === 0) throw new Error("no whole answer, and then nothing for too long");
     if (played.end === "closed without an answer" && ending === "server")
       throw new Error(played.end);
     return { ...played, statuses };

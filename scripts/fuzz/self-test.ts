@@ -102,10 +102,11 @@ const ANSWERS: readonly [answer: string, noticed: RegExp | undefined][] = [
 /** What was noticed wrongly, or not at all. */
 export async function selfTest(): Promise<string[]> {
   let current = "";
-  let silent = false;
+  let [silent, stands] = [false, false];
   const server = net.createServer((socket) => {
     socket.on("error", () => undefined);
-    socket.once("data", () => silent || socket.end(current));
+    socket.on("end", () => stands && socket.resetAndDestroy());
+    socket.once("data", () => silent || (stands ? socket.write(current) : socket.end(current)));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -126,6 +127,12 @@ export async function selfTest(): Promise<string[]> {
     (await play(port, { ...sent, expected: [200] })).fault,
     /the first answer is 404, not 200/,
     "another status than the known one",
+  );
+  [current, stands] = ["HTTP/1.1 200 OK\r\nX-Req", true];
+  compare(
+    (await play(port, sent, 50, 500)).fault,
+    /no whole answer/,
+    "an answer that stands still until the client leaves",
   );
   silent = true;
   compare(

@@ -40,9 +40,9 @@ const BUG = /^ERR_(INVALID_ARG|INVALID_THIS|MISSING_ARGS|OUT_OF_RANGE)/;
 
 /**
  * The exception of an attempt, as a ProviderError if the network or a bound caused it. A bug of
- * this program stays what it is.
+ * this program stays what it is. `isAnswered`: the head of an answer had come.
  */
-export function fromNetwork(error: unknown): unknown {
+export function fromNetwork(error: unknown, isAnswered = false): unknown {
   if (error instanceof ProviderError || !(error instanceof Error)) return error;
   if (error instanceof ConnectTimeout)
     return new ProviderError("upstream_timeout", error.message, { cause: error });
@@ -53,7 +53,8 @@ export function fromNetwork(error: unknown): unknown {
   const isBug = code === undefined ? error.message !== "fetch failed" : BUG.test(code);
   if (isBug) return error;
   const { message } = error.cause instanceof Error ? error.cause : error;
-  const failure = UNREACHABLE.test(code ?? "") ? "model_unavailable" : "upstream_error";
+  const isUnreached = !isAnswered && UNREACHABLE.test(code ?? "");
+  const failure = isUnreached ? "model_unavailable" : "upstream_error";
   return new ProviderError(failure, `the connection failed: ${code ?? message}`, { cause: error });
 }
 

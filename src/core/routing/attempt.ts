@@ -133,7 +133,7 @@ export async function attempt(
     // Its text may be a page, or be cut: the words still count.
     throw refusal(parseJson(refusalText) ?? refusalText);
   } catch (error) {
-    cancel.abort(fromNetwork(error)); // unless it was aborted before: the first reason counts
+    cancel.abort(fromNetwork(error, status !== undefined)); // the first reason counts
     const { reason } = cancel;
     if (reason instanceof ProviderError)
       reason.answer ??= {
@@ -190,6 +190,8 @@ function send(
     resent,
     refused() {
       meter.hasPrompt = false;
+    },
+    renewing() {
       deadlines.pause();
     },
   });

@@ -34,10 +34,12 @@ export interface UpstreamRequest {
    */
   readonly resent?: (() => void) | undefined;
   /**
-   * Called when the provider has refused the request's credentials, and others are awaited for it.
-   * Absent: nothing is called.
+   * Called when the provider has refused the request's credentials, and it is to be sent with
+   * others. Absent: nothing is called.
    */
   readonly refused?: (() => void) | undefined;
+  /** Called when that refusal has been read, and others are awaited. Absent: nothing is called. */
+  readonly renewing?: (() => void) | undefined;
 }
 
 export interface UpstreamResponse {

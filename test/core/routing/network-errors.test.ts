@@ -51,6 +51,11 @@ describe("an error of the network", () => {
       assert.deepEqual([result.code, result.message, result.cause], [code, message, error]);
     });
 
+  it("is a reply that broke off if its answer had begun, although TLS reads no version in it", () => {
+    const error = fromNetwork(withCode("ERR_SSL_WRONG_VERSION_NUMBER"), true);
+    assert.equal((error as ProviderError).code, "upstream_error");
+  });
+
   it("stays what it is if it is a bug, a ProviderError, or no Error", () => {
     for (const error of [
       new TypeError("x is undefined"),

@@ -25,6 +25,8 @@ export const authorized =
     if (!credentials.refused(headers, response)) return response;
     request.refused?.();
     if (response.body) await readAll(response.body, MAX_REFUSAL_BYTES).catch(() => undefined);
+    if (request.cancel.aborted) throw request.cancel.reason; // it is not sent once more
+    request.renewing?.();
     return send(await obtained(credentials, outgoing, request.cancel));
   };
 

@@ -120,6 +120,45 @@ describe("tokens of Entra", () => {
     assert.deepEqual([left, cost], [499, undefined]);
   });
 
+  it("cost a client nothing that leaves within a refusal, after another has renewed them", async (t) => {
+    const entra = await startTokenService(t, isApplication);
+    const leaving = new AbortController();
+    const provider = await startProvider(t, (asked) => {
+      const { res, headers } = asked;
+      if (provider.asked.length > 1) {
+        withToken(entra)(asked);
+        return;
+      }
+      entra.valid.delete(headers.authorization!.replace("Bearer ", ""));
+      res.writeHead(401, { "content-length": 100 });
+      res.write("{");
+    });
+    const upstream = { client: "fetch" };
+    const config = { ...azureAt(provider.url, { credentials: application(entra.url) }), upstream };
+    const { chat, accessOf } = await startGateway(t, config);
+    const ask = (id: string, signal?: AbortSignal) =>
+      chat({ model: "gpt", messages: user("hello") }, { "x-request-id": id }, signal);
+    const left = ask("left", leaving.signal);
+    await provider.nth(0);
+    assert.equal((await ask("stays")).status, 200);
+    leaving.abort();
+    await assert.rejects(left, { name: "AbortError" });
+    assert.equal((await accessOf("left"))["cost"], undefined);
+  });
+
+  it("are waited for no longer than for a reply where the refusal does not end", async (t) => {
+    const entra = await startTokenService(t, isApplication);
+    const provider = await startProvider(t, ({ res }) => {
+      res.writeHead(401, { "content-length": 100 });
+      res.write("{");
+    });
+    const [credentials, timeouts] = [application(entra.url), { first_token_ms: 300 }];
+    const config = azureAt(provider.url, { credentials, timeouts });
+    const { chat } = await startGateway(t, config);
+    const answer = await chat({ model: "gpt", messages: user("hello") });
+    assert.equal((await json(answer)).error.code, "upstream_timeout");
+  });
+
   it("that fit into no header are none", async (t) => {
     const entra = await startTokenService(t, isApplication, { token: "two\nlines" });
     const { ask, diagnostics } = await gatewayWith(t, entra, application(entra.url));
