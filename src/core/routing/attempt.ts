@@ -191,9 +191,7 @@ function send(
     refused() {
       meter.hasPrompt = false;
     },
-    renewing() {
-      deadlines.pause();
-    },
+    renewing: () => deadlines.pause(),
   });
 }
 
