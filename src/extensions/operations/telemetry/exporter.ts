@@ -12,7 +12,7 @@ export const MAX_HELD = 2_560;
 export const DELAY_MS = 2_000;
 /** Milliseconds before a batch is sent again, if the collector does not say. */
 export const RETRY_MS = 5_000;
-/** The waits that a collector can ask for, in milliseconds. */
+/** The shortest and the longest wait that a collector can ask for, in milliseconds. */
 export const MIN_WAIT_MS = 1_000;
 export const MAX_WAIT_MS = 600_000;
 /** The time that the collector has for one batch, in milliseconds. */

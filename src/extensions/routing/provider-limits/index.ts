@@ -77,22 +77,22 @@ const bounded =
         const isLast = candidates.slice(at + 1).every(({ status }) => status().retryMs > 0);
         const waitMs = isLast ? model.provider.retry.max_wait_ms : 0;
         const permits = await passAll(gates, waitMs, options);
-        const asking = attempt(attemptChat, withPauses(serving, gates, options), take, options);
-        const error = await asking.then(
-          () => undefined,
-          (failed: unknown) => failed,
-        );
-        const { prompt_tokens, completion_tokens } = meter.usage().usage;
-        for (const permit of permits)
-          permit.leave(prompt_tokens + completion_tokens, endingOf(error));
-        if (error !== undefined) throw error;
+        let ending: Ending = "reply";
+        try {
+          await attempt(attemptChat, withPauses(serving, gates, options), take, options);
+        } catch (error) {
+          ending = endingOf(error);
+          throw error;
+        } finally {
+          const { prompt_tokens, completion_tokens } = meter.usage().usage;
+          for (const permit of permits) permit.leave(prompt_tokens + completion_tokens, ending);
+        }
       },
     });
   };
 
-/** `error`: of the attempt. Undefined: it has succeeded. */
+/** How an attempt has ended that failed with `error`. */
 function endingOf(error: unknown): Ending {
-  if (error === undefined) return "reply";
   const isOverload = error instanceof ProviderError && error.code === "model_overloaded";
   return isOverload ? "overload" : "other";
 }
