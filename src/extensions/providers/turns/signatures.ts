@@ -63,9 +63,10 @@ export const modelStore = (store: SignatureStore, model: string): SignatureStore
   partOf(store, model);
 
 function partOf(store: SignatureStore, ...scope: readonly string[]): SignatureStore {
-  const keyOf = (id: string): string => JSON.stringify([...scope, id]);
+  // Made once: a conversation may have many thousands of calls.
+  const prefix = JSON.stringify(scope);
   return {
-    get: (id) => store.get(keyOf(id)),
-    set: (id, text) => store.set(keyOf(id), text),
+    get: (id) => store.get(prefix + id),
+    set: (id, text) => store.set(prefix + id, text),
   };
 }
