@@ -4,7 +4,6 @@
 import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
-import { hashedId } from "../../src/extensions/providers/turns/index.ts";
 
 const MB = 1e6;
 
@@ -50,9 +49,9 @@ const assistant = (calls: string): string =>
   `{"role":"assistant","content":null,"tool_calls":[${calls}]}`;
 const turn = (at: number, text: string): string =>
   `{"role":"${at % 2 ? "assistant" : "user"}","content":"${text}"}`;
-/** Calls whose ids are those that a call with an id of the history would be given. */
+/** Calls that have taken the ids which the gateway gives to calls with an id of the history. */
 const clashing = (count: number): string =>
-  `${listOf(count, (at) => call(hashedId(`${count + 1 + at} a`)))},${listOf(count, () => call("a"))}`;
+  `${listOf(count, (at) => call(`repeated_${at + 1}`))},${listOf(count, () => call("a"))}`;
 /** The size in bytes of the largest of these requests. */
 export const FULL_SIZE = 9.5 * MB;
 

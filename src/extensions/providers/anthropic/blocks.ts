@@ -48,16 +48,15 @@ function blockOf(item: Item): object {
   if (item.type === "call")
     return { type: "tool_use", id: safeId(item.id), name: item.name, input: item.args };
   const { cache_control } = item;
-  const mark = cache_control && { cache_control };
   if (item.type === "result") {
     const content = item.content.trim() === "" ? "" : item.content;
-    return { type: "tool_result", tool_use_id: safeId(item.id), content, ...mark };
+    return { type: "tool_result", tool_use_id: safeId(item.id), content, cache_control };
   }
   const { url, mediaType, data } = takenMedia(item, documentRule);
   if (item.type !== "image_url")
-    return { type: "document", source: fileSource(mediaType, data), ...mark };
+    return { type: "document", source: fileSource(mediaType, data), cache_control };
   const source = mediaType ? { type: "base64", media_type: mediaType, data } : { type: "url", url };
-  return { type: "image", source, ...mark };
+  return { type: "image", source, cache_control };
 }
 
 const PDF = "application/pdf";

@@ -63,7 +63,7 @@ function contentParts({ items }: Turn, options: ContentOptions): object[] {
     const placeholder = mustSign && item === firstCall ? NO_SIGNATURE : undefined;
     const { id, name, args } = item;
     return {
-      functionCall: { ...(takesIds && { id }), name, args },
+      functionCall: { id: takesIds ? id : undefined, name, args },
       thoughtSignature: signatures.get(item.id) ?? placeholder,
     };
   });
@@ -80,7 +80,7 @@ function partOf(item: OtherItem, { takesIds, texts }: ContentOptions): object {
   if (item.type === "result") {
     const response = objectIn(item.content, texts) ?? { result: item.content };
     const { id, name } = item;
-    return { functionResponse: { ...(takesIds && { id }), name, response } };
+    return { functionResponse: { id: takesIds ? id : undefined, name, response } };
   }
   const { url, mediaType, data } = takenMedia(item);
   if (mediaType) return { inlineData: { mimeType: mediaType, data } };

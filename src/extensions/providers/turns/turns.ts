@@ -158,15 +158,18 @@ export function turnsOf(
 const textPart = (text: string) => ({ type: "text" as const, text });
 
 /**
- * Some clients count anew in each turn. An id that was used before becomes another one, the same in
- * each request of the conversation. If a client has used that too, its hash is tried, and so on. No
- * two ids that are tried are the same, so the tries are no more than the ids.
+ * Some clients count their calls anew in each turn. An id that occurs again becomes the next of
+ * the numbered ids that is free: the same one in each request of the conversation.
  */
 function createIdMaker(): (clientId: string) => string {
   const used = new Set<string>();
+  let repeats = 0;
   return (clientId) => {
-    let id = used.has(clientId) ? hashedId(`${used.size} ${clientId}`) : clientId;
-    while (used.has(id)) id = hashedId(id);
+    let id = clientId;
+    while (used.has(id)) {
+      repeats += 1;
+      id = `repeated_${repeats}`;
+    }
     used.add(id);
     return id;
   };

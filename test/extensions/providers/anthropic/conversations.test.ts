@@ -5,10 +5,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ApiError } from "../../../../src/core/openai/errors.ts";
 import { createAnthropicDialect } from "../../../../src/extensions/providers/anthropic/index.ts";
-import {
-  createSignatureStore,
-  hashedId,
-} from "../../../../src/extensions/providers/turns/index.ts";
+import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
 import { anthropic } from "../../../support/fake-anthropic.ts";
 import { askedBy, calling, callOf, resultOf, targetOf } from "../dialect-bench.ts";
 
@@ -112,8 +109,8 @@ describe("a conversation", () => {
       ],
       [
         u(text("hi")),
-        a(use("0"), use(hashedId("1 0"))),
-        u(answer("0", "a"), answer(hashedId("1 0"), "b\nc")),
+        a(use("0"), use("repeated_1")),
+        u(answer("0", "a"), answer("repeated_1", "b\nc")),
       ],
     ],
     [
