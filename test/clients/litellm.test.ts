@@ -71,6 +71,16 @@ describe("init --from-litellm, with YAML", { skip: notInstalled() }, () => {
     );
   });
 
+  it("takes a date as the text that it is", async (t) => {
+    const params = "{ model: azure/d, api_base: https://a.example, api_version: 2024-10-21 }";
+    const model = `  - { model_name: m, litellm_params: ${params} }`;
+    const { file, end } = await convert(t, `model_list:\n${model}\n`);
+    assert.deepEqual([end.code, end.stderr], [0, ""]);
+    const { providers } = JSON.parse(readFileSync(file, "utf8"));
+    const [provider] = Object.values<{ api_version?: string }>(providers);
+    assert.equal(provider?.api_version, "2024-10-21");
+  });
+
   it("says where the text stops being YAML", async (t) => {
     const { end } = await convert(t, 'a: 1\nb: "sk-secret\n');
     assertOneLine(

@@ -11,7 +11,17 @@ import { loadPeer } from "../../scale/stores/index.ts";
 
 /** What is used of the package. */
 interface YamlPackage {
-  parse(text: string, options: { readonly version: "1.1" }): unknown;
+  parse(text: string, options: YamlOptions): unknown;
+}
+
+interface YamlOptions {
+  readonly version: "1.1";
+  /** Chooses from the version's types those that the text may have. */
+  readonly customTags: (types: readonly YamlType[]) => readonly YamlType[];
+}
+
+interface YamlType {
+  readonly tag: string;
 }
 
 /** A fault that the package found. Others, such as too many aliases, have no place. */
@@ -40,8 +50,11 @@ function bytesOf(path: string): Buffer {
 function parseYaml(path: string, text: string): unknown {
   const { parse } = loadPeer<YamlPackage>("yaml", "--from-litellm");
   try {
-    // LiteLLM reads YAML 1.1, which has merge keys and other words for true and false.
-    return parse(text, { version: "1.1" });
+    // LiteLLM reads YAML 1.1, which has merge keys and other words for true and false. A date, such
+    // as a version of Azure's API, is wanted as the text that it is.
+    const customTags = (types: readonly YamlType[]) =>
+      types.filter(({ tag }) => tag !== "tag:yaml.org,2002:timestamp");
+    return parse(text, { version: "1.1", customTags });
   } catch (error) {
     const [start] = (error as YamlFault).linePos ?? [];
     const place = start ? `: the fault is at line ${start.line}, column ${start.col}` : "";
