@@ -11,7 +11,6 @@ export function randomHex(bytes: number): string {
     pool = randomBytes(4_096);
     used = 0;
   }
-  const from = used;
   used += bytes;
-  return pool.toString("hex", from, used);
+  return pool.toString("hex", used - bytes, used);
 }

@@ -19,7 +19,7 @@ import {
   type Infer,
 } from "../../../core/schema/checker.ts";
 
-/** An object with so many members at most, which `of` names for the client. */
+/** An object with a bounded number of members. `of` names them in messages to the client. */
 const mapOf = (name: Check<string>, value: Check<unknown>, max: number, of: string) =>
   typed(
     "object",

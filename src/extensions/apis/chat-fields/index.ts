@@ -39,7 +39,7 @@ export function withChatFields(check: Check<ChatRequest>): Check<ChatRequest> {
     const { safety_identifier: end_user } = fields;
     return Object.assign(chat, {
       messages: withNames(chat.messages, written),
-      // Most providers have one field for who the end user is.
+      // Most providers have only one field that identifies the end user.
       user: chat.user ?? end_user,
       further: { ...fields, safety_identifier: end_user && pseudonymOf(end_user) },
     });

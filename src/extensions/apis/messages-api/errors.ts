@@ -54,7 +54,7 @@ export function errorEvent(error: ApiError, request_id: string): ReplyEvent {
 }
 
 class DetailedError extends ApiError {
-  /** The provider's, in the place of the code's. */
+  /** The provider's status, instead of the code's. */
   override readonly status: number;
   readonly details: RefusalDetails;
   constructor({ code, message, param }: ApiError, { status, details }: DetailedRefusal) {

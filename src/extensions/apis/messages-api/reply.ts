@@ -16,7 +16,7 @@ export const PING: ReplyEvent = { type: "ping" };
 
 const STOP: ReplyEvent = { type: "message_stop" };
 
-/** What the client is told of the tokens. What the cache had nothing to do with is the input. */
+/** The client's token counts. `input_tokens` excludes tokens read from or written to the cache. */
 function usageFields(usage: Usage) {
   const { cache_write_tokens = 0 } = usage.prompt_tokens_details;
   return {
@@ -77,7 +77,7 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
   /** The id stays: the provider takes it in later requests. */
   function pass(event: ReplyEvent): void {
     const isLast = event.type === "message_delta" || event.type === "message_stop";
-    // What comes after an event that is kept must not overtake it.
+    // Later events must not overtake an event that is held back.
     if (isLast || last.length > 0) last.push(event);
     else if (event.type === "message_start")
       emit({ ...event, message: { ...asObject(event["message"]), model: model.name } });

@@ -1,6 +1,6 @@
-// The messages of a client as those of a checked request: one that answers tool calls becomes
-// several, and what a tool showed beside its text follows in a message of the user. The results of
-// calls follow these at once, wherever the client has them: providers refuse a message between.
+// Translates a client's messages into those of a checked request. A message with tool results
+// becomes several; a tool's images follow its text in a user message. The results of
+// calls follow the calls directly, because providers refuse any message between them.
 import { textOf, type ContentPart, type Message } from "../../../core/openai/request.ts";
 import type { Steps } from "../../../core/turns.ts";
 import {
@@ -126,8 +126,8 @@ const textPart = (text: string, cache_control?: Mark): ContentPart =>
 const withoutMark = ({ cache_control: _, ...part }: ContentPart): ContentPart => part;
 
 /**
- * What Claude Code tells its own vendor of itself, in the first line of the first system text. It
- * is no instruction to a model.
+ * Claude Code's billing header for its vendor, the first line of the first system text. It
+ * is not an instruction to a model.
  */
 const BILLING = "x-anthropic-billing-header:";
 

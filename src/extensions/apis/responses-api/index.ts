@@ -28,16 +28,16 @@ export function install(gateway: Installer): void {
   gateway.on(moments.guards, () => refuseWebSockets);
 }
 
-/** No provider is asked in this format. The request is kept for its reply only. */
+/** No provider has this format. The request is kept only for writing its reply. */
 const DIALECT = "responses";
 
-/** What the reply to a request needs. */
+/** The facts of a request that its reply needs. */
 interface Asked extends ReplyFacts {
   /** Undefined: the reply has not begun. */
   writer?: ResponseWriter;
 }
 
-/** By the request as it came. */
+/** By the native request. */
 const known = new WeakMap<NativeRequest, Asked>();
 /** Undefined: the request came in another format. */
 const askedIn = ({ native }: ChatRequest): Asked | undefined => native && known.get(native);

@@ -65,7 +65,7 @@ export function* readRequest(parsed: ParsedBody, open: Open): Steps<ReadRequest>
       response_format: request.text?.format,
       logprobs: include.includes("message.output_text.logprobs"),
       top_logprobs: request.top_logprobs,
-      // Most providers have one field for who the end user is.
+      // Most providers have only one field that identifies the end user.
       user: request.user ?? request.safety_identifier,
       ...thinkingOf(request),
       ...(declared.length > 0 && {

@@ -36,7 +36,7 @@ export function createAnthropicDecoder(
     replyId = id;
   }
 
-  /** Content in the first event has no events of its own. After such events it repeats them. */
+  /** The first event may contain the content itself. After content events it only repeats them. */
   function contentParts(content: unknown): Part[] {
     if (blocks.hasRead()) return [];
     if (!Array.isArray(content)) return textPart("text", content);
@@ -81,7 +81,7 @@ const endOf = ({ stop_reason, stop_sequence = null, usage }: Record<string, unkn
   usage,
 });
 
-/** An event as it came. Only what a client would miss is content. */
+/** An unchanged event. Its frames, such as empty blocks and stops, do not count as content. */
 function nativePart(event: Record<string, unknown>): NativePart {
   const { type, content_block: block } = event;
   const isEmptyBlock = ["text", "thinking"].includes(String(asObject(block)["type"]));
@@ -200,7 +200,7 @@ function createThoughtCollector() {
   }
 
   return {
-    /** Reads a content block or a delta. Ignores what is no thought. */
+    /** Reads a content block or a delta. Ignores all but thoughts. */
     read(piece: Record<string, unknown>): void {
       const { type, thinking, signature } = piece;
       if (type === "thinking" || type === "redacted_thinking") {

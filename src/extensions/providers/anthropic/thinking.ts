@@ -93,7 +93,7 @@ export function hasNeededThoughts(
   return thinking === "budget" ? (thoughts?.length ?? 0) > 0 : thoughts !== undefined;
 }
 
-/** A word beside the results of calls does not end the turn. Undefined: no call is answered now. */
+/** User text next to tool results does not end the turn. Undefined: no call is being answered. */
 function firstCallInHand(turns: readonly Turn[]): Call | undefined {
   let first: Call | undefined;
   for (let place = turns.length - 1; turns[place]?.items[0]?.type === "result"; place -= 2)

@@ -181,7 +181,7 @@ interface JsonText {
   state(): "blank" | "open" | "whole";
 }
 
-/** What was added is looked at once, and not kept. */
+/** Reads each added piece once, and does not keep it. */
 function createJsonText(): JsonText {
   let depth = 0;
   let isInString = false;

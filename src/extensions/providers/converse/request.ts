@@ -53,7 +53,7 @@ const inWords = ({ role, items }: Turn): Turn => ({
   }),
 });
 
-/** What other families differ in. Claude refuses temperature beside top_p, and newer ones both. */
+/** Differences of model families. Claude refuses temperature with top_p, newer models both. */
 const CLAUDE = { temperature_or_top_p: true, defaults_to_one: ["temperature"] } as const;
 const traitsOf = ({ upstreamModel, traits }: Target): Traits =>
   upstreamModel.includes("anthropic.claude") ? { ...traits, ...CLAUDE } : traits;
@@ -108,7 +108,7 @@ function createBlockWriter(cacheable: boolean) {
       const isText = begun?.type === "text";
       const written = isText ? items.with(-1, { ...begun, text: begun.text.trimEnd() }) : items;
       const blocks = written.flatMap(blocksOf);
-      // Documents must have a text beside them.
+      // Documents must be accompanied by a text.
       const isBare = blocks.some(has("document")) && !blocks.some(has("text"));
       if (isBare) blocks.push({ text: "(The files are attached.)" });
       return blocks;

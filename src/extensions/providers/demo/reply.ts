@@ -50,7 +50,7 @@ export function composeReply(request: DemoRequest): DemoReply {
   return {
     reasoning,
     answer,
-    // Where the reasoning took all tokens there is no call.
+    // There is no call if the reasoning used all tokens.
     call: tool && answer.length > 0 ? { id: id(), name: tool.name } : undefined,
     finish: isCut ? "length" : finish,
   };

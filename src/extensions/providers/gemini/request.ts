@@ -42,7 +42,7 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
   };
 }
 
-/** Takes the place of a forgotten signature. */
+/** Replaces a forgotten signature. */
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
 interface ContentOptions {
@@ -87,14 +87,14 @@ function partOf(item: OtherItem, { takesIds, texts }: ContentOptions): object {
   return { fileData: { fileUri: url, mimeType: imageTypeOf(url) } };
 }
 
-/** Gemini demands a media type beside an address. */
+/** Gemini demands a media type with each URL. */
 function imageTypeOf(url: string): string {
   const [, extension = "jpeg"] = /\.(png|webp|gif|heic)\b/i.exec(url) ?? [];
   return `image/${extension.toLowerCase()}`;
 }
 
 function toolFields({ tools, tool_choice: choice = "none", response_format }: ChatRequest): object {
-  // Earlier models refuse tools beside a JSON format.
+  // Earlier models refuse tools together with a JSON format.
   if (!tools || (response_format && choice === "none")) return {};
   const functionDeclarations = tools.map(({ function: { name, description, parameters } }) => ({
     name,

@@ -51,7 +51,7 @@ export interface PoolServices {
   readonly random?: () => number;
 }
 
-/** Its last four characters, which are all of it that anybody is told. */
+/** The key's last four characters, the only part that logs and reports show. */
 export const endOf = (key: string): string => key.slice(-4);
 
 /** A key that was refused rests for so long: nobody mends it sooner. */

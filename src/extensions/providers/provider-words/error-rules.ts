@@ -46,7 +46,7 @@ const CLOSED = [
   /^you have reached your specified api usage limits|^this organization has been disabled/i,
 ];
 const NO_MODEL_NAMES = /model_decommissioned|model_not_found|^invalid_model$/i;
-/** The provider has no such model any more, or not for this account. */
+/** The provider no longer has the model, or not for this account. */
 const NO_MODEL = [
   /^model not exist|^\S+ is not a valid model id|^1211 |^the provided model identifier is invalid/i,
   /^invocation of model id \S+ with on-demand throughput/i,

@@ -102,7 +102,7 @@ function statedError(json: unknown): unknown {
   return error || (isError ? body : undefined);
 }
 
-/** Whether a code beside a message says that it is one of an error. */
+/** Whether the code next to a message marks it as an error. */
 const isFault = (code: unknown): boolean =>
   typeof code === "number" ? code !== 0 && Math.floor(code / 100) !== 2 : Boolean(asString(code));
 

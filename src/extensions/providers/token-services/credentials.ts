@@ -12,7 +12,7 @@ export type Headers = Readonly<Record<string, string>>;
 export interface OutgoingRequest {
   /** The whole address, with its query. */
   readonly url: string;
-  /** All headers but those of the credentials. */
+  /** All headers except those of the credentials. */
   readonly headers: Headers;
   /** JSON. It is sent in UTF-8. */
   readonly body: string;
@@ -20,7 +20,7 @@ export interface OutgoingRequest {
   readonly dialect: string;
 }
 
-/** How the requests to one provider prove who sends them. */
+/** Authenticates the requests to one provider. */
 export interface Credentials {
   /**
    * The headers that let this request in. Rejects with an Error whose message is for the operator:
@@ -47,7 +47,7 @@ export interface CredentialServices extends ReachServices {
 
 /** The checked settings of `credentials`: data only, as a configuration travels to the workers. */
 export interface CredentialSettings {
-  /** Those of them that must not show in a log. Undefined ones are not stated. */
+  /** The settings that logs must not show. Undefined: not set. */
   readonly secrets: readonly (string | undefined)[];
 }
 

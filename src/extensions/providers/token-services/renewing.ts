@@ -24,7 +24,7 @@ const LEAST_EARLY_MS = 150;
 /** Milliseconds between two renewals that nobody waits for, and after one that failed. */
 const LEAST_BETWEEN_MS = 1_000;
 
-/** `failed` hears of each renewal that failed. */
+/** Calls `failed` for each renewal that failed. */
 export function createRenewing<T>(
   obtain: () => Promise<Lease<T>>,
   clock: Clock,

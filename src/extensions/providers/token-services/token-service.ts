@@ -135,7 +135,7 @@ export async function machineToken(
   return tokenIn(service[0], await askMachine(service, headers, clock), now);
 }
 
-/** Returns what tells the operator that no token could be had. */
+/** Returns the function that reports to the operator that no token could be obtained. */
 export const reportFailure =
   ({ diagnose, destination: { provider } }: CredentialServices) =>
   (error: unknown): void => {
