@@ -1,6 +1,6 @@
-// `functions` and `function_call`, which OpenAI had before `tools` and `tool_choice`. In a request
-// they become these. In messages they are refused: a call has no id there that its result could
-// name.
+// `functions` and `function_call`, OpenAI's predecessors of `tools` and `tool_choice`. In a request
+// they become tools. In messages they are refused: a call without an id cannot be matched with
+// its result.
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import {
   fail,

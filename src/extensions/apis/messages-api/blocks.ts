@@ -103,7 +103,7 @@ export function createBlocks(emit: Emit) {
 
 const argumentsDelta = (partial_json: string) => ({ type: "input_json_delta", partial_json });
 
-/** The ids of calls as the client gets them: each is usable in later turns, and there once. */
+/** Creates the client's ids of calls: each is unique, and usable in later turns. */
 function createIds(): (id: string) => string {
   const taken = new Set<string>();
   return (id) => {

@@ -56,7 +56,7 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
   const blocks = createBlocks(emit);
   /** Whether a provider's own reply passes. Undefined: the reply has not begun. */
   let passes: boolean | undefined;
-  /** The end of its events. It leaves when the request is settled: a client then has its reply. */
+  /** The last events. They are sent when the request is settled: the client then has its reply. */
   const last: ReplyEvent[] = [];
   let hasRefused = false;
 
@@ -84,7 +84,7 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
     else emit(event);
   }
 
-  /** What the client does not see ends no block. */
+  /** Parts that the client does not see do not end a block. */
   function translate(part: Part): void {
     if (part.type === "tool_arguments") blocks.addArguments(part.call, part.text);
     else if (part.type === "tool_call") blocks.add(part);
@@ -121,7 +121,7 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
       if (passes === undefined) begin([]);
       if (passes) for (const event of last) emit(event);
       else endTranslated(usage, reason);
-      // A provider of the same format need not have sent it.
+      // A provider of the same format may have left it out.
       if (last.at(-1)?.type !== STOP.type) emit(STOP);
       return chat.stream ? take() : JSON.stringify(messageOf(events));
     },

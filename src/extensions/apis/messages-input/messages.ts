@@ -13,8 +13,8 @@ import {
 import type { Block, BlockOf, ClientMessage, MessagesRequest } from "./schema.ts";
 
 /**
- * Called for what only a provider of the same format can serve, with its place. `value`: the thing
- * itself, if a model reads it.
+ * Called with the path of each item that only a provider of the same format can serve. `value`: the
+ * item itself, if a model reads it.
  */
 export type Note = (path: Path, value?: unknown) => void;
 
@@ -53,7 +53,7 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
     if (!hasResults || parts.length > 0) addInput("user", paragraphs(parts), path);
   }
 
-  /** Adds a tool's answer. Returns what it shows that a tool's message cannot hold. */
+  /** Adds a tool's result. Returns the parts that a tool message cannot hold. */
   function addResult(block: BlockOf<"tool_result">, place: Path, path: Path): Parts {
     const { tool_use_id: tool_call_id, content, is_error, cache_control } = block;
     const parts = allPartsOf(content, [...place, "content"], note);

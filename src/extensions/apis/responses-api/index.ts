@@ -1,5 +1,5 @@
-// POST /v1/responses: OpenAI's Responses API. A request becomes the core's own and goes the way of
-// all others. What the model says becomes items and events.
+// POST /v1/responses: OpenAI's Responses API. A request is translated, and then handled like all
+// others. The reply becomes items and events.
 import type { ClientApi } from "../../../core/chat/client-api.ts";
 import type { Around, GatewayContext, Installer } from "../../../core/extension/installer.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
@@ -95,7 +95,7 @@ const UPGRADE = { Upgrade: "HTTP/1.1", Connection: "Upgrade" };
 
 /**
  * Throws the 426 for the beginning of a WebSocket. Clients that try one first, such as Codex, take
- * that as the word to go on over HTTP.
+ * that as the signal to continue over HTTP.
  */
 function refuseWebSockets({ req: { method, url = "", headers } }: Exchange): void {
   const isHandshake = method === "GET" && /\bwebsocket\b/i.test(headers.upgrade ?? "");
@@ -104,7 +104,7 @@ function refuseWebSockets({ req: { method, url = "", headers } }: Exchange): voi
   throw new ApiError("upgrade_required", message, { headers: UPGRADE });
 }
 
-/** Notes in the progress, and for the operator, what of a request could not be used. */
+/** Notes the ignored parts of a request in its progress, and reports them to the operator. */
 const withNotesOfReading: Around = (complete) => async (chat, candidates, deliver, context) => {
   const { leftOut: tools = [], unreadReasoning = 0 } = askedIn(chat) ?? {};
   const notes: string[] = [];

@@ -1,4 +1,4 @@
-// The output items of a response while they grow, and the events that tell of them: texts, which
+// The output items of a response while they grow, and their events: texts, which
 // are messages or reasoning with one part each, and calls of the client's tools. Texts follow each
 // other: an item ends when another kind of text begins. Calls stay open until the end of the reply,
 // because a provider may mix the arguments of several.
@@ -187,7 +187,7 @@ function openText(
 }
 
 /**
- * How calls of each kind are called, and the field that has what the model wrote. The events of a
+ * The type of calls of each kind, and the field for the model's arguments. The events of a
  * call have the names of both (`response.function_call_arguments.delta`).
  */
 const CALLS = {
@@ -227,7 +227,7 @@ function openCall(
   return {
     add({ text }) {
       json += text;
-      // The input of a free-form tool is known at the end: its JSON is around it.
+      // The input of a free-form tool is known only at the end: the model wraps it in JSON.
       if (kind === "function" && text !== "") emit("delta", { delta: text });
     },
     end(ended) {

@@ -146,10 +146,10 @@ function foundTools(names: readonly string[]): ContentPart[] {
   return [{ type: "text", text: names.length > 0 ? list : "No tool was found." }];
 }
 
-/** The messages of a turn: none, or the assistant's, and what has to follow it at once. */
+/** The messages of a turn: none, or the assistant's with the results of its calls. */
 function entriesOf(turn: AssistantTurn): readonly Entry[] {
   const { path, texts, thoughts, calls, results, shown } = turn;
-  // Reasoning alone, of a reply that was interrupted, is nothing that could be continued.
+  // A turn of reasoning alone comes from an interrupted reply, and cannot be continued.
   if (texts.length + calls.length === 0) return [];
   const message: Message = {
     role: "assistant",

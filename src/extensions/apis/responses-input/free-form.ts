@@ -2,7 +2,7 @@
 // the tool: a JSON object with one text.
 import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 
-/** The arguments of the function that stands for a free-form tool. */
+/** The arguments of a free-form tool's function. */
 export const freeFormArguments = (input: string): string => JSON.stringify({ input });
 
 const inputIn = (json: string): string | undefined => asString(asObject(parseJson(json))["input"]);

@@ -1,5 +1,5 @@
-// The request of a client as the core's own. What becomes of each field is in the manual, in the
-// chapter "responses".
+// Translates a client's request into a chat request. The handling of each field is in the manual,
+// in the chapter "responses".
 import type { ParsedBody } from "../../../core/chat/client-api.ts";
 import { withinBounds, type ChatRequest } from "../../../core/openai/request.ts";
 import { pseudonymOf } from "../../../core/providers/parameters.ts";
@@ -10,7 +10,7 @@ import { createConversation, type Open } from "./conversation.ts";
 import { item, responsesRequest, type ResponsesRequest } from "./schema.ts";
 import { choiceOf, createToolSet, type ToolOrigin } from "./tools.ts";
 
-/** What a reply to the request needs to know of it. */
+/** The facts of a request that its reply needs. */
 export interface ReplyFacts {
   /** By the names of their functions. */
   readonly tools: ReadonlyMap<string, ToolOrigin>;

@@ -41,7 +41,7 @@ export interface ToolSet {
   /** The types of the hosted tools. */
   readonly leftOut: ReadonlySet<string>;
   /**
-   * Adds tools. One that is declared again takes the place of the earlier one. Returns the names of
+   * Adds tools. A repeated declaration replaces the earlier one. Returns the names of
    * their functions. Throws a ValidationError, also if two different tools had one name, or if
    * there were too many of them in all.
    */
@@ -103,7 +103,7 @@ function functionFor(tool: Callable): Omit<FunctionTool["function"], "name"> {
   return { description: described, parameters: FREE_FORM, strict: undefined };
 }
 
-/** The parameters of a function that stands for a free-form tool. */
+/** The parameters of a free-form tool's function. */
 const FREE_FORM = {
   type: "object",
   properties: { input: { type: "string", description: "The whole input of the tool." } },
@@ -148,7 +148,7 @@ function callable(mode: "none" | "auto" | "required", declared: Choice["declared
   return { tool_choice: mode, declared };
 }
 
-/** The name of the function that stands for a tool. Undefined: a hosted tool, which is left out. */
+/** The name of a tool's function. Undefined: a hosted tool, which is left out. */
 function declaredName(
   { type, name = "", namespace }: ChosenTool,
   { declarations, leftOut }: ToolSet,

@@ -1,6 +1,6 @@
-// OpenAI's format as the many servers speak it that are compatible with it, each a little
-// differently (wire.md "OpenAI-compatible providers"). It takes the place of the core's dialect
-// `openai`, which reads the format only as it is documented.
+// OpenAI's format in the variants of the many servers that claim compatibility, each a little
+// different (wire.md "OpenAI-compatible providers"). It replaces the core's dialect
+// `openai`, which reads only the documented format.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import { textOf, type ChatRequest, type Message } from "../../../core/openai/request.ts";

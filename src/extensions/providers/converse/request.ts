@@ -103,7 +103,7 @@ function createBlockWriter(cacheable: boolean) {
           )
         : [{ text: content }],
     contentOf({ role, items }: Turn, isLast: boolean): object[] {
-      // The beginning of an answer must not end in blanks.
+      // A prefill must not end in blanks.
       const begun = isLast && role === "assistant" ? items.at(-1) : undefined;
       const isText = begun?.type === "text";
       const written = isText ? items.with(-1, { ...begun, text: begun.text.trimEnd() }) : items;

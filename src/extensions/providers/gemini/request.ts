@@ -19,7 +19,7 @@ import {
 const BUDGETS: { readonly [effort: string]: number } = { low: 1_024, medium: 8_192, high: 24_576 };
 /** The model decides how much it thinks. */
 const ANY_BUDGET = -1;
-/** The smallest budget that models take which cannot stop thinking. */
+/** The smallest budget of models that cannot stop thinking. */
 const LEAST_BUDGET = 128;
 
 const CHOICE_MODES = { none: "NONE", auto: "AUTO", required: "ANY" } as const;
@@ -128,7 +128,7 @@ function generationConfig(chat: ChatRequest, { reasoning, traits }: Target): obj
   };
 }
 
-/** A model that cannot stop thinking gets the least that it takes. */
+/** A model that cannot stop thinking gets its smallest budget or level. */
 function thinkingConfig(chat: ChatRequest, traits: Traits): object {
   const { showThinking: includeThoughts, wantsThinking } = chat;
   const effort = effortOf(chat.effort, traits);

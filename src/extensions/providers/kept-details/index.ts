@@ -1,6 +1,6 @@
-// A library for dialects: what a provider wants back with its tool calls, unchanged. These are the
-// details of the reasoning before them (OpenRouter, MiniMax), and the signature of each (Google).
-// Clients do not see it, so it is kept here, by the ids of the calls.
+// A library for dialects: keeps the details that a provider wants back with its tool calls: the
+// details of the reasoning before them (OpenRouter, MiniMax), and each call's signature (Google).
+// Clients do not see them, so they are kept here, by the ids of the calls.
 import type { Part } from "../../../core/openai/parts.ts";
 import type { Message } from "../../../core/openai/request.ts";
 import type { Dialect } from "../../../core/providers/dialect.ts";
@@ -20,7 +20,7 @@ export const keepingDetails = (dialect: Dialect, signatures: SignatureStore): Di
     if (!chat.messages.some(hasCalls)) return request;
     const body = asObject(request.body);
     const find = createFinder(modelStore(signatures, target.upstreamModel));
-    // Where all is more than fits, the latest counts.
+    // If not all details fit, the latest are sent.
     const latestFirst = asArray(body["messages"]).toReversed();
     const messages = latestFirst.map((message) => withKept(asObject(message), find)).reverse();
     return { ...request, body: { ...body, messages } };

@@ -28,7 +28,7 @@ interface Reader extends Settle<void> {
 
 /** The body is for one reader. It gets all that came while it had no room as one piece. */
 export class Exchange implements PassedBody {
-  /** The request. The connection that sends it takes it away. */
+  /** The request. The connection removes it when it sends it. */
   bytes: Buffer | undefined;
   /** How long a new connection may take to be established, in milliseconds. */
   readonly connectMs: number;
@@ -39,7 +39,7 @@ export class Exchange implements PassedBody {
   /** Resolves when the head of the response has arrived. The body may follow later. */
   readonly response: Promise<UpstreamResponse>;
   #settle!: Settle<UpstreamResponse>;
-  /** That of the response whose body comes. Undefined: none comes. */
+  /** The socket that delivers the body. Undefined: no body is arriving. */
   #socket: Socket | undefined;
   #queue: Uint8Array[] = [];
   #queuedBytes = 0;

@@ -17,7 +17,7 @@ const client = defineSetting("upstream.client", "pooled", () => literal("pooled"
   fixed: true,
 });
 
-/** At most so many connections to one origin; null: any number. */
+/** The most connections to one origin; null: any number. */
 const maxConnections = defineSetting("upstream.max_connections", null, () => nullable(positive), {
   fixed: true,
 });

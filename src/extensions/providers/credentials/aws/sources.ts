@@ -1,4 +1,4 @@
-// Where the keys of Amazon come from that no configuration states: the places in which Amazon's own
+// Finds Amazon keys that the configuration does not state, in the places where Amazon's own
 // SDKs look, in the same order.
 import {
   MAX_SECRET_BYTES,
