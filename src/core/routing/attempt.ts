@@ -35,7 +35,7 @@ export type ReportEvent = (event: string, model: Model, fields: object) => void;
 
 /** A model at work on a request. */
 export interface Serving {
-  /** A candidate that a pass was given for. */
+  /** The candidate, which its breaker has permitted. */
   readonly model: Model;
   /** Counts what the model says in this attempt. */
   readonly meter: Meter;
@@ -65,9 +65,9 @@ export interface RequestContext {
   readonly clock: Clock;
   /** Called for failed attempts, events that cannot be read, and bugs. */
   readonly report: ReportEvent;
-  /** What hears of the request. */
+  /** The observers of the request. */
   readonly observers: readonly AttemptObserver[];
-  /** Chooses among the candidates that are left after these failures. Absent: all stay. */
+  /** Chooses among the remaining candidates after these failures. Absent: all stay. */
   readonly remaining?: (models: Models, failures: readonly FailedAttempt[]) => Models;
   /** Makes an attempt: attempt(), or what extensions put around it. */
   readonly attempt: Attempt;
@@ -77,7 +77,7 @@ export interface RequestContext {
 interface Call {
   readonly serving: Serving;
   readonly chat: ChatRequest;
-  /** The provider is asked for a stream. */
+  /** Whether the provider is asked for a stream. */
   readonly stream: boolean;
   readonly dialect: Dialect;
   readonly context: RequestContext;

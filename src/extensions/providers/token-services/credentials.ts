@@ -1,5 +1,5 @@
-// The contract of credentials: headers that are worth something for a while, and are made anew for
-// requests or renewed before they expire.
+// The interface of credentials: headers that are valid for a while, and are created for each
+// request or renewed before they expire.
 import type { CheckContext } from "../../../config/setting.ts";
 import type { ReachServices } from "../../../core/extension/places.ts";
 import type { Destination } from "../../../core/routing/model.ts";
@@ -23,8 +23,8 @@ export interface OutgoingRequest {
 /** Authenticates the requests to one provider. */
 export interface Credentials {
   /**
-   * The headers that let this request in. Rejects with an Error whose message is for the operator:
-   * it has no secrets.
+   * The headers that authenticate this request. Rejects with an Error for the operator, whose
+   * message shows no secrets.
    */
   headersFor(request: OutgoingRequest): Headers | Promise<Headers>;
   /**
