@@ -75,9 +75,9 @@ export class EventDecoding {
   /** Removes the parts that may be delivered, and returns them. None before the first content. */
   takeParts(): readonly Part[] {
     if (!this.begun) return [];
-    const taken = this.#parts;
+    const parts = this.#parts;
     this.#parts = [];
-    return taken;
+    return parts;
   }
 
   /** Returns false if a bug of this program prevents decoding further events. */

@@ -66,9 +66,9 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
     const caller = callers.get(tool_call_id);
     if (caller) {
       caller.push({ message, parts: [part], path });
-      // What the assistant said behind its calls must not become the beginning of the answer.
-      const [said] = turns.at(-1)!;
-      const isText = said?.message.role === "assistant" && said.message.tool_calls.length === 0;
+      // A text of the assistant after its calls must not become the prefill of the answer.
+      const last = turns.at(-1)![0]?.message;
+      const isText = last?.role === "assistant" && last.tool_calls.length === 0;
       if (isText && turns.at(-2) === caller) turns.push(...turns.splice(-2, 1));
     } else {
       // Its call may be in a part of the conversation that the provider keeps. No other model

@@ -32,15 +32,16 @@ export function install(gateway: Installer): void {
 const DIALECT = "responses";
 
 /** The facts of a request that its reply needs. */
-interface Asked extends ReplyFacts {
+interface Facts extends ReplyFacts {
   /** Undefined: the reply has not begun. */
   writer?: ResponseWriter;
 }
 
-/** By the native request. */
-const known = new WeakMap<NativeRequest, Asked>();
+/** The facts of each request, by its native form. */
+const factsByRequest = new WeakMap<NativeRequest, Facts>();
 /** Undefined: the request came in another format. */
-const askedIn = ({ native }: ChatRequest): Asked | undefined => native && known.get(native);
+const factsOf = ({ native }: ChatRequest): Facts | undefined =>
+  native && factsByRequest.get(native);
 
 function createApi({ config, clock, diagnose }: GatewayContext): ClientApi {
   const { seal, open } = createSeal("sealed reasoning", () =>
@@ -52,17 +53,17 @@ function createApi({ config, clock, diagnose }: GatewayContext): ClientApi {
 
   /** The writer of a reply, which begins now. */
   function begin(chat: ChatRequest, model: string, showsReasoning: boolean): ResponseWriter {
-    const asked = askedIn(chat)!;
-    asked.writer = createResponseWriter({
-      ...asked,
+    const facts = factsOf(chat)!;
+    facts.writer = createResponseWriter({
+      ...facts,
       stream: chat.stream,
       model,
       now: clock.now(),
       showsReasoning,
       showsLogprobs: chat.logprobs,
-      seal: asked.seals ? seal : undefined,
+      seal: facts.seals ? seal : undefined,
     });
-    return asked.writer;
+    return facts.writer;
   }
 
   return {
@@ -72,13 +73,13 @@ function createApi({ config, clock, diagnose }: GatewayContext): ClientApi {
     *read(parsed) {
       const { chat, facts, body } = yield* readRequest(parsed, open);
       const native = { dialect: DIALECT, body, headers: {} };
-      known.set(native, facts);
+      factsByRequest.set(native, facts);
       return { ...chat, native };
     },
     writer: (chat, { model }) => begin(chat, model.name, chat.showThinking && model.reasoning),
     errorBody: errorWithOwnParam,
     errorEvents(error, requestId, chat) {
-      const writer = askedIn(chat)!.writer ?? begin(chat, chat.model, false);
+      const writer = factsOf(chat)!.writer ?? begin(chat, chat.model, false);
       return writer.fail(errorWithOwnParam(error, requestId).error);
     },
   };
@@ -106,7 +107,7 @@ function refuseWebSockets({ req: { method, url = "", headers } }: Exchange): voi
 
 /** Notes the ignored parts of a request in its progress, and reports them to the operator. */
 const withNotesOfReading: Around = (complete) => async (chat, candidates, deliver, context) => {
-  const { leftOut: tools = [], unreadReasoning = 0 } = askedIn(chat) ?? {};
+  const { leftOut: tools = [], unreadReasoning = 0 } = factsOf(chat) ?? {};
   const notes: string[] = [];
   if (tools.length > 0) {
     context.report("tools_left_out", candidates[0]!, { level: "info", tools });
@@ -114,13 +115,13 @@ const withNotesOfReading: Around = (complete) => async (chat, candidates, delive
   }
   if (unreadReasoning > 0) notes.push(`left out: reasoning sealed elsewhere (${unreadReasoning})`);
   try {
-    return noted(await complete(chat, candidates, deliver, context), notes);
+    return withNotes(await complete(chat, candidates, deliver, context), notes);
   } catch (failure) {
     if (!(failure instanceof CompletionFailed)) throw failure;
-    throw new CompletionFailed(noted(failure.progress, notes), failure.error);
+    throw new CompletionFailed(withNotes(failure.progress, notes), failure.error);
   }
 };
 
-/** The progress of a request with these notes too. */
-const noted = (progress: RequestProgress, notes: readonly string[]): RequestProgress =>
+/** Adds notes to the progress of a request. */
+const withNotes = (progress: RequestProgress, notes: readonly string[]): RequestProgress =>
   notes.length === 0 ? progress : { ...progress, notes: [...(progress.notes ?? []), ...notes] };

@@ -48,8 +48,8 @@ export function* readRequest(parsed: ParsedBody, open: Open): Steps<ReadRequest>
   if (request.instructions) conversation.addInput("system", request.instructions, ["instructions"]);
   if (typeof input === "string") conversation.addInput("user", input, ["input"]);
   else
-    for (const [index, each] of input.entries()) {
-      conversation.addItem(each, ["input", index]);
+    for (const [index, item] of input.entries()) {
+      conversation.addItem(item, ["input", index]);
       yield;
     }
   const { tool_choice, declared } = choiceOf(request.tool_choice, tools);
@@ -91,9 +91,9 @@ export function* readRequest(parsed: ParsedBody, open: Open): Steps<ReadRequest>
 
 /** A summary is the reasoning itself, as far as the model shows it. */
 function thinkingOf({ reasoning }: ResponsesRequest) {
-  const { effort: given, generate_summary, summary = generate_summary } = reasoning ?? {};
-  const effort = given === "none" ? undefined : given;
-  const showThinking = summary !== undefined && given !== "none";
+  const { effort: requestedEffort, generate_summary, summary = generate_summary } = reasoning ?? {};
+  const effort = requestedEffort === "none" ? undefined : requestedEffort;
+  const showThinking = summary !== undefined && requestedEffort !== "none";
   return { showThinking, wantsThinking: showThinking || effort !== undefined, effort };
 }
 
