@@ -40,8 +40,7 @@ interface Facts extends ReplyFacts {
 /** The facts of each request, by its native form. */
 const factsByRequest = new WeakMap<NativeRequest, Facts>();
 /** Undefined: the request came in another format. */
-const factsOf = ({ native }: ChatRequest): Facts | undefined =>
-  native && factsByRequest.get(native);
+const factsOf = ({ native }: ChatRequest) => native && factsByRequest.get(native);
 
 function createApi({ config, clock, diagnose }: GatewayContext): ClientApi {
   const { seal, open } = createSeal("sealed reasoning", () =>
