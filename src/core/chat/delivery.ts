@@ -1,7 +1,7 @@
-// Sends a reply to the client. The commit point is the first bytes of a stream: an event or a
-// keep-alive comment. Before it, an error is the whole response. After it, an error is an event of
-// the stream, without a `[DONE]`. Fallback to another model ends with the first content
-// (routing/fallback.ts).
+// Sends a reply to the client. The first bytes of a stream, an event or a keep-alive comment, fix
+// its status. Before them, an error is the whole response. After them, it is an event of the
+// stream, without a `[DONE]`. The commit point (contract.md "Commit point") is another moment: the
+// first content, after which no other model is asked (routing/fallback.ts).
 import { ClientGone } from "../http/cancel.ts";
 import { createEventSink } from "../http/event-writer.ts";
 import { sendJson } from "../http/responses.ts";
@@ -75,7 +75,7 @@ export function createDelivery(request: AcceptedRequest) {
       const send = (): void => (sink ? sink.end(end) : sendJson(res, 200, end));
       return settle().then(send);
     },
-    /** After the commit point, ends the stream with an error. Before it, the server answers. */
+    /** Ends a stream that has begun with an error. If none has begun, the server answers. */
     fail(error: ApiError): void {
       if (res.headersSent) sink?.end(api.errorEvents(error, requestId, chat));
     },
