@@ -1,5 +1,5 @@
-// The gateway put together: a configuration and the extensions that it needs in, an HTTP server
-// out. Which path leads to which handler stands here.
+// Assembles a gateway: from a configuration and its extensions to an HTTP server, with the handler
+// of each path.
 import { createLimiter, type Limiter } from "./accounts/limiter.ts";
 import { createChatHandlers } from "./chat/handler.ts";
 import { systemClock, type Clock } from "./clock.ts";
@@ -25,51 +25,45 @@ import { fetchTransport } from "./upstream/fetch.ts";
 import type { Transport } from "./upstream/transport.ts";
 
 export interface GatewayOptions extends LogTargets {
-  /** Absent: none. The gateway then keeps no books and has no admin listener. */
+  /** Absent: none, so the gateway has no books and no admin listener. */
   readonly extensions?: readonly Extension[];
-  /** Absent: the machine's. */
+  /** Absent: the system clock. */
   readonly clock?: Clock;
-  /**
-   * Takes the place of every other transport to providers over the network. Absent: an extension's,
-   * else Node's fetch.
-   */
+  /** Sends all requests to providers. Absent: an extension's transport, else Node's fetch. */
   readonly transport?: Transport;
   /**
-   * Set in one of several processes: this limiter admits, and what exists once in the installation
-   * is elsewhere. Absent: there is only this process.
+   * The limiter of a worker process. The parts that exist once in an installation then run in the
+   * primary process. Absent: this is the only process.
    */
   readonly sharedLimiter?: Limiter;
 }
 
-/** A gateway that can be started, as program.ts uses it. */
+/** The part of a gateway that program.ts uses. */
 export interface RunningGateway {
   /**
-   * Resolves with the address that clients can use. Rejects if a part cannot start or the address
-   * cannot be bound; everything is closed then.
+   * Resolves with the address that clients can use. If a part cannot start or the address cannot be
+   * bound, closes everything and rejects.
    */
   listen(): Promise<string>;
-  /** Further text of the start line of the gateway. */
+  /** Texts that extensions add to the gateway's start line. */
   announcements(): readonly string[];
-  /** Tells the operator of events, such as a reload that failed. */
+  /** Reports an event to the operator, such as a reload that failed. */
   readonly diagnose: Diagnose;
   /**
-   * Puts another configuration in force for requests and connections that come from now on. Throws
-   * a ValidationError if it cannot be.
+   * Applies another configuration to all later requests and connections. Throws a ValidationError,
+   * and changes nothing, if the configuration cannot be applied.
    */
   reload(config: Config, extensions: readonly Extension[]): void;
-  /**
-   * Takes no new requests, lets those in flight run for as long as server.drain_ms says, and
-   * closes.
-   */
+  /** Accepts no more requests, waits at most server.drain_ms for those in flight, and closes. */
   drain(): Promise<void>;
 }
 
 export interface Gateway extends RunningGateway {
-  /** The report of this process at this moment. */
+  /** The current figures of this process. */
   report(): Report;
   /**
-   * Takes no new connections, lets requests in flight run for at most `drainMs` (0), then ends them
-   * with an error.
+   * Accepts no more connections, waits at most `drainMs` (default 0) for the requests in flight,
+   * then ends them with an error.
    */
   close(drainMs?: number): Promise<void>;
 }
@@ -91,7 +85,7 @@ function assemble(config: Config, options: GatewayOptions) {
   const fingerprint = createFingerprint(readKey && (() => readKey(config.data_dir, diagnose)));
   const secure = installation.filled(slots.secure)?.(config, "server");
   const snapshots = createSnapshots(config, { ...services, ...parts, transport, fingerprint });
-  return { clock, installed: installation as Installed, logs, parts, secure, snapshots };
+  return { config, clock, installed: installation as Installed, logs, parts, secure, snapshots };
 }
 
 export function createGateway(initial: Config, options: GatewayOptions = {}): Gateway {
@@ -100,12 +94,12 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const { diagnose } = logs;
   let draining = false;
 
-  /** The configuration for a new request. Throws the 503 while the gateway stops. */
-  function inForce(): Snapshot {
+  /** The snapshot for a new request. Throws the 503 while the gateway is stopping. */
+  function snapshotForRequest(): Snapshot {
     if (draining) throw shuttingDown();
     return snapshots.current();
   }
-  const server = createPublicServer(initial, assembly, inForce);
+  const server = createPublicServer(assembly, snapshotForRequest);
 
   const report = (): Report => ({
     draining,
@@ -164,16 +158,15 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   };
 }
 
-/** `inForce` throws while the gateway is stopping. */
-function createPublicServer(config: Config, assembly: Assembly, inForce: () => Snapshot): Server {
-  const { clock, installed, logs, parts, secure, snapshots } = assembly;
+function createPublicServer(assembly: Assembly, snapshotForRequest: () => Snapshot): Server {
+  const { config, clock, installed, logs, parts, secure, snapshots } = assembly;
   const { access, diagnose } = logs;
   const jsonExcess = installed.filled(slots.jsonExcess);
-  const handle = createChatHandlers(inForce, { ...parts, clock, diagnose, jsonExcess });
+  const handle = createChatHandlers(snapshotForRequest, { ...parts, clock, diagnose, jsonExcess });
   const apis = [createChatCompletions(requestCheck(installed)), ...parts.apis];
   const routes: Routes = {
     ...Object.fromEntries(apis.map((api) => [api.path, { POST: handle(api) }])),
-    ...publicRoutes(inForce, parts.ledger),
+    ...publicRoutes(snapshotForRequest, parts.ledger),
     ...parts.routes,
   };
   const boundPipeline = installed.filled(slots.boundPipeline);
@@ -194,13 +187,12 @@ function createPublicServer(config: Config, assembly: Assembly, inForce: () => S
   });
 }
 
-/** `inForce` throws while the gateway is stopping. */
-const publicRoutes = (inForce: () => Snapshot, ledger: Ledger): Routes => ({
+const publicRoutes = (snapshotForRequest: () => Snapshot, ledger: Ledger): Routes => ({
   "/healthz": { GET: alive },
   "/health": { GET: alive },
   "/readyz": {
     GET({ res }) {
-      const models = [...inForce().catalog.models.values()];
+      const models = [...snapshotForRequest().catalog.models.values()];
       if (ledger.fault() !== null) throw ledgerUnavailable();
       if (models.every((model) => model.status().retryMs > 0))
         throw new ApiError("model_unavailable", "No model can serve at the moment.");

@@ -1,34 +1,34 @@
-// Time, as the core asks for it where something is counted, bounded or delayed. It is injected, so
-// that a test can let a minute pass in no time.
+// The clock and timers of the program. They are injected, so that a test need not wait for real
+// time to pass.
 
 /** A timer that has been set. */
 export interface Timer {
-  /** Starts its time anew. Does nothing once the timer has fired or was cancelled. */
+  /** Restarts the timer. Does nothing once it has fired or was cancelled. */
   refresh(): void;
-  /** It will not fire any more. */
+  /** Stops the timer: it will not fire. */
   cancel(): void;
 }
 
 export interface Clock {
   /** The wall clock, in milliseconds since 1970. It may be set back. */
   now(): number;
-  /** Milliseconds since some moment in the past. It never goes back. */
+  /** Milliseconds since an arbitrary moment in the past. It never goes back. */
   monotonic(): number;
   /**
-   * Calls `listener` once, when at least `ms` milliseconds have passed by `monotonic`. A timer
-   * keeps the process alive until it fires or is cancelled.
+   * Calls `listener` once, after at least `ms` milliseconds of `monotonic`. The timer keeps the
+   * process alive until it fires or is cancelled.
    */
   after(ms: number, listener: () => void): Timer;
 }
 
-/** A timer of Node. */
+/** A Node timer. */
 class SystemTimer implements Timer {
   readonly #timer: NodeJS.Timeout;
-  /** Refreshing a timer of Node that has fired would set it again. */
+  /** Checked before a refresh: Node would set a timer again that has fired. */
   #isSet = true;
 
   constructor(ms: number, listener: () => void) {
-    // Node counts whole milliseconds, so its timers may fire almost one too early.
+    // Node counts whole milliseconds, so its timers may fire almost one millisecond early.
     this.#timer = setTimeout(() => {
       this.#isSet = false;
       listener();
@@ -44,7 +44,6 @@ class SystemTimer implements Timer {
   }
 }
 
-/** The clocks and timers of the machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

@@ -1,21 +1,18 @@
-// The settings of a gateway: the checked configuration, with every default filled in. Where it
-// comes from is not the core's business; src/config makes it of gateway.json. Extensions keep their
-// own settings beside these fields (src/config/setting.ts).
+// The checked configuration of a gateway, with every default filled in. src/config makes it from
+// gateway.json. Extensions keep their own settings beside these fields (src/config/setting.ts).
 import type { AccountSettings } from "./accounts/keyring.ts";
 import type { RoutingSettings } from "./routing/model.ts";
 
 export interface Config extends RoutingSettings, AccountSettings {
   /** The public listener, and the bounds of requests and replies. */
   readonly server: ServerSettings;
-  /** The folder of everything that is kept. */
+  /** The folder for all files that the gateway writes, such as keys and books. */
   readonly data_dir: string;
-  /** The limits of accounts without limits of their own, and where requests are counted. */
+  /** The default limits of accounts, and the store that counts requests. */
   readonly limits: LimitSettings;
-  /**
-   * Where clients of other gateways expect something else than the contract says (wire.md "Tools").
-   */
+  /** Deviations from the contract that clients of other gateways expect (wire.md "Tools"). */
   readonly compat: {
-    /** The tool_choice of a request that has tools and does not state one. */
+    /** The default of `tool_choice` in a request with tools. */
     readonly tool_choice_default: "none" | "auto";
   };
 }
@@ -23,29 +20,27 @@ export interface Config extends RoutingSettings, AccountSettings {
 export interface ServerSettings {
   /** The address or name to listen on. */
   readonly host: string;
-  /** 0: any free port. */
+  /** The port to listen on; 0: any free one. */
   readonly port: number;
-  /** Bytes of a request's body. */
+  /** The most bytes of a request's body. */
   readonly max_body_bytes: number;
-  /** Bytes of a provider's whole reply. */
+  /** The most bytes of a provider's whole reply. */
   readonly max_reply_bytes: number;
-  /** Milliseconds until a request has arrived whole; its head has a minute at the most. */
+  /** The most milliseconds that a request may take to arrive; its head: at most a minute. */
   readonly receive_ms: number;
-  /**
-   * An answer is broken off after this many milliseconds in which the client took nothing of it.
-   */
+  /** A response is cut after this many milliseconds in which the client reads nothing of it. */
   readonly send_ms: number;
-  /** After so many milliseconds of silence a comment is sent on a stream (wire.md "Framing"). */
+  /** A silent stream gets a comment after this many milliseconds (wire.md "Framing"). */
   readonly keep_alive_ms: number;
-  /** Milliseconds that requests in flight have when the gateway stops. */
+  /** The most milliseconds that requests in flight have to finish when the gateway stops. */
   readonly drain_ms: number;
-  /** Chat requests that a process has in progress at once; more are refused. */
+  /** The most chat requests that one process handles at once; it refuses further ones. */
   readonly max_in_flight: number;
 }
 
 export interface LimitSettings {
   /** Requests per minute of accounts that have no limit of their own; null: unlimited. */
   readonly rpm: number | null;
-  /** "memory", or the address of a store that an extension offers. It may hold a password. */
+  /** "memory", or the address of an extension's store, which may contain a password. */
   readonly store: string;
 }

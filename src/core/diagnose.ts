@@ -6,7 +6,7 @@
  */
 export type Diagnose = (event: Readonly<Record<string, unknown>>) => void;
 
-/** An error with its stack and its causes, as text: for the operator, never for a client. */
+/** The text of an error with its stack and causes: for the operator, never for a client. */
 export function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const text = error.stack ?? error.message;

@@ -1,19 +1,19 @@
-// The one place where whatever is thrown becomes the response that the contract describes: an error
-// of the API, of a request's check, or a bug.
+// Turns anything thrown into the error response that the contract describes: an API error, a
+// validation error, or a bug.
 import type { ClientApi } from "./chat/client-api.ts";
 import { describe, type Diagnose } from "./diagnose.ts";
 import type { RenderError } from "./http/responses.ts";
 import { pathOf } from "./http/router.ts";
 import { ApiError, errorBody, SOON, toApiError } from "./openai/errors.ts";
 
-/** Renders whatever was thrown as the API does to which the request belongs. */
+/** Renders anything thrown in the error format of the API that the request's path belongs to. */
 export const errorRenderer =
   (apis: readonly ClientApi[]): RenderError =>
   (thrown, requestId, { url = "", headers = {} }) => {
     const error = toApiError(thrown);
     const path = pathOf(url);
-    const isBelow = (each: ClientApi) => path === each.path || path.startsWith(`${each.path}/`);
-    const api = apis.find((each) => isBelow(each) || each.owns?.(path, headers));
+    const isBelow = (api: ClientApi) => path === api.path || path.startsWith(`${api.path}/`);
+    const api = apis.find((candidate) => isBelow(candidate) || candidate.owns?.(path, headers));
     const idHeader = api?.requestIdHeader && { [api.requestIdHeader]: requestId };
     return {
       error,
@@ -22,14 +22,14 @@ export const errorRenderer =
     };
   };
 
-/** Renders whatever was thrown as chat completions do. */
+/** Renders anything thrown in the error format of chat completions. */
 export const renderError = errorRenderer([]);
 
-/** The error of requests that the gateway cannot finish, or begin, because it is stopping. */
+/** The 503 for requests that a stopping gateway refuses or cuts short. */
 export const shuttingDown = (): ApiError =>
   new ApiError("server_overloaded", "The gateway is shutting down.", SOON);
 
-/** Diagnoses a bug that a request has met. */
+/** Reports a bug that made a request fail. */
 export const internalErrorReporter =
   (diagnose: Diagnose) =>
   ({ requestId: request_id }: { readonly requestId: string }, thrown: unknown): void =>

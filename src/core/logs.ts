@@ -1,4 +1,5 @@
-// The two logs of a process: one JSON line a response, and one an event for the operator.
+// The two logs of a process: the access log has one JSON line for each response, the diagnostics
+// have one for each event that concerns the operator.
 import type { Writable } from "node:stream";
 import type { Clock } from "./clock.ts";
 import type { Diagnose } from "./diagnose.ts";
@@ -8,28 +9,28 @@ import { createLineLog, type LineLog, type WriteLines } from "./http/line-log.ts
 
 /** Where the logs go. */
 export interface LogTargets {
-  /** Absent: nowhere. */
+  /** Absent: there is no access log. */
   readonly accessLog?: WriteLines | Writable;
-  /** Absent: nowhere. */
+  /** Absent: there are no diagnostics. */
   readonly diagnostics?: WriteLines | Writable;
 }
 
 export interface Logs {
-  /** One line a response, as AccessRecord has it. */
+  /** One AccessRecord for each response. */
   readonly access: LineLog;
   /** The lines of `diagnose`. */
   readonly diagnostics: LineLog;
   /** Adds the time, in ISO 8601, and writes to `diagnostics`. */
   readonly diagnose: Diagnose;
-  /** Lines that slow readers made the logs drop. */
+  /** How many lines were dropped because their reader was slow. */
   dropped(): DroppedLines;
-  /** Writes what is waiting, at once. */
+  /** Writes all waiting lines now. */
   flush(): void;
 }
 
 /**
- * An extension may bound what is kept for a slow reader. Lines that are dropped are counted, and
- * reported when the reader goes on.
+ * An extension may bound the lines that wait for a slow reader. Dropped lines are counted, and
+ * reported when the reader continues.
  */
 export function createLogs(targets: LogTargets, clock: Clock, installed: Installed): Logs {
   const boundLog = installed.filled(slots.boundLog);

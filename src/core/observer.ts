@@ -1,19 +1,19 @@
-// What hears of one request: metrics, the history, traces. An extension makes one object a request
-// when its head is read, so nobody joins events by request id. A listener must be quick, and must
-// not throw.
+// Observers of requests: metrics, the history, traces. An extension creates one observer for each
+// request when its head has been read, so it need not match events by request id. An observer must
+// be quick, and must not throw.
 import type { ExchangeObserver } from "./http/exchange.ts";
 import type { AttemptObserver, Opening, Settlement } from "./ledger/ledger.ts";
 import type { ChatRequest } from "./openai/request.ts";
 
-/** Every member may be absent: this observer does not need to know. */
+/** Absent members: the observer does not need these events. */
 export interface RequestObserver extends ExchangeObserver, AttemptObserver {
-  /** It asks for a reply, in whichever client API. It may still be refused. */
-  asked?(): void;
-  /** It is opened in the ledger. */
+  /** The request asks for a reply, in any client API. It may still be refused. */
+  replyRequested?(): void;
+  /** The request was opened in the ledger. */
   opened?(opening: Opening, chat: ChatRequest): void;
-  /** A piece of its stream was sent, `ms` milliseconds after the one before it. */
+  /** A piece of the streamed reply was sent, `ms` milliseconds after the piece before it. */
   chunkSent?(model: string, ms: number): void;
-  /** After `opened`: it has ended at the providers, `durationMs` after its opening. */
+  /** The providers' part of an opened request has ended, `durationMs` after the opening. */
   settled?(opening: Opening, settlement: Settlement, durationMs: number): void;
 }
 

@@ -1,15 +1,15 @@
-// Bytes that arrive in pieces, and are kept until all are there.
+// Collects bytes that arrive in pieces until all of them have arrived.
 
-/** In bytes. A larger piece is kept as it is. */
-const SMALL = 16 * 1024;
+/** Pieces of at least this many bytes are kept as they are. */
+const LARGE_BYTES = 16 * 1024;
 
 /**
- * Adds a piece to others. Small ones are joined, each with those before it that are no larger: a
- * piece of one byte that is kept by itself takes hundreds.
+ * Appends a piece. A small one is first joined with the pieces before it that are no larger,
+ * because a separate one-byte piece takes hundreds of bytes of memory.
  */
 export function addPiece(pieces: Uint8Array[], piece: Uint8Array): void {
   let joined = piece;
-  while (joined.length < SMALL && (pieces.at(-1)?.length ?? Infinity) <= joined.length)
+  while (joined.length < LARGE_BYTES && (pieces.at(-1)?.length ?? Infinity) <= joined.length)
     joined = Buffer.concat([pieces.pop()!, joined]);
   pieces.push(joined);
 }

@@ -1,5 +1,5 @@
-// What a configuration decides: whose keys are valid, which models there are, and what requests
-// pass first. It is replaced as one; a request keeps what it began with.
+// The parts that depend on the configuration: the keyring, the catalog of models, and the guards. A
+// reload replaces all of them at once. A request keeps the snapshot that it began with.
 import { createKeyring, NO_CREATED_KEYS, type Keyring } from "./accounts/keyring.ts";
 import type { Snapshot } from "./chat/context.ts";
 import type { Config } from "./config.ts";
@@ -9,16 +9,16 @@ import type { Breaker } from "./routing/breaker.ts";
 import { createCatalog } from "./routing/catalog.ts";
 import type { CatalogServices } from "./routing/model.ts";
 
-type SourcesOfCatalogs = "transport" | "fingerprint" | "createBreaker" | "capable";
-/** `installed`: the extensions of the start, which may bring keys. */
-type SnapshotOptions = Pick<CatalogServices, SourcesOfCatalogs> &
+type SharedServices = "transport" | "fingerprint" | "createBreaker" | "capable";
+/** `installed`: the extensions that were loaded at the start. One of them may create keys. */
+type SnapshotOptions = Pick<CatalogServices, SharedServices> &
   Pick<HostSources, "installed" | "clock" | "diagnose">;
 
 export function createSnapshots(initial: Config, options: SnapshotOptions) {
   const { clock, diagnose } = options;
   const breakers = new Map<string, Breaker>();
-  const openKeys = options.installed.filled(slots.keySource);
-  const keys = openKeys?.({ dataDir: initial.data_dir, changed: renewKeyring, diagnose });
+  const openKeySource = options.installed.filled(slots.keySource);
+  const keys = openKeySource?.({ dataDir: initial.data_dir, changed: renewKeyring, diagnose });
   let current = snapshotOf(initial, options.installed);
 
   function keyringOf(config: Config): Keyring {
@@ -43,18 +43,16 @@ export function createSnapshots(initial: Config, options: SnapshotOptions) {
   }
 
   return {
-    /** The snapshot in force. Another configuration or other keys replace it. */
+    /** The snapshot in force. A reload, or a change of the created keys, replaces it. */
     current: (): Snapshot => current,
-    /**
-     * Prepares for another configuration. The returned function puts it in force, and cannot fail.
-     */
+    /** Builds the snapshot of another configuration. The returned function puts it in force. */
     prepare(config: Config, installed: Installed): () => void {
       const next = snapshotOf(config, installed);
       return () => {
         current = next;
       };
     },
-    /** Stops watching for changes of the created keys. */
+    /** Stops watching the created keys. */
     close: (): void => keys?.close(),
   };
 }

@@ -1,22 +1,23 @@
-// Turns of the event loop for work that grows with what is sent: the body of a request, the reply
-// of a provider. Such work is cut into steps, and one queue serves the whole process: only one step
-// runs in a pass of the event loop, however many requests have steps to make. So a hundred large
-// requests at once keep the others waiting no longer than one does.
+// Splits work on large inputs (a request's body, a provider's reply) into steps, so that it does
+// not block the event loop. One queue serves the whole process: each turn of the event loop runs
+// one step, however many requests have work to do. So a hundred large requests at once delay other
+// requests no longer than a single one does.
 
-/** Work that can stop at each `yield`. Its result is what it returns. */
+/** Work that can pause at each `yield`, and returns a T. */
 export type Steps<T> = Generator<undefined, T>;
 
-/** Ends work early: the work throws `reason`. */
+/** Cancels work once `aborted` is true. The work then throws `reason`. */
 type Cancellation = { readonly aborted: boolean; readonly reason: unknown };
 
-/** A step stops at its first `yield` after so many milliseconds. */
+/** A step pauses at its first `yield` after this many milliseconds. */
 const STEP_MS = 20;
 
+/** Each function starts one waiting step. */
 const waiting: (() => void)[] = [];
 
 /**
- * Resolves in a pass of the event loop in which no other step runs. Rejects then with the reason of
- * `cancel` if that is aborted.
+ * Waits for a turn of the event loop in which no other step runs. Rejects with the reason of
+ * `cancel` if that is aborted by then.
  */
 export async function ownTurn(cancel?: Cancellation): Promise<void> {
   await new Promise<void>((resolve) => {
@@ -26,21 +27,21 @@ export async function ownTurn(cancel?: Cancellation): Promise<void> {
   if (cancel?.aborted) throw cancel.reason;
 }
 
-/** The step itself runs right after this function, in the microtask that `resolve` makes. */
+/** Starts the next waiting step, in a microtask that runs right after this function. */
 function beginNext(): void {
   const resolve = waiting.shift()!;
   if (waiting.length > 0) setImmediate(beginNext);
   resolve();
 }
 
-/** Does work that is small, all of it now. */
+/** Runs small work to its end, without a pause. */
 export function atOnce<T>(steps: Steps<T>): T {
   let step = steps.next();
   while (!step.done) step = steps.next();
   return step.value;
 }
 
-/** Does work that is large, each step in a turn of its own. Throws the reason of `cancel`. */
+/** Runs large work, each step in a turn of its own. Rejects with the reason of `cancel`. */
 export async function inTurns<T>(steps: Steps<T>, cancel: Cancellation): Promise<T> {
   for (;;) {
     await ownTurn(cancel);
@@ -48,7 +49,7 @@ export async function inTurns<T>(steps: Steps<T>, cancel: Cancellation): Promise
     do {
       const step = steps.next();
       if (step.done) return step.value;
-      // At once: what the work has made so far is not kept for another turn.
+      // Checked after every yield: partial results must not stay in memory for another turn.
       if (cancel.aborted) throw cancel.reason;
     } while (performance.now() - startedAt < STEP_MS);
   }

@@ -1,10 +1,10 @@
 // Authentication: from an API key to its account. contract.md "Authentication". Keys are compared
-// by their SHA-256, so neither memory nor timing holds anything of the key itself.
+// by their SHA-256, so neither memory nor timing reveals the key.
 import { sha256 } from "../hash.ts";
 import { ApiError, type ErrorCode } from "../openai/errors.ts";
 import { accountLimitName, keyLimitName, type AdmissionRequest } from "./limiter.ts";
 
-/** A key that was found: what it may do. */
+/** The rights and limits of a known key. */
 export interface Caller extends AdmissionRequest {
   /**
    * Names the key in logs and books. It is derived from the digest one way, so it says nothing of
@@ -14,8 +14,8 @@ export interface Caller extends AdmissionRequest {
   /** The names that it may send as `model`. Undefined: all. */
   readonly models: ReadonlySet<string> | undefined;
   /**
-   * It is refused from this moment on, in milliseconds of the wall clock. Infinity: never; 0: it
-   * was revoked.
+   * The key is refused from this time on, in milliseconds of the wall clock. Infinity: it never
+   * expires. 0: it was revoked.
    */
   readonly validUntil: number;
   /** The facts about the key, with those that extensions have added. */
@@ -77,8 +77,8 @@ export type AccountLimits = ReadonlyMap<string, number | null>;
 
 export interface Keyring {
   /**
-   * The caller behind an Authorization header. `identified` is called with whom a known key belongs
-   * to, also if it is refused. Throws the ApiError of a missing, unknown, revoked or expired key.
+   * Finds the caller by an Authorization header. Calls `identified` for each known key, even if it
+   * is refused. Throws the ApiError of a missing, unknown, revoked or expired key.
    */
   authenticate(authorization: string | undefined, identified?: (caller: Caller) => void): Caller;
   /** Every account that has a key. */
@@ -87,9 +87,7 @@ export interface Keyring {
 
 export const keyIdOf = (digest: string): string => `key_${sha256(digest).slice(0, 16)}`;
 
-/**
- * The keys of the configuration, by their digests. They stand as long as the configuration does.
- */
+/** The keys of the configuration, by their digests. They never expire. */
 export const configuredKeys = ({
   keys,
 }: Pick<AccountSettings, "keys">): ReadonlyMap<string, KeyTerms> =>
@@ -101,9 +99,9 @@ export const configuredKeys = ({
   );
 
 /**
- * A key that stands in the configuration and was also created is the configuration's. `now` is the
- * wall clock in milliseconds. The rights of a key are worked out when it is first used: a new
- * configuration must not cost the time of 100,000 keys.
+ * A key of the configuration takes precedence over the same key among the created ones. `now` is
+ * the wall clock in milliseconds. Callers are created on first use, so that a reload with 100,000
+ * keys is fast.
  */
 export function createKeyring(
   settings: AccountSettings,

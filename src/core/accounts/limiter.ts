@@ -1,7 +1,7 @@
 // Rate and concurrency limits: an exact sliding window. In any 60 seconds at most `rpm` requests
-// are admitted, without a burst at a window's edge; a rejected request costs nothing, also if
-// another limit rejects it later. A window is a list of admission times, at most twice as long as
-// what counts of it, and is dropped when nothing in it counts. This limiter counts for one process.
+// are admitted, without a burst at a window's edge. A rejected request costs nothing, even if only
+// one of its limits rejects it. A window is a list of admission times. At most half of them have
+// expired, and a window without a current one is dropped. This limiter counts for one process.
 
 export const WINDOW_MS = 60_000;
 
@@ -30,7 +30,7 @@ export interface AdmissionRequest {
   readonly maxInFlight: number | null;
 }
 
-/** About the limit that has least left. */
+/** The result, with the figures of the limit that has the least room left. */
 export interface AdmissionDecision {
   /** False: nothing was counted, and no slot was taken. */
   readonly admitted: boolean;
@@ -38,13 +38,13 @@ export interface AdmissionDecision {
   readonly limit: number | null;
   /** Requests that it still has room for. */
   readonly remaining: number;
-  /** Milliseconds until it next gets room. */
+  /** Milliseconds until the limit next has room. */
   readonly resetMs: number;
   /** When it was counted, by the limiter's own clock. Undefined: nothing was counted. */
   readonly countedAt?: number | undefined;
   /**
-   * Why it was rejected, if not by a limit of requests per minute: no slot was free, or the store
-   * of the limits cannot be asked.
+   * The reason for a rejection by other than a limit of requests per minute: no slot was free, or
+   * the store of the limits is unreachable.
    */
   readonly rejectedBy?: "in_flight" | "store";
 }
@@ -72,7 +72,7 @@ export interface WindowState {
   readonly rpm: number;
   /** The admissions that count in its window, this request included if it was admitted. */
   readonly count: number;
-  /** Milliseconds until it next gets room. */
+  /** Milliseconds until the limit next has room. */
   readonly resetMs: number;
 }
 
@@ -95,7 +95,7 @@ function createWindow() {
   let times: number[] = [];
   let first = 0;
   return {
-    /** Forgets what does not count any more at `time`. To be called before the others. */
+    /** Drops admissions that have expired at `time`. To be called before the other functions. */
     prune(time: number): void {
       while (first < times.length && times[first]! + WINDOW_MS <= time) first += 1;
       // The list is copied only when more than half of it is old, so that an admission takes
@@ -106,7 +106,7 @@ function createWindow() {
     },
     count: (): number => times.length - first,
     add: (time: number): number => times.push(time),
-    /** Removes one admission of this time, if it counts still. */
+    /** Removes one admission of this time, if it still counts. */
     remove(time: number): void {
       const at = times.lastIndexOf(time);
       if (at >= first) times.splice(at, 1);
@@ -124,7 +124,7 @@ function createWindow() {
 /** `now` must never go back: a monotonic clock in milliseconds. */
 export function createLimiter(now: () => number): LocalLimiter {
   const windows = new Map<string, ReturnType<typeof createWindow>>();
-  /** Slots that are taken, of accounts that have a bound. */
+  /** The number of taken slots, by account, for accounts with a bound. */
   const slots = new Map<string, number>();
   let sweepAt = 0;
 

@@ -1,4 +1,4 @@
-// The first steps of a request: who may ask, how much, and what is asked.
+// The first steps of a request: find the caller, check its limits, read and check the body.
 import type { Caller, Keyring } from "../accounts/keyring.ts";
 import type { AdmissionDecision } from "../accounts/limiter.ts";
 import type { Config } from "../config.ts";
@@ -9,15 +9,15 @@ import { isLarge, MAX_BODY_VALUES, parseText, type JsonBounds } from "../schema/
 import { atOnce, inTurns, type Steps } from "../turns.ts";
 import type { AcceptedRequest, ChatServices } from "./context.ts";
 
-/** Refuses a request beyond what this process has room for. Throws the 503. */
+/** Throws the 503 if this process already handles max_in_flight requests. */
 export function refuseOverload({ server }: Config, inFlight: number): void {
   if (inFlight >= server.max_in_flight)
     throw new ApiError("server_overloaded", "The gateway has too many requests in hand.", SOON);
 }
 
 /**
- * The caller, named in the access log also if its key is revoked. `authorization`: where the key
- * need not stand in the header of that name. Throws the 401.
+ * Finds the caller, and names it in the access log even if its key is revoked. Throws the 401.
+ * `authorization` replaces the header of that name for APIs that take the key elsewhere.
  */
 export const authenticate = (
   { req, log }: Exchange,
@@ -30,8 +30,8 @@ export const authenticate = (
   });
 
 /**
- * Tells the client its limits in headers (wire.md "Rate limit headers"). Throws the 429, or the 503
- * of limits that cannot be looked up.
+ * Sets the rate limit headers (wire.md "Rate limit headers"). Throws the 429, or the 503 if the
+ * limits cannot be looked up.
  */
 export function requireAdmission(
   decision: AdmissionDecision,
@@ -56,14 +56,14 @@ export function requireAdmission(
   throw new ApiError("rate_limit_exceeded", text, { headers: { "Retry-After": String(seconds) } });
 }
 
-/** A request whose body is read. */
+/** The data for reading a request's body. */
 type Reading = Pick<AcceptedRequest, "exchange" | "config" | "api"> &
   Pick<ChatServices, "jsonExcess">;
 
 /**
- * Reads and checks the body; `large`: the work on it must be done in turns of the event loop.
- * Throws or rejects with an ApiError or a ValidationError; rejects with the reason of the
- * exchange's `cancel` if that is aborted.
+ * Reads and checks the body. `large` in the result: later work on the request must yield to the
+ * event loop. Throws or rejects with an ApiError or a ValidationError, or rejects with the reason
+ * of the exchange's `cancel` if that is aborted.
  */
 export const readRequest = (reading: Reading) =>
   readBody(reading.exchange, reading.config.server.max_body_bytes, (text) => {
@@ -73,9 +73,9 @@ export const readRequest = (reading: Reading) =>
   });
 
 /**
- * Parses and checks a body. It is no function within `readRequest`: V8 makes a hidden class for
- * each closure that is a generator. Those live until the whole heap is collected, and kept every
- * request alive until then: a sixth of all CPU time went into copying them.
+ * Parses and checks a body. Not a closure of `readRequest`: V8 creates a hidden class for each
+ * generator closure, which keeps its request in memory until a full garbage collection. Copying
+ * these requests took a sixth of all CPU time.
  */
 function* requestIn(text: string, large: boolean, reading: Reading) {
   const { exchange, config, api, jsonExcess } = reading;

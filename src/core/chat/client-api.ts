@@ -1,6 +1,6 @@
-// The contract of a format in which clients ask for a reply: how a request is read, and how its
-// reply and all errors are written. The core has one, chat completions. Extensions bring others.
-// They differ in nothing else: keys, limits, candidates, books are the same for all.
+// The interface of a client API: it reads requests, and writes replies and errors, in one format.
+// The core has one, chat completions; extensions add others. Keys, limits, candidates and books are
+// the same for all of them.
 import type { IncomingHttpHeaders } from "node:http";
 import type { ApiError } from "../openai/errors.ts";
 import type { ReplyWriter } from "../openai/reply.ts";
@@ -12,20 +12,20 @@ import type { Steps } from "../turns.ts";
 export interface ParsedBody {
   /** As JSON.parse made it. */
   readonly json: unknown;
-  /** Whether the work on it is done in turns: then each loop over it is to have a `yield`. */
+  /** Whether the body is so large that each loop over it must have a `yield`. */
   readonly large: boolean;
 }
 
 export interface ClientApi {
-  /** It serves POST at this path. The errors of all paths below it have its shape too. */
+  /** The path that serves POST. Errors of this path and all below it are in this API's format. */
   readonly path: string;
-  /** Whether the errors of a request to another path have its shape too. Absent: of none. */
+  /** Whether errors of another path are in this format too. Absent: they are not. */
   owns?(path: string, headers: IncomingHttpHeaders): boolean;
-  /** The events that a stream has in silence: a comment, or an event without a meaning. */
+  /** Sent on a silent stream: a comment, or an event that clients ignore. */
   readonly keepAlive: string;
-  /** A header of responses that has the request id, beside X-Request-Id. Absent: there is none. */
+  /** A second response header, after X-Request-Id, for the request id. Absent: there is none. */
   readonly requestIdHeader?: string;
-  /** The key in a request's headers, as an Authorization header. Undefined: there is none. */
+  /** The request's key in the form of an Authorization header. Undefined: it sends none. */
   authorization(headers: IncomingHttpHeaders): string | undefined;
   /** Checks a body, in steps. Throws an ApiError or a ValidationError. */
   read(body: ParsedBody, headers: IncomingHttpHeaders): Steps<ChatRequest>;

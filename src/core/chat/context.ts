@@ -18,13 +18,13 @@ import type { ClientApi } from "./client-api.ts";
 
 /** The data that depends on one configuration. A request keeps the snapshot that it began with. */
 export interface Snapshot {
-  /** As it was checked, with every default. */
+  /** The checked configuration, with every default. */
   readonly config: Config;
   /** The keys of this configuration, and those that were created while the gateway runs. */
   readonly keyring: Keyring;
   /** The models and aliases of this configuration. */
   readonly catalog: Catalog;
-  /** The guards of all extensions, in their order, up to one that answers or refuses. */
+  /** Calls the guards of all extensions in order, until one answers or refuses. */
   readonly guard: Guard;
   /** When the configuration was put in force, in ISO 8601. */
   readonly loadedAt: string;
@@ -36,7 +36,7 @@ export interface ChatServices {
   readonly limiter: Limiter;
   /** Opens each request before a provider is called. Without books it keeps nothing. */
   readonly ledger: Ledger;
-  /** Gets failed attempts and other events of models, and bugs of this program. */
+  /** Reports failed attempts, other events of models, and bugs of this program. */
   readonly diagnose: Diagnose;
   /** Stamps replies, and times attempts and deadlines. */
   readonly clock: Clock;
@@ -56,7 +56,7 @@ export type HoldFor = (request: AcceptedRequest) => Hold | undefined | Promise<H
  * end.
  */
 export interface AcceptedRequest extends RequestContext {
-  /** The format in which the client asked, and in which it gets its answer. */
+  /** The client API of the request and its response. */
   readonly api: ClientApi;
   /** The HTTP request and its response. */
   readonly exchange: Exchange;
@@ -70,12 +70,12 @@ export interface AcceptedRequest extends RequestContext {
   readonly candidates: readonly Model[];
   /** By the monotonic clock. */
   readonly startedAt: number;
-  /** What hears of it. */
+  /** The observers of this request. */
   readonly observers: Observers;
   /** Gives back the account's concurrency slot. Only the first call counts. */
   readonly releaseSlot: () => void;
-  /** Takes back that the request counts in its minute. To be called before it is refused. */
+  /** Removes the request from its rate limits. To be called before it is refused. */
   readonly refund: () => void;
-  /** The hold for it. Absent or undefined: there is none, or none yet. */
+  /** The budget hold for this request. Absent or undefined: there is none, or none yet. */
   hold?: Hold | undefined;
 }

@@ -1,7 +1,7 @@
-// The client's side of a reply. The status is fixed by the first bytes of a stream: an event or a
-// keep-alive comment. Until then an error is the whole answer; after that it is an event of its
-// own, and no `[DONE]` follows it. Another model may still be asked until the first content
-// (routing/fallback.ts).
+// Sends a reply to the client. The first bytes of a stream, an event or a keep-alive comment, fix
+// its status. Before them, an error is the whole response. After them, it is an event of the
+// stream, without a `[DONE]`. The commit point (contract.md "Commit point") is another moment: the
+// first content, after which no other model is asked (routing/fallback.ts).
 import { ClientGone } from "../http/cancel.ts";
 import { createEventSink } from "../http/event-writer.ts";
 import { sendJson } from "../http/responses.ts";
@@ -21,8 +21,8 @@ export function createDelivery(request: AcceptedRequest) {
   let streamed = false;
   /** The attempt whose parts are being delivered. */
   let current: Serving | undefined;
-  /** Is sent before the next events after another attempt took over. */
-  let joint = "";
+  /** Marks for the client where another attempt took over. Sent before the next events. */
+  let resumption = "";
 
   const hasLeft = (): boolean => cancel.reason instanceof ClientGone;
 
@@ -33,24 +33,25 @@ export function createDelivery(request: AcceptedRequest) {
     log.model = serving.model.name;
     if (!reply) return api.writer(chat, serving, clock.now());
     const events = reply.resumed?.(serving.model.name, serving.model.fingerprint()) ?? "";
-    if (streamed) joint = events;
+    if (streamed) resumption = events;
     return reply;
   }
 
-  // The provider may be read on without the client (extensions/routing/left-streams).
+  // Not left to the end of the request: an extension may read on from the provider after the client
+  // has left (extensions/routing/left-streams).
   cancel.onAbort(() => {
     request.releaseSlot();
     sink?.release();
   });
 
-  /** Sends what a model says, as far as it can be sent before the end. */
+  /** Sends a batch of parts. A whole reply is sent at its end instead. */
   const deliver: Deliver = (parts, serving) => {
     if (hasLeft()) return undefined;
     reply = writerFor(serving);
     const added = reply.add(parts);
-    if (added === "") return undefined; // a whole reply leaves at its end
-    const events = joint + added;
-    joint = "";
+    if (added === "") return undefined;
+    const events = resumption + added;
+    resumption = "";
     const now = clock.monotonic();
     if (streamed)
       for (const observer of observers) observer.chunkSent?.(serving.model.name, now - lastWriteAt);
@@ -62,22 +63,19 @@ export function createDelivery(request: AcceptedRequest) {
   return {
     deliver,
     /**
-     * Sends the end of the reply once it is settled: every whole reply is in the ledger before a
-     * client has it. Throws the ClientGone of a client that has left. Resolves when it was sent.
+     * Settles the request, then sends the end of the reply: a complete reply is in the ledger
+     * before the client has it. Throws a ClientGone if the client has left.
      */
     complete(
       { reading, finishReason }: RequestProgress,
       settle: () => Promise<void>,
     ): Promise<void> {
       if (hasLeft()) throw cancel.reason;
-      const end = joint + reply!.end(reading.usage, finishReason!);
+      const end = resumption + reply!.end(reading.usage, finishReason!);
       const send = (): void => (sink ? sink.end(end) : sendJson(res, 200, end));
       return settle().then(send);
     },
-    /**
-     * After the commit point: sends the error as an event, and ends the stream. Before it: nothing,
-     * the server answers.
-     */
+    /** Ends a stream that has begun with an error. If none has begun, the server answers. */
     fail(error: ApiError): void {
       if (res.headersSent) sink?.end(api.errorEvents(error, requestId, chat));
     },

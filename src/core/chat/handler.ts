@@ -1,6 +1,6 @@
-// A request for a reply, in whichever client API, from top to bottom: authenticate, admit, read,
-// check, candidates, hold what it may cost, open in the ledger, complete with fallback, deliver,
-// settle. contract.md "Order of checks".
+// A request for a reply, in any client API, from top to bottom: authenticate, admit, read, check,
+// find candidates, hold the highest possible cost, open in the ledger, complete with fallback,
+// deliver, settle. contract.md "Order of checks".
 import type { Diagnose } from "../diagnose.ts";
 import { ClientGone } from "../http/cancel.ts";
 import type { Exchange, Handler } from "../http/exchange.ts";
@@ -19,9 +19,9 @@ import { openInLedger, type Outcome } from "./settlement.ts";
 const COMPLETED: Outcome = { status: "completed", httpStatus: 200, errorCode: null };
 const CANCELLED: Outcome = { status: "cancelled", httpStatus: 499, errorCode: null };
 
-/** Creates the handlers of client APIs. */
+/** `snapshotForRequest` throws while the gateway is stopping. */
 export function createChatHandlers(
-  inForce: () => Snapshot,
+  snapshotForRequest: () => Snapshot,
   services: ChatServices,
 ): (api: ClientApi) => Handler {
   const { limiter, clock, diagnose, jsonExcess } = services;
@@ -29,9 +29,9 @@ export function createChatHandlers(
 
   return (api) => async (exchange) => {
     const observers: Observers = exchange.observers;
-    for (const observer of observers) observer.asked?.();
+    for (const observer of observers) observer.replyRequested?.();
     if (api.requestIdHeader) exchange.res.setHeader(api.requestIdHeader, exchange.requestId);
-    const { config, catalog, keyring } = inForce();
+    const { config, catalog, keyring } = snapshotForRequest();
     refuseOverload(config, inFlight);
     const caller = authenticate(exchange, keyring, api.authorization(exchange.req.headers));
     inFlight += 1;
@@ -111,7 +111,7 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
       thrown instanceof CompletionFailed ? thrown : new CompletionFailed(progress, thrown);
     // The ledger states the status before it is sent: no keep-alive comment may begin a stream now.
     if (!exchange.res.headersSent) delivery.release();
-    // Beside its provider: the first candidate may not have been asked at all.
+    // The log also names the model's provider, and the first candidate may have been skipped.
     exchange.log.model = failure.progress.model.name;
     const { outcome, clientError, error } = endOf(failure, request);
     await settlement.settle(failure.progress, outcome);
@@ -123,8 +123,8 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
 }
 
 /**
- * The end of a request that was not completed: for the ledger, for its client if that is still
- * there, and the error to throw. The operator is told of a provider that caused it.
+ * The result of a request that was not completed: the outcome for the ledger, the client's error
+ * (absent if the client left), and the error to throw. Reports a provider's failure.
  */
 function endOf(
   { progress, error: thrown }: CompletionFailed,

@@ -38,7 +38,7 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices) {
   function settle(progress: RequestProgress, outcome: Outcome): Promise<void> {
     const { attempts, begunAt, finishReason, reading, recovery, notes } = progress;
     const model = billedModel(progress, outcome);
-    // Each member by its name: to spread objects into it takes several kilobytes.
+    // Members are listed one by one: spreading objects would cost several kilobytes per request.
     const settlement: Settlement = {
       status: outcome.status,
       httpStatus: outcome.httpStatus,
@@ -60,7 +60,7 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices) {
     const durationMs = clock.monotonic() - startedAt;
     for (const observer of observers) observer.settled?.(opening, settlement, durationMs);
     const written = entry.settle(settlement);
-    // After the ledger has the line: if the process dies, the ledger states what was spent.
+    // The ledger first: if the process dies between the two, the cost is not lost.
     return hold ? written.then(() => hold.settle(settlement)) : written;
   }
 
@@ -75,7 +75,7 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices) {
      * reply may leave: at once if the request could not be opened. Only the first call counts.
      */
     settle(progress: RequestProgress, outcome: Outcome): Promise<void> {
-      // Before the client sees the end of its reply, so that its next request finds the slot free.
+      // Before the client sees the end of its reply, so that a slot is free for its next request.
       request.releaseSlot();
       settled ??= settle(progress, outcome);
       return settled;

@@ -48,7 +48,7 @@ export function install(extensions: readonly Extension[]): Installation {
   const outside = new Map<string, readonly string[]>();
   const steps: Step[] = [];
 
-  /** What only one extension may have. */
+  /** Reserves a place for one extension. */
   function claim(place: string, extension: string): void {
     const owner = owners.get(place);
     if (owner !== undefined)
@@ -109,21 +109,20 @@ export function install(extensions: readonly Extension[]): Installation {
 
 /**
  * The order in which extensions wrap the completion of a request: their names, from the outermost
- * to the innermost. `outside`: whom each must wrap, by name, in the order of src/extensions.ts;
- * names that are not keys are ignored. Where nothing is demanded the order is kept. Throws a
- * TypeError that names those of a circle.
+ * to the innermost. `outside`: by extension, the names of those that it must wrap, in the order of
+ * src/extensions.ts. That order decides the rest. Throws a TypeError that names those of a cycle.
  */
 function outermostFirst(outside: ReadonlyMap<string, readonly string[]>): readonly string[] {
-  const left = new Map(outside);
+  const unplaced = new Map(outside);
   const order: string[] = [];
-  while (left.size > 0) {
-    const wrapped = new Set([...left.values()].flat());
-    const next = [...left.keys()].find((name) => !wrapped.has(name));
+  while (unplaced.size > 0) {
+    const wrapped = new Set([...unplaced.values()].flat());
+    const next = [...unplaced.keys()].find((name) => !wrapped.has(name));
     if (next === undefined)
       throw new TypeError(
-        `each of these extensions must wrap another: ${[...left.keys()].join(", ")}`,
+        `each of these extensions must wrap another: ${[...unplaced.keys()].join(", ")}`,
       );
-    left.delete(next);
+    unplaced.delete(next);
     order.push(next);
   }
   return order;

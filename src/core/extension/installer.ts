@@ -1,8 +1,7 @@
-// What an extension is, and the five verbs by which it adds to a gateway: fill, around, route,
-// observe, on. The core knows extensions by this file only. The places of the core that can be
-// filled and the moments that can be heard stand in places.ts. The configuration and the command
-// line have more of both (config/extension.ts, command-line/command.ts), and an extension may
-// define its own for others.
+// The interface of an extension, and the five verbs by which it adds to a gateway: fill, around,
+// route, observe, on. The core knows extensions only through this file. places.ts has the slots and
+// moments of the core. The configuration and the command line define more of both
+// (config/extension.ts, command-line/command.ts), and an extension may define its own for others.
 import type { Limiter } from "../accounts/limiter.ts";
 import type { Snapshot } from "../chat/context.ts";
 import type { Clock } from "../clock.ts";
@@ -38,18 +37,18 @@ export interface Installer {
    */
   route(method: string, path: string, create: (context: GatewayContext) => Handler): void;
   /**
-   * Watches requests. `create` is called once in each process; undefined: this configuration wants
-   * nothing watched.
+   * Watches requests. `create` is called once in each process, and may return undefined to watch
+   * none.
    */
   observe(create: Create<Observe>): void;
-  /** Is called at a moment, with all others that want to be. */
+  /** Calls the listener at a moment. Any number of extensions can listen to one. */
   on<F>(moment: Moment<F>, listener: F): void;
 }
 
 /** Makes a part of the gateway of one process. Undefined: there is none. */
 export type Create<T> = (context: GatewayContext) => T | undefined;
 
-/** May choose among the candidates of a request, change an attempt, or ask again. */
+/** Wraps the completion of requests, to choose among candidates, change attempts, or retry. */
 export type Around = (complete: Complete) => Complete;
 
 export interface AroundOrder {
@@ -58,8 +57,8 @@ export interface AroundOrder {
 }
 
 /**
- * Called when the head of a request was read; undefined: it could not be parsed, so that the only
- * event is `responded`. Returns what hears of this request; undefined: nothing does.
+ * Called when the head of a request was read. `exchange` undefined: it could not be parsed, so the
+ * only event is `responded`. Returns the observer of this request; undefined: there is none.
  */
 export type Observe = (exchange: Exchange | undefined) => RequestObserver | undefined;
 
@@ -67,9 +66,9 @@ export type Observe = (exchange: Exchange | undefined) => RequestObserver | unde
 export interface Slot<T> {
   /** Unique. Messages name it. */
   readonly name: string;
-  /** It is filled with a Create, which is called in each process that serves. */
+  /** Whether its value is a Create, which is called in each process that serves. */
   readonly isCreated: boolean;
-  /** Never there: it tells the compiler what the slot holds. */
+  /** Always absent: it gives the compiler the type of the value. */
   readonly holds?: (value: T) => T;
 }
 
@@ -98,17 +97,14 @@ export function slotFamily<T>(kind: string, isCreated = false): SlotFamily<T> {
 export interface Moment<F> {
   /** Unique. */
   readonly name: string;
-  /** Never there: it tells the compiler what is called. */
+  /** Always absent: it gives the compiler the type of the listeners. */
   readonly calls?: (listener: F) => F;
 }
 
 /** Defines a moment. */
 export const moment = <F>(name: string): Moment<F> => ({ name });
 
-/**
- * The start of a process that serves. It passes each extension by turns, after the parts that the
- * extension creates.
- */
+/** The start of a process that serves, when an extension's parts have been created. */
 export const start = moment<(context: GatewayContext) => void>("start");
 
 /** What extensions have installed. */
@@ -129,7 +125,7 @@ export interface Listener<F> {
   readonly call: F;
 }
 
-/** What happens to the gateway of one process. */
+/** The events of one process, as listeners. */
 export interface ProcessEvents {
   /** Before the gateway listens, one after the other. Rejects if the extension cannot start. */
   open(): Promise<void>;
@@ -152,12 +148,12 @@ export interface GatewayContext {
   current(): Snapshot;
   /** What all extensions have installed. */
   readonly installed: Installed;
-  /** To be used in the place of the machine's clocks and timers. */
+  /** Use it instead of the system's clocks and timers. */
   readonly clock: Clock;
-  /** Tells the operator of events, on standard error. */
+  /** Reports events to the operator, on standard error. */
   readonly diagnose: Diagnose;
   /** The limiter of this process. */
   readonly limiter: Limiter;
-  /** Hears of an event of this process. */
+  /** Registers a listener for an event of this process. */
   on<E extends keyof ProcessEvents>(event: E, listener: ProcessEvents[E]): void;
 }

@@ -1,6 +1,6 @@
-// The places of the core that an extension can fill, and the moments that extensions can hear. An
-// empty place has the meaning that its comment states. At the end: the core's own dialect, check of
-// requests and transport, with what extensions add to them.
+// The slots of the core, each of which one extension can fill, and the moments that extensions can
+// listen to. The comment of a slot says what happens if it is empty. The functions at the end
+// combine the core's dialect, request check and model services with those of extensions.
 import type { Writable } from "node:stream";
 import type { AccountLimits, CreatedKeys } from "../accounts/keyring.ts";
 import type { Limiter } from "../accounts/limiter.ts";
@@ -25,13 +25,13 @@ import type { Transport } from "../upstream/transport.ts";
 import { createdSlot, moment, slot, slotFamily, type Create, type Installed } from "./installer.ts";
 
 export const slots = {
-  /** Wire formats of providers, by name. One with the name of the core's own takes its place. */
+  /** Wire formats of providers, by name. One named "openai" replaces the core's own. */
   dialect: slotFamily<DialectDefinition>("dialect"),
-  /** Formats of clients beside chat completions, by name. */
+  /** Client APIs other than chat completions, by name. */
   clientApi: slotFamily<Create<ClientApi>>("clientApi", true),
   /** Calls providers. Empty: Node's fetch does. */
   transport: createdSlot<Transport>("transport"),
-  /** Takes the place of this process's own limiter. */
+  /** Replaces this process's own limiter. Empty: that limiter admits. */
   limiter: createdSlot<Limiter>("limiter"),
   /** Keeps what requests cost. Empty: nothing is kept. */
   ledger: createdSlot<Ledger>("ledger"),
@@ -41,38 +41,38 @@ export const slots = {
    */
   hold: createdSlot<HoldFor>("hold"),
   /**
-   * Creates the breaker of a model. `identity` is another one when the model's name, its upstream
-   * name, the provider's address or key is another. Empty: there are none.
+   * Creates the breaker of a model. `identity` depends on the model's name, its upstream name, and
+   * the provider's address and key. Empty: there are no breakers.
    */
   breaker: createdSlot<(identity: string) => Breaker>("breaker"),
   /**
-   * Leaves out the models that lack what a request needs, and may change others for it. Throws a
-   * ValidationError if none is left. Empty: all that are allowed are asked.
+   * Drops the models that cannot do what a request needs, and may adapt others to it. Throws a
+   * ValidationError if none is left. Empty: all permitted models are candidates.
    */
   capable: createdSlot<Capable>("capable"),
   /**
-   * Estimates the tokens that the images, audio and files of a request are. `rules`: as in
-   * DialectDefinition.mediaRules. Empty: they count as none.
+   * Estimates the tokens of a request's images, audio and files. `rules`: as
+   * DialectDefinition.mediaRules. Empty: they count as 0.
    */
   mediaTokens: slot<(chat: ChatRequest, rules: string) => number>("mediaTokens"),
   /**
-   * Looks at a JSON text from a client or a provider before it is parsed. It is called for texts of
-   * more than 32 KiB. Empty: only their length is bounded.
+   * Bounds the values of a JSON text from a client or a provider before it is parsed. Called for
+   * texts of more than 32 KiB. Empty: only the length is bounded.
    */
   jsonExcess: slot<JsonExcess>("jsonExcess"),
   /**
-   * Creates what makes a provider's text fit for the operator: it takes the secrets of the
-   * configuration out. Empty, or undefined: no text is shown.
+   * Creates the function that removes the configuration's secrets from a provider's text. Empty, or
+   * undefined: the operator sees no such text.
    */
   redact: slot<(config: Config, installed: Installed) => Redact | undefined>("redact"),
   /**
-   * The key of system_fingerprint. It is called when the first one is needed. Empty: the key is
-   * random, and lives as long as the process.
+   * Reads the key of system_fingerprint, when the first one is needed. Empty: each process draws a
+   * random key.
    */
   fingerprintKey: slot<(dataDir: string, diagnose: Diagnose) => Buffer>("fingerprintKey"),
   /**
-   * The keys that are known beside those of the configuration. Throws a ValidationError if they
-   * cannot be read. Empty: there are none.
+   * Opens the source of keys outside the configuration. Throws a ValidationError if they cannot be
+   * read. Empty: there are none.
    */
   keySource: slot<(options: KeySourceOptions) => KeySource>("keySource"),
   /**
@@ -86,41 +86,39 @@ export const slots = {
    */
   boundLog: slot<(stream: Writable, events: DropEvents) => WriteLines>("boundLog"),
   /**
-   * Bounds the requests of a connection that are parsed at once. Empty: Node parses what one read
-   * brings.
+   * Bounds the unanswered requests of a connection. Empty: there is no bound.
    */
   boundPipeline: slot<BoundPipeline>("boundPipeline"),
   /**
-   * Bounds the connections of the public listener, and what is kept in memory for them. Empty:
-   * nothing does.
+   * Bounds the connections of the public listener and their memory. Empty: there is no bound.
    */
   capacity: slot<(config: Config) => Capacity>("capacity"),
-  /** Starts what exists once, however many processes serve. Empty: nothing does. */
+  /** Starts the parts that exist once, however many processes serve. Empty: there are none. */
   host: slot<(sources: HostSources) => HostRunner>("host"),
 };
 
 export const moments = {
   /**
-   * Fields beyond the contract are added to the check of a chat completions request. `check` has
-   * those of the extensions before. The schema of the result is published.
+   * Adds fields beyond the contract to the check of a chat completions request. `check` already has
+   * those of earlier extensions. The schema of the result is published.
    */
   extendRequest: moment<(check: Check<ChatRequest>) => Check<ChatRequest>>("extendRequest"),
   /**
-   * A configuration is put in force. The guard is the first that each request of the public
-   * listener passes; undefined: there is nothing to do with this configuration.
+   * A configuration is put in force. The returned guard runs before the handler of each request to
+   * the public listener; undefined: this configuration needs none.
    */
   guards: moment<(config: Config) => Guard | undefined>("guards"),
   /**
-   * A configuration is put in force that has this provider. Returns the transport with which the
-   * provider is reached: this one, or one around it.
+   * A configuration with this provider is put in force. Returns the provider's transport: the given
+   * one, or a wrapper around it.
    */
   reach:
     moment<(to: Destination, transport: Transport, services: ReachServices) => Transport>("reach"),
-  /** The secrets in an extension's settings are asked for, which must not show in a log. */
+  /** Returns the secrets in an extension's settings, which no log may show. */
   secrets: moment<(config: Config) => readonly string[]>("secrets"),
   /**
-   * GET /status is asked. `reports`: what this extension's ProcessEvents.report gave in each
-   * process that serves. Returns members of the answer.
+   * Returns members of the response to GET /status. `reports`: the results of this extension's
+   * ProcessEvents.report in each process that serves.
    */
   status: moment<(reports: readonly unknown[], config: Config) => object>("status"),
 };
@@ -142,25 +140,25 @@ export interface SecureSection extends SecureListener {
 export interface KeySourceOptions {
   /** The folder of everything that is kept: `data_dir` of the configuration at the start. */
   readonly dataDir: string;
-  /** Call it when the keys are others than before, not before the slot's function has returned. */
+  /** Call it when the keys have changed, but only after the slot's function has returned. */
   changed(): void;
-  /** Tells the operator of keys that cannot be read any more. */
+  /** Reports to the operator that the keys can no longer be read. */
   readonly diagnose: Diagnose;
 }
 
 /** Keys that are found while the gateway runs. */
 export interface KeySource {
-  /** The keys of this moment. It is asked at each change, not for each request. */
+  /** The current keys. Called after each change, not for each request. */
   current(): CreatedKeys;
   /** Stops watching for changes of the keys. */
   close(): void;
 }
 
-/** Called for lines that the reader of a log was too slow for. */
+/** Events of a log whose reader is too slow. */
 export interface DropEvents {
   /** One line was dropped. */
   dropped(): void;
-  /** The reader is no longer behind. `lines` were dropped since it was. */
+  /** The reader has caught up. `lines` were dropped meanwhile. */
   recovered(lines: number): void;
 }
 
@@ -181,7 +179,7 @@ export interface HostSources {
   readonly diagnose: Diagnose;
   /** Of all processes that serve at the moment. */
   reports(): Promise<readonly Report[]>;
-  /** Lines that this process has dropped beside those of the reports. None where it serves. */
+  /** Lines dropped by this process that no report counts. None if this process serves. */
   droppedLines(): DroppedLines;
   /** Every account that has a key at this moment, with its limit. */
   accounts(): AccountLimits;
@@ -189,7 +187,7 @@ export interface HostSources {
   used(limit: string): number;
 }
 
-/** The extensions that exist once, as one. */
+/** Runs the parts of extensions that exist once. */
 export interface HostRunner {
   /** To be called when the public listener has its address. Rejects if one of them cannot start. */
   listen(publicAddress: string): Promise<void>;
@@ -202,9 +200,9 @@ export interface HostRunner {
 /** How many lines of each log were dropped, because its reader was too slow. */
 export type DroppedLines = Readonly<Record<"access" | "diagnostics", number>>;
 
-/** What one process that serves says of itself: data that can be sent to another process. */
+/** The figures of one process that serves: data that can be sent to another process. */
 export interface Report {
-  /** The process stops, and refuses new requests. */
+  /** Whether the process is stopping and refuses new requests. */
   readonly draining: boolean;
   /** Requests that have been received and not answered. */
   readonly inFlight: number;

@@ -1,5 +1,4 @@
-// What extensions add to the gateway of one process: created in their order, and opened, reloaded
-// and closed together.
+// Creates, opens, reloads and closes the parts that extensions add to the gateway of one process.
 import type { Config } from "../config.ts";
 import type { Exchange, Routes } from "../http/exchange.ts";
 import { noLedger } from "../ledger/ledger.ts";
@@ -9,16 +8,18 @@ import type { Installation, CreatedParts } from "./install.ts";
 import type { Create, GatewayContext, Installed, ProcessEvents, Slot } from "./installer.ts";
 import { slots } from "./places.ts";
 
-/** What the contexts of all extensions have in common. */
+/** The members that the contexts of all extensions share. */
 type Services = Omit<GatewayContext, "on">;
 
 /** The listeners of each event in their order, each after the name of its extension. */
-type Heard = { readonly [E in keyof ProcessEvents]: [extension: string, ProcessEvents[E]][] };
+type Listeners = {
+  readonly [E in keyof ProcessEvents]: [extension: string, ProcessEvents[E]][];
+};
 
-/** Creates the parts of all extensions. `services`: what they have in common. */
+/** Creates the parts of all extensions. */
 export function startProcess(installation: Installation, services: Services) {
-  const heard: Heard = { open: [], reload: [], report: [], close: [] };
-  const created = createParts(installation.steps, services, heard);
+  const listeners: Listeners = { open: [], reload: [], report: [], close: [] };
+  const created = createParts(installation.steps, services, listeners);
   const { observers, routes } = created;
   const started = new Set(installation.steps.map(({ extension }) => extension));
   let complete = wrapped(installation, created);
@@ -50,19 +51,19 @@ export function startProcess(installation: Installation, services: Services) {
       observers.flatMap((observe) => observe(exchange) ?? []),
     /** By the names of the extensions: data that can be sent to another process. */
     report: (): Readonly<Record<string, unknown>> =>
-      Object.fromEntries(heard.report.map(([name, report]) => [name, report()])),
+      Object.fromEntries(listeners.report.map(([name, report]) => [name, report()])),
     /** Opens the parts in their order, one after the other. Rejects if one cannot start. */
     async open(): Promise<void> {
-      for (const [, open] of heard.open) await open();
+      for (const [, open] of listeners.open) await open();
     },
     /**
-     * As ProcessEvents.reload, for all. What wraps or observes requests in extensions that another
-     * configuration needs for the first time is added; their routes and slots wait for a restart.
+     * As ProcessEvents.reload, for all extensions. Adds the wrappers and observers of newly loaded
+     * extensions; their routes and slots wait for a restart.
      */
     reload(config: Config, loaded: Installation): () => void {
-      const prepared = heard.reload.map(([, reload]) => reload(config));
+      const prepared = listeners.reload.map(([, reload]) => reload(config));
       const newSteps = loaded.steps.filter(({ extension }) => !started.has(extension));
-      const added = createParts(newSteps, { ...services, config }, heard);
+      const added = createParts(newSteps, { ...services, config }, listeners);
       return () => {
         for (const apply of prepared) apply();
         for (const { extension } of newSteps) started.add(extension);
@@ -73,12 +74,12 @@ export function startProcess(installation: Installation, services: Services) {
     },
     /** Closes the parts in the reverse of their order, one after the other. */
     async close(): Promise<void> {
-      for (const [, close] of heard.close.toReversed()) await close();
+      for (const [, close] of listeners.close.toReversed()) await close();
     },
   };
 }
 
-function createParts(steps: Installation["steps"], services: Services, heard: Heard) {
+function createParts(steps: Installation["steps"], services: Services, listeners: Listeners) {
   const parts: CreatedParts = {
     slots: new Map(),
     arounds: new Map(),
@@ -86,7 +87,8 @@ function createParts(steps: Installation["steps"], services: Services, heard: He
     observers: [],
   };
   for (const { extension, run } of steps) {
-    const on: GatewayContext["on"] = (event, listener) => heard[event].push([extension, listener]);
+    const on: GatewayContext["on"] = (event, listener) =>
+      listeners[event].push([extension, listener]);
     run({ ...services, on }, parts);
   }
   return parts;

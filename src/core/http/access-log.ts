@@ -1,6 +1,5 @@
-// The access log: what the line of a response contains, and when it is written. That is at the end
-// of the response, but for a client that left early. Then the line waits for the handler, which
-// still learns what the request has cost.
+// The access log: one line for each response. The line is written when the response ends. If the
+// client left early, the line waits for the handler, which still has to learn the cost.
 import type { IncomingMessage } from "node:http";
 import type { Clock } from "../clock.ts";
 import type { LiveExchange } from "./connection.ts";
@@ -8,22 +7,22 @@ import type { AccessRecord, Exchange } from "./exchange.ts";
 import type { ApiError } from "../openai/errors.ts";
 import { pathOf } from "./router.ts";
 
-/** Characters of a path, or of any other text of a client, in a line. */
+/** The most characters of a path, or of any other text from a client, in a line. */
 const MAX_LOGGED = 512;
 
 /**
- * Receives the record of every response when it has left or has been broken off. `exchange`
- * undefined: the request could not be parsed.
+ * Receives the record of every response, sent or cut off. `exchange` undefined: the request could
+ * not be parsed.
  */
 export type AccessLog = (record: AccessRecord, exchange: Exchange | undefined) => void;
 
 export function createResponseLog(access: AccessLog, clock: Clock) {
-  /** Writes the lines that wait. */
+  /** Each function writes one waiting line. */
   const waiting = new Set<() => void>();
   let onSettled = (): void => undefined;
 
   return {
-    /** Logs an exchange that is over. */
+    /** Logs an exchange that has ended. */
     ended(exchange: LiveExchange, status: number): void {
       const durationMs = clock.monotonic() - exchange.startedAt;
       const end = { time: clock.now(), status, durationMs };
@@ -35,12 +34,12 @@ export function createResponseLog(access: AccessLog, clock: Clock) {
       if (exchange.delivered || exchange.handled) write();
       else exchange.onHandled = write;
     },
-    /** Logs an error that was sent outside of any exchange. */
+    /** Logs an error that was sent without an exchange. */
     refused({ code, status }: ApiError, requestId: string, req: Partial<IncomingMessage>): void {
       const end = { time: clock.now(), status, durationMs: 0 };
       access(accessRecord({ requestId, log: { error_code: code } }, req, end), undefined);
     },
-    /** Resolves when no line waits. After `ms` milliseconds those that wait are written. */
+    /** Resolves when no line is waiting. Writes the waiting lines after `ms` milliseconds. */
     async settle(ms: number): Promise<void> {
       if (waiting.size === 0) return;
       const timer = clock.after(ms, () => {
@@ -54,7 +53,7 @@ export function createResponseLog(access: AccessLog, clock: Clock) {
   };
 }
 
-/** `req` of a request that could not be parsed may lack its method and URL. */
+/** `req` may lack method and URL if the request could not be parsed. */
 function accessRecord(
   { requestId, log }: Pick<LiveExchange, "requestId" | "log">,
   req: Partial<IncomingMessage>,

@@ -1,5 +1,5 @@
-// The body of a JSON request as text: its headers are checked, its size is bounded, its bytes are
-// decoded strictly. Parsing is left to the caller.
+// Reads the body of a JSON request as text: checks its headers, bounds its size, and decodes its
+// bytes strictly. The caller parses the text.
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import type { Exchange } from "./exchange.ts";
@@ -9,9 +9,9 @@ import { addPiece } from "../pieces.ts";
 const BYTE_ORDER_MARK = 0xfeff;
 
 /**
- * Reads a body of at most `maxBytes`, and resolves with what `read` makes of its text. Throws an
- * ApiError if its headers rule it out; rejects with one if it is refused, and with the reason of
- * `cancel` if that is aborted first.
+ * Reads a body of at most `maxBytes`, and resolves with the result of `read` for its text. Throws
+ * an ApiError if the headers are refused. Rejects with an ApiError if the body is refused, or with
+ * the reason of `cancel` if that is aborted first.
  */
 export function readBody<T>(
   { req, res, cancel, retain }: Pick<Exchange, "req" | "res" | "cancel" | "retain">,
@@ -19,30 +19,31 @@ export function readBody<T>(
   read: (text: string) => T | Promise<T>,
 ): Promise<T> {
   checkHeaders(req, maxBytes);
-  // A body that cannot be kept is refused before it is read. Only bytes that have come are counted:
-  // a client that announces much and sends nothing does not keep others out.
+  // Refuse a body that there is no memory for before reading it. The announced bytes are counted
+  // only for this test: a client that announces a large body and sends nothing must not block
+  // others.
   const announced = Number(req.headers["content-length"] ?? 0);
   retain(announced);
-  if (cancel.aborted) throw cancel.reason; // nothing was counted, so nothing is given back
+  if (cancel.aborted) throw cancel.reason; // A refused `retain` has counted nothing.
   retain(-announced);
-  // The client may wait for this permission (Expect: 100-continue) before it sends the body.
+  // With Expect: 100-continue, the client waits for this permission before it sends the body.
   if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();
-  delete req.headers.expect; // It is met: from here on the body is on its way.
+  delete req.headers.expect; // sendError takes the header as a sign that no body is coming.
   const pieces: Uint8Array[] = [];
   let size = 0;
   return new Promise((resolve, reject) => {
     cancel.onAbort(() => reject(cancel.reason as Error));
     req.on("data", (piece: Buffer) => {
-      if (size > maxBytes || cancel.aborted) return; // the rest of a refused body is thrown away
+      if (size > maxBytes || cancel.aborted) return; // Discard the rest of a refused body.
       retain(piece.length);
       size += piece.length;
       addPiece(pieces, piece);
       if (size > maxBytes) reject(tooLarge(maxBytes));
     });
     req.on("end", () => {
-      if (size > maxBytes || cancel.aborted) return; // it was refused
+      if (size > maxBytes || cancel.aborted) return; // The promise has been rejected.
       try {
-        // The array is emptied because listeners keep it for as long as the response takes.
+        // Empty the array: the listeners keep it in memory until the response ends.
         resolve(read(decoded(Buffer.concat(pieces.splice(0)))));
       } catch (error) {
         reject(error as Error);
@@ -52,7 +53,7 @@ export function readBody<T>(
   });
 }
 
-/** Refuses what the headers alone rule out. */
+/** Throws an ApiError if the headers show that the body cannot be accepted. */
 function checkHeaders({ headers }: IncomingMessage, maxBytes: number): void {
   const [mediaType = ""] = (headers["content-type"] ?? "application/json").split(";", 1);
   if (!/^application\/(.+\+)?json$/.test(mediaType.trim().toLowerCase()))
@@ -63,7 +64,7 @@ function checkHeaders({ headers }: IncomingMessage, maxBytes: number): void {
   if (Number(headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
 }
 
-/** The text of the bytes, without a byte order mark. */
+/** Decodes UTF-8, without a byte order mark. */
 function decoded(bytes: Buffer): string {
   if (bytes.length === 0)
     throw new ApiError("invalid_json", "The request body is empty; expected a JSON object.");

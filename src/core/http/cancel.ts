@@ -1,6 +1,6 @@
-// When to stop, and why. It does what an AbortController does at a fraction of the cost: two
-// AbortControllers cost a request more than the check of its body. Functions that need a real
-// AbortSignal get one on demand.
+// Cancellation of the work on a request. Cancel does what an AbortController does at a fraction of
+// the cost: two AbortControllers take longer than the check of a request's body. Functions that
+// need a real AbortSignal get one on demand.
 
 /** The client closed its connection before it had the whole response. */
 export class ClientGone extends Error {}
@@ -19,7 +19,7 @@ export class Cancel {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Calls `listener` on abort, at once if that has happened. The result removes the listener. */
+  /** Calls `listener` on abort, or now if already aborted. Returns a function that removes it. */
   onAbort(listener: () => void): () => void {
     if (this.aborted) {
       listener();
@@ -31,7 +31,7 @@ export class Cancel {
     };
   }
 
-  /** The same as an AbortSignal, which is made at the first use. */
+  /** An AbortSignal that follows this Cancel. It is created on first use. */
   get signal(): AbortSignal {
     if (this.#controller) return this.#controller.signal;
     const controller = new AbortController();

@@ -1,5 +1,5 @@
-// The connections of a server, and the life of each exchange on them: from its parsed head to the
-// end of its response.
+// The connections of a server, and the life of each exchange on them, from the parsed head of the
+// request to the end of the response.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock, Timer } from "../clock.ts";
@@ -10,83 +10,80 @@ import { requestId } from "./request-id.ts";
 /** How long the last bytes of an aborted response may take to reach a client that reads slowly. */
 export const BREAK_OFF_MS = 1_000;
 
-/** The status in the access log for a client that left before it had the whole response. */
+/** The logged status of a request whose client left before it had the whole response. */
 const CLIENT_GONE_STATUS = 499;
 
-/** An exchange as the server keeps it: what the handler sees, and how far the response has come. */
+/** An exchange with the server's own state. The handler gets it as an Exchange. */
 export interface LiveExchange extends Exchange {
   /** On the monotonic clock, in milliseconds. */
   readonly startedAt: number;
   /**
-   * The whole response was handed to an open socket. Node's "finish" alone does not say so: it is
-   * also emitted when the socket is destroyed with a part of the response in it.
+   * The whole response was handed to an open socket. Node's "finish" alone does not prove that: it
+   * is also emitted when the socket is destroyed with a part of the response in it.
    */
   delivered: boolean;
   /** The bytes that `retain` has counted. */
   retained: number;
-  /** None before the server has asked for them. */
+  /** Empty until the server has created them. */
   observers: readonly ExchangeObserver[];
-  /** The handler has returned or thrown: it adds nothing more to `log`. */
+  /** The handler has returned or thrown. It adds nothing more to `log`. */
   handled: boolean;
   /** Called when `handled` becomes true. Absent: there is no listener. */
   onHandled?: () => void;
-  /** The status for the access log where `res` does not know it. Absent: as sent. */
+  /** The status for the access log, if it differs from the status of `res`. */
   loggedStatus?: number;
-  /** Aborts the exchange when its time is up. Absent: it has no deadline. */
+  /** Aborts the exchange after its time limit. Absent: it has none. */
   deadline?: Timer;
-  /** Breaks the response off if it is not delivered soon after an abort. Absent: no abort yet. */
+  /** Destroys a response that is not delivered soon after an abort. Absent: no abort yet. */
   breakOff?: Timer;
 }
 
-/** Whether the client is owed a response, whatever else arrives on the connection. */
+/** Whether the client must get a response even if the connection has become unusable for more. */
 export const isResponseOwed = ({ req, res }: LiveExchange): boolean =>
   req.complete || res.headersSent;
 
-/** Bounds how many requests of a connection are parsed at once. */
+/** Bounds the unanswered requests of a connection, by pausing the parser. */
 export interface Pipeline {
-  /** To be called when a request has had its response: parses the bytes that waited for it. */
+  /** Called when a response has ended. Parses the bytes that waited for it. */
   advance(): void;
-  /** Ends the parsing. Further bytes are read and thrown away, so that the end is noticed. */
+  /** Stops parsing. Reads and discards further bytes, so that the end of the socket is noticed. */
   stop(): void;
 }
 
 export interface Connection {
   /** The TCP socket, or the TLS socket above it. */
   readonly socket: Duplex;
-  /** Exchanges that are not over, oldest first. Only the response of the first is being sent. */
+  /** Unfinished exchanges, oldest first. Only the response of the first is being sent. */
   readonly live: Set<LiveExchange>;
   /**
-   * The exchange that began last; once it is over and its request was whole, HEARD. Absent before
-   * the first one.
+   * The exchange that began last; ENDED after it has ended and its request arrived completely.
+   * Absent before the first exchange.
    */
   latest?: { readonly req: Pick<IncomingMessage, "complete" | "headers"> };
-  /**
-   * Nothing more can be parsed. The connection closes when the responses that are owed have been
-   * sent.
-   */
+  /** Nothing more can be parsed. The connection closes after the responses still owed. */
   broken: boolean;
-  /** Bounds what is parsed at once. Absent during a TLS handshake, and if there is no bound. */
+  /** Absent during a TLS handshake, and if pipelining has no bound. */
   pipeline?: Pipeline;
 }
 
-/** A request that is over, in the place of the request itself: its head takes memory. */
-const HEARD = { req: { complete: true, headers: {} } };
+/** Replaces the latest exchange after its end, to free the memory of its head. */
+const ENDED = { req: { complete: true, headers: {} } };
 
-/** Bounds what a server takes on. */
+/** Bounds the connections and the memory of a server. */
 export interface Capacity {
   /**
-   * Called for each new connection with all that are open, the one that has been idle for longest
-   * first. It may close some of them.
+   * Called for each new connection with all open connections, the longest idle first. It may close
+   * some of them.
    */
   connected(connections: Iterable<Connection>, count: number): void;
   /**
-   * Counts bytes of one exchange, as Exchange.retain. `own`: what this exchange keeps already.
-   * Returns the error with which the exchange is to end, and counts nothing, if they are too many.
+   * Counts bytes of one exchange, as Exchange.retain. `own`: the bytes that the exchange retains
+   * already. Beyond the bound, counts nothing and returns the error that ends the exchange.
    */
   retain(bytes: number, own: number): Error | undefined;
 }
 
-/** The exchange of a request whose head has been parsed. `live`: those of its connection. */
+/** Creates the exchange of a request whose head was parsed. `live`: as Connection.live. */
 function createExchange(
   { req, res }: Pick<Exchange, "req" | "res">,
   live: ReadonlySet<LiveExchange>,
@@ -126,7 +123,7 @@ function createExchange(
 }
 
 /**
- * Calls `onFinish` after the end of each exchange, with the status for the access log. `capacity`
+ * `onFinish`: called at the end of each exchange, with the status for the access log. `capacity`
  * absent: there are no bounds.
  */
 export function createConnections(
@@ -134,9 +131,9 @@ export function createConnections(
   onFinish: (connection: Connection, exchange: LiveExchange, status: number) => void,
   capacity?: Capacity,
 ) {
-  /** In the order of their last exchange, or of their beginning. */
+  /** Ordered by the end of their last exchange, or by their beginning if they had none. */
   const connections = new Map<Duplex, Connection>();
-  // A count, because a set of all live exchanges costs each request a tenth in garbage collection.
+  // A count: garbage collection of a set of exchanges would take a tenth of a request's CPU time.
   let inFlight = 0;
 
   /** The connection of a socket; a new one for a socket not seen before. */
@@ -145,12 +142,11 @@ export function createConnections(
   function add(socket: Duplex): Connection {
     const connection: Connection = { socket, live: new Set(), broken: false };
     connections.set(socket, connection);
-    // A TLS socket takes the place of the one that it reads from. Two would count as two clients,
-    // and the latter, which has no exchange, as idle. Other sockets have null there.
+    // A TLS socket replaces the TCP socket below it (`_parent`; null for other sockets). Otherwise
+    // the TCP socket would count as a second, idle client.
     connections.delete(Reflect.get(socket, "_parent"));
     capacity?.connected(connections.values(), connections.size);
-    // Node emits the end of the socket only on the response that owns it, not on those that wait
-    // behind it.
+    // Node emits "close" only on the response that is being sent, not on those queued behind it.
     socket.once("close", () => {
       connections.delete(socket);
       for (const exchange of connection.live) finish(exchange, connection);
@@ -173,12 +169,12 @@ export function createConnections(
     return exchange;
   }
 
-  /** Ends an exchange, in whatever way it came to its end. Only the first call counts. */
+  /** Ends an exchange, delivered or not. Only the first call counts. */
   function finish(exchange: LiveExchange, connection: Connection): void {
     const { res, delivered } = exchange;
     if (!connection.live.delete(exchange)) return;
     inFlight -= 1;
-    if (connection.latest === exchange && exchange.req.complete) connection.latest = HEARD;
+    if (connection.latest === exchange && exchange.req.complete) connection.latest = ENDED;
     capacity?.retain(-exchange.retained, exchange.retained);
     if (connections.delete(connection.socket)) connections.set(connection.socket, connection);
     exchange.deadline?.cancel();
@@ -193,15 +189,15 @@ export function createConnections(
   return {
     of,
     /**
-     * All connections that are open, also those that have not sent a request or are in a TLS
-     * handshake. Node's own lists leave these out.
+     * All open connections. Node's own lists lack those that have not sent a request, and those in
+     * a TLS handshake.
      */
     all: (): Iterable<Connection> => connections.values(),
     /** The live exchanges of all connections. */
     exchanges: (): readonly LiveExchange[] =>
       [...connections.values()].flatMap(({ live }) => [...live]),
     begin,
-    /** How many exchanges are not over. */
+    /** The number of live exchanges. */
     inFlight: (): number => inFlight,
   };
 }

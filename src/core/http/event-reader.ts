@@ -1,11 +1,11 @@
-// Reads server-sent events: bytes in pieces of any size become the data of each event. It follows
-// the WHATWG HTML standard (9.2.6), except that the last event may lack its blank line, which some
-// providers forget. Only `data` is kept: the JSON of every provider names its own event type.
+// Reads server-sent events from bytes in pieces of any size. It follows the WHATWG HTML standard
+// (9.2.6), except that the last event may lack its blank line, which some providers forget. Only
+// `data` is kept: the JSON of every provider names its own event type.
 import { StringDecoder } from "node:string_decoder";
 
 /** How the bytes of a stream are cut into events. */
 export interface Framing {
-  /** The media type of such a stream, in lower case. It is asked for, and demanded. */
+  /** The media type of the stream, in lower case. Requests ask for it, and replies must have it. */
   readonly mediaType: string;
   /** Creates the reader of one stream. */
   createReader(): EventReader;
@@ -13,11 +13,11 @@ export interface Framing {
 
 export interface EventReader {
   /**
-   * The events that these bytes end, each as a text. Throws a RangeError for one that is too large,
-   * and another error for bytes that are no such stream.
+   * Returns the text of each event that these bytes complete. Throws a RangeError if an event is
+   * too large, and another error if the bytes are not in this format.
    */
   push(bytes: Uint8Array): string[];
-  /** The events that the end of the stream completes. Throws as `push` does. */
+  /** Returns the events that the end of the stream completes. Throws as `push` does. */
   end(): string[];
 }
 
@@ -28,18 +28,18 @@ export const serverSentEvents: Framing = {
 };
 
 /**
- * `maxChars` bounds the characters of an unfinished event, field names included, so that a provider
- * that never ends an event cannot fill the memory. Absent: 16 million.
+ * `maxChars` bounds an unfinished event, field names included, so that a provider that never ends
+ * an event cannot fill the memory.
  */
-export function createEventReader(maxChars = 16 * 1024 * 1024) {
+export function createEventReader(maxChars = 16 * 1024 * 1024): EventReader {
   const decoder = new StringDecoder("utf8");
-  /** Ignored if the next text begins with it: a byte order mark at the start, LF after CR. */
+  /** Dropped from the start of the next text: a byte order mark at first, then LF after CR. */
   let ignoredStart = "\ufeff";
   /** The unfinished line. V8 appends to it without copying, so small pieces take linear time. */
   let line = "";
   /** The data lines of the unfinished event. */
   let data: string[] = [];
-  /** The characters of these lines as they arrived. */
+  /** The length of these lines with their field names, in characters. */
   let size = 0;
 
   function read(text: string): string[] {
@@ -53,7 +53,7 @@ export function createEventReader(maxChars = 16 * 1024 * 1024) {
       if (whole === "") endEvent(events);
       else addLine(whole);
     }
-    // Complete events are returned first. An unfinished one that is too large fails the next call.
+    // Return complete events first. If the unfinished one is too large, the next call throws.
     if (events.length === 0 && line.length + size > maxChars)
       throw new RangeError(`an event of more than ${maxChars} characters`);
     return events;
@@ -65,7 +65,7 @@ export function createEventReader(maxChars = 16 * 1024 * 1024) {
     size += whole.length;
   }
 
-  /** By the standard, an event without data is none. */
+  /** The standard ignores events without data. */
   function endEvent(events: string[]): void {
     const event = data.join("\n");
     if (event !== "") events.push(event);
@@ -74,9 +74,7 @@ export function createEventReader(maxChars = 16 * 1024 * 1024) {
   }
 
   return {
-    /** The data of the events that these bytes end. Throws a RangeError if one is too large. */
     push: (bytes: Uint8Array): string[] => read(decoder.write(bytes)),
-    /** The data of the events that the end of the stream completes. Throws as `push` does. */
     end: (): string[] => read(`${decoder.end()}\n\n`),
   };
 }

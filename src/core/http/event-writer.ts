@@ -1,12 +1,11 @@
-// Writes server-sent events: the response to a client that asked for a stream. Status 200 and the
-// headers are sent with the first event or keep-alive comment. Until then a failure can still be
-// answered with its own status.
+// Writes server-sent events to a client that asked for a stream. Status 200 and the headers are
+// sent with the first event or keep-alive comment. A failure before that gets its own status.
 //
-// Each batch of events leaves as one string in one write to the socket. Node would write a chunk as
-// three (its size, its text, its end), which costs more than everything else that is done for an
-// event. So the chunks are framed here. This relies on two things: `writeHead` decides whether the
-// response is chunked and says so in `chunkedEncoding`, and once that is false Node passes the body
-// on as it is. The tests look at the bytes, on each line of Node.
+// Each batch of events is one string in one write to the socket. Node would write three strings for
+// a chunk (size, text, end), which takes longer than all other work on an event. So this file
+// frames the chunks. It relies on two facts, which tests check on each line of Node: `writeHead`
+// sets `chunkedEncoding` if the response is chunked, and Node does not alter the body once that
+// property is false.
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../clock.ts";
@@ -18,10 +17,7 @@ const HEADERS = {
   "X-Accel-Buffering": "no",
 };
 
-/**
- * `keepAlive`: what is sent after so many milliseconds of silence. Whole events or comments that
- * mean nothing to the client.
- */
+/** `keepAlive.events`: events or comments that clients ignore, sent after `ms` without events. */
 export function createEventSink(
   res: ServerResponse,
   keepAlive: { readonly ms: number; readonly events: string },
@@ -29,7 +25,7 @@ export function createEventSink(
   clock: Clock,
 ) {
   let silence = clock.after(keepAlive.ms, sendKeepAlive);
-  /** False for a client of HTTP/1.0: the end of the connection ends the response. */
+  /** False for HTTP/1.0, where the end of the connection ends the response. */
   let isChunked = false;
 
   function begin(): void {
@@ -48,7 +44,7 @@ export function createEventSink(
   const framed = (text: string, size: number): string =>
     isChunked && size > 0 ? `${size.toString(16)}\r\n${text}\r\n` : text;
 
-  /** Sends a text that is not empty. Returns whether the client has room for more. */
+  /** Sends a text that is not empty. Returns false if the socket's buffer is full. */
   function send(text: string): boolean {
     begin();
     const size = Buffer.byteLength(text);
@@ -57,8 +53,8 @@ export function createEventSink(
 
   return {
     /**
-     * Sends one or more whole events. Returns undefined if the client has room for more, else a
-     * promise that resolves when it has. It rejects if `cancel` is aborted first.
+     * Sends one or more whole events. Returns undefined, or a promise if the socket's buffer is
+     * full. It resolves when the client has read enough, and rejects if `cancel` is aborted first.
      */
     write(events: string): Promise<unknown> | undefined {
       silence.refresh();
@@ -71,11 +67,11 @@ export function createEventSink(
       const last = isChunked ? "0\r\n\r\n" : "";
       res.end(framed(events, size) + last, encodingOf(events, size));
     },
-    /** Stops the keep-alive comments. It must be called in whatever way the stream ends. */
+    /** Stops the keep-alive comments. Must be called however the stream ends. */
     release: (): void => silence.cancel(),
   };
 }
 
-/** A text of one byte a character can be written without being encoded. */
+/** Node writes a text with one byte per character as it is, without encoding it. */
 const encodingOf = (text: string, size: number): "latin1" | "utf8" =>
   size === text.length ? "latin1" : "utf8";

@@ -1,4 +1,5 @@
-// A log of one JSON object a line. The lines of one turn of the event loop are written together.
+// A log with one JSON object per line. The lines of one turn of the event loop are written
+// together.
 
 /** Takes one or more whole lines, at once. */
 export type WriteLines = (lines: string) => void;
@@ -6,7 +7,7 @@ export type WriteLines = (lines: string) => void;
 export interface LineLog {
   /** Writes an object as a line of JSON. */
   readonly write: (record: object) => void;
-  /** Writes a line that is text already. It has no line end. */
+  /** Writes a line of text. `line` has no line end. */
   readonly writeText: (line: string) => void;
   /** Writes the lines of this turn now. */
   readonly flush: () => void;
@@ -16,14 +17,12 @@ export function createLineLog(writeLines: WriteLines): LineLog {
   /** The lines of this turn. */
   let waiting = "";
 
-  /** Writes the lines of this turn now. */
   function flush(): void {
     const lines = waiting;
     waiting = "";
     if (lines !== "") writeLines(lines);
   }
 
-  /** Writes a line that is text already. It has no line end. */
   function writeText(line: string): void {
     if (waiting === "") setImmediate(flush);
     waiting += `${line}\n`;

@@ -1,5 +1,5 @@
-// Errors for what arrives on a socket and is no request for a handler: bytes that Node cannot
-// parse, requests that take too long to arrive, CONNECT, and the preface of HTTP/2.
+// Refuses input that no handler gets: bytes that Node cannot parse, requests that take too long to
+// arrive, CONNECT, and the preface of HTTP/2.
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { isResponseOwed, type Connection } from "./connection.ts";
@@ -7,19 +7,19 @@ import { ApiError } from "../openai/errors.ts";
 import { requestId, requestIdFromBytes } from "./request-id.ts";
 import { rawError, type RenderError } from "./responses.ts";
 
-/** What Node's server reports about a request that it could not take. */
+/** The error that Node's server reports for a request that it could not parse. */
 interface ClientError extends NodeJS.ErrnoException {
   /** The bytes that could not be parsed. */
   readonly rawPacket?: Buffer;
 }
 
-/** `logRefused`: logs an error that was sent outside of any exchange. */
+/** `logRefused`: logs an error that was sent without an exchange. */
 export function createRefusals(
   connectionOf: (socket: Duplex) => Connection,
   logRefused: (error: ApiError, requestId: string, req: Partial<IncomingMessage>) => void,
   renderError: RenderError,
 ) {
-  /** `id` is the request id if there is no exchange. */
+  /** Sends an error and closes the connection. `id`: the request id if there is no exchange. */
   function refuse(
     socket: Duplex,
     error: ApiError,
@@ -30,8 +30,8 @@ export function createRefusals(
     connection.pipeline?.stop();
     if (connection.broken) return;
     socket.on("error", () => socket.destroy()); // Node has removed its own listener.
-    if (!canAnswer(connection)) {
-      endAfterOwed(connection);
+    if (!canSendError(connection)) {
+      closeAfterOwed(connection);
       return;
     }
     const [exchange] = connection.live;
@@ -58,7 +58,7 @@ export function createRefusals(
     preface(req: IncomingMessage): void {
       refuse(req.socket, malformed(), requestId(req.rawHeaders), req);
     },
-    /** Refuses what Node's parser or its timers found wrong. */
+    /** Refuses a request that Node's parser or timers have rejected. */
     clientError(error: ClientError, socket: Duplex): void {
       if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
       else refuse(socket, refusalOf(error), requestIdFromBytes(error.rawPacket));
@@ -67,18 +67,18 @@ export function createRefusals(
 }
 
 /**
- * Whether an error can be written to the socket without getting into a response: nothing is in
- * flight, or only the request that is still arriving, whose response has not begun.
+ * Whether an error can be written to the socket without mixing with another response: no exchange
+ * is live, or only that of the request that is still arriving, and its response has not begun.
  */
-function canAnswer({ live, latest }: Connection): boolean {
+function canSendError({ live, latest }: Connection): boolean {
   const [first, second] = live;
-  // If the last response left before its request had arrived, these bytes may be its body.
+  // If the last response ended before its request had arrived, these bytes may be its body.
   if (!first) return latest?.req.complete !== false;
   return !second && !isResponseOwed(first);
 }
 
-/** The requests before the broken one get their responses; then the connection closes. */
-function endAfterOwed(connection: Connection): void {
+/** Closes the connection after the responses to the requests before the broken one. */
+function closeAfterOwed(connection: Connection): void {
   connection.broken = true;
   const last = [...connection.live].findLast(isResponseOwed);
   if (!last) connection.socket.destroy();

@@ -2,14 +2,14 @@
 import { randomHex } from "../ids.ts";
 
 /**
- * Bytes of an unparsable packet that are searched for an id. Node reads as many from a socket at
- * once. It is four times Node's bound of a head, so the id behind an oversized header is found.
+ * The most bytes of an unparsable packet to search for an id: one read of Node from a socket. That
+ * is four times Node's bound of a head, so the search finds an id behind an oversized header.
  */
 const MAX_SEARCHED_BYTES = 65_536;
 
 const ID_HEADER = "x-request-id:";
 
-/** A value of 1 to 512 printable ASCII characters is used as it is. */
+/** Returns a value of 1 to 512 printable ASCII characters unchanged, or a new id. */
 const usableOrNew = (value = ""): string =>
   /^[\x20-\x7e]{1,512}$/.test(value) ? value : `req_${randomHex(16)}`;
 
@@ -20,12 +20,12 @@ export const requestId = (rawHeaders: readonly string[]): string =>
   );
 
 /**
- * The id of a request that Node could not parse, searched in its bytes. A
- * pattern that finds both ends of the value would take time quadratic in the blanks.
+ * Finds the id in the bytes of a request that Node could not parse. It uses trim(): a pattern for
+ * both ends of the value would take quadratic time for many blanks.
  */
 export function requestIdFromBytes(packet: Buffer | undefined): string {
   const text = packet?.toString("latin1", 0, MAX_SEARCHED_BYTES) ?? "";
-  // Without the request line, and without the last line, which has no line end.
+  // Skip the request line, and the last line, which may be incomplete.
   const lines = text.split("\r\n").slice(1, -1);
   const line = lines.find(
     (candidate) => candidate.slice(0, ID_HEADER.length).toLowerCase() === ID_HEADER,

@@ -1,4 +1,5 @@
-// One request from its parsed head to its handler, and whatever that throws to an error response.
+// Answers one request: checks its head, calls its handler, and turns exceptions into error
+// responses.
 import type { IncomingMessage } from "node:http";
 import { ClientGone } from "./cancel.ts";
 import type { LiveExchange } from "./connection.ts";
@@ -11,15 +12,15 @@ import { pathOf, route } from "./router.ts";
 export type Guard = (exchange: Exchange) => boolean | void;
 
 export interface RequestHooks {
-  /** Renders what a handler, `guard` or the server itself throws. */
+  /** Renders the exceptions of handlers, of `guard` and of the server itself. */
   readonly renderError: RenderError;
-  /** Receives what was thrown if it was rendered as an internal error. */
+  /** Receives each exception that was rendered as an internal error. */
   readonly failed: (exchange: Exchange, thrown: unknown) => void;
-  /** Called before the handler of each request is looked for. Absent: all are let in. */
+  /** Called for each request before its handler is looked up. Absent: all requests pass. */
   readonly guard?: Guard;
 }
 
-/** Answers one exchange. Never throws, unless a hook does. */
+/** Answers one exchange. Throws only if a hook throws. */
 export function answerRequest(exchange: LiveExchange, routes: Routes, hooks: RequestHooks): void {
   function handled(): void {
     exchange.handled = true;
@@ -29,8 +30,7 @@ export function answerRequest(exchange: LiveExchange, routes: Routes, hooks: Req
   try {
     answering = handle(exchange, routes, hooks) ?? Promise.resolve();
   } catch (thrown) {
-    // Requests in the same packet are parsed first: an error in them takes precedence over this
-    // one.
+    // Not answered now: Node first parses the rest of the packet, whose errors take precedence.
     answering = Promise.reject(thrown);
   }
   answering.then(handled, (thrown) => {
@@ -47,13 +47,13 @@ function handle(exchange: LiveExchange, routes: Routes, { guard }: RequestHooks)
   return handler(exchange, parameter);
 }
 
-/** Headers of a request. Each takes memory for as long as its answer does. */
+/** The most headers of a request. They stay in memory until its response ends. */
 const MAX_HEADERS = 200;
 
-/** After a request that is not understood, nobody knows where the next one begins. */
+/** The start of the next request is unknown after a malformed one, so the connection closes. */
 const CLOSE = { headers: { Connection: "close" } };
 
-/** What Node would refuse by itself, without X-Request-Id, or would take. */
+/** Refuses heads that Node would accept, or would refuse without X-Request-Id. */
 function checkHead({ headers, httpVersion, rawHeaders }: IncomingMessage): void {
   if (rawHeaders.length > 2 * MAX_HEADERS)
     throw new ApiError("headers_too_large", `There are more than ${MAX_HEADERS} headers.`, CLOSE);
@@ -73,7 +73,7 @@ function answerError(exchange: LiveExchange, thrown: unknown, hooks: RequestHook
   const { code, param, status } = response.error;
   const isInternal = code === "internal_error";
   if (cancel.reason instanceof ClientGone) {
-    // The client has left and gets no answer, but a bug is reported.
+    // Nobody gets the response, but a bug is still reported.
     if (isInternal && !isCausedBy(thrown, cancel.reason)) hooks.failed(exchange, thrown);
     return;
   }
@@ -81,16 +81,16 @@ function answerError(exchange: LiveExchange, thrown: unknown, hooks: RequestHook
   log.param = param;
   if (isInternal) hooks.failed(exchange, thrown);
   if (res.headersSent) {
-    // Unless the handler has ended the response, the client must see that it is cut.
+    // Destroy an unfinished response, so that the client sees that it is incomplete.
     if (!res.writableEnded) res.destroy();
     return;
   }
-  // The client may close before the end of this response, which it has seen nevertheless.
+  // A client that reads this response may close before its end: do not log that as a 499.
   if (status === 413) exchange.loggedStatus = 413;
   sendError(req, res, response);
 }
 
-/** Whether an error is a consequence of the reason for which the work was ended. */
+/** Whether `reason` is the error or in its chain of causes. */
 function isCausedBy(thrown: unknown, reason: unknown): boolean {
   let error = thrown;
   while (error instanceof Error && error !== reason) error = error.cause;

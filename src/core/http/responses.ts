@@ -1,35 +1,35 @@
-// Responses that are one JSON document: successes, and every error.
+// Sends responses that are one JSON document, among them all errors.
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:http";
 import type { ApiError } from "../openai/errors.ts";
 
 /** Headers of a response, by name. */
 type ResponseHeaders = Readonly<Record<string, string>>;
 
-/** An error as the client gets it. */
+/** The response to the client for an error. */
 export interface ErrorResponse {
-  /** Has the status. The access log names its code and param. */
+  /** The source of the status, and of code and param for the access log. */
   readonly error: ApiError;
-  /** Headers beside Content-Type and Content-Length. */
+  /** All headers except Content-Type and Content-Length. */
   readonly headers: ResponseHeaders;
   /** A JSON document. */
   readonly body: string;
 }
 
-/** Fields that are unknown are absent. */
+/** The head of a request, or the part of it that could be parsed. */
 type RequestHead = Partial<Pick<IncomingMessage, "url" | "headers">>;
 
-/** Renders whatever was thrown. It must not throw itself. */
+/** Renders anything thrown as the response to the client. It must not throw. */
 export type RenderError = (thrown: unknown, requestId: string, req: RequestHead) => ErrorResponse;
 
 /**
- * How long the rest of a refused body is read and thrown away. To close at once would reset the
+ * How long the rest of a refused body is read and discarded. Closing at once would reset the
  * connection, and the client might never see the response.
  */
 const LINGER_MS = 2_000;
 
 const CLOSE = { Connection: "close" };
 
-/** Sends a whole response. A body that is a string is JSON already. */
+/** Sends a whole response. `body`: a value, or a string that is a JSON document. */
 export function sendJson(
   res: ServerResponse,
   status: number,
@@ -45,13 +45,13 @@ const documentHeaders = (text: string) => ({
   "Content-Length": Buffer.byteLength(text),
 });
 
-/** Sends an error as the response. Nothing may have been sent before. */
+/** Sends an error as the response. No part of a response may have been sent before. */
 export function sendError(
   req: IncomingMessage,
   res: ServerResponse,
   { error: { status }, headers, body }: ErrorResponse,
 ): void {
-  // A client that waits for permission to send its body (Expect) will not send it now.
+  // A client that still waits for permission to send its body (Expect) will not send it.
   const isBodyComing = !req.complete && req.headers.expect === undefined;
   if (status === 413 && isBodyComing) {
     res.writeHead(status, { ...headers, ...documentHeaders(body), ...CLOSE }).write(body);

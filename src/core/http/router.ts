@@ -1,11 +1,11 @@
-// Which handler a request is for: by its path, then by its method.
+// Finds the handler of a request by its path and method.
 import type { Routes } from "./exchange.ts";
 import { ApiError } from "../openai/errors.ts";
 
-/** Characters of a path that an error message repeats. */
+/** The most characters of a path in an error message. */
 const MAX_SHOWN = 120;
 
-/** The path alone: without the query, and without the origin that a proxy's request line has. */
+/** The path of a URL, without the query, and without the origin that proxies put before it. */
 export function pathOf(url: string): string {
   const local = url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?#]*/i, "");
   return (local || "/").replace(/[?#].*/s, "");
@@ -15,8 +15,8 @@ const hasParameter = (pattern: string): boolean => pattern.endsWith("}");
 
 /**
  * Finds the route of a path; undefined if there is none. An exact path takes precedence. `pattern`
- * is the key of the routes, `parameter` the text in the place of the parameter, percent-decoded
- * where that is possible.
+ * is the key in `routes`. `parameter` is the text that `{name}` matched, percent-decoded if
+ * possible.
  */
 export function match(routes: Routes, path: string) {
   if (Object.hasOwn(routes, path) && !hasParameter(path)) return { pattern: path, parameter: "" };
@@ -38,8 +38,8 @@ function percentDecoded(text: string): string {
 }
 
 /**
- * Finds the handler of a request, with the parameter of its path. HEAD is handled as GET where it
- * has no handler of its own. Throws an ApiError: `unknown_url`, or `method_not_allowed` with the
+ * Finds the handler of a request, with the parameter of its path. GET's handler also serves HEAD,
+ * unless there is one for HEAD. Throws an ApiError: `unknown_url`, or `method_not_allowed` with the
  * header Allow.
  */
 export function route(routes: Routes, method: string, path: string) {
@@ -55,8 +55,8 @@ export function route(routes: Routes, method: string, path: string) {
 }
 
 /**
- * Clients leave out /v1, or write it twice, or ask for embeddings and the like: the message says
- * what is served. Other listeners keep their paths to themselves.
+ * Clients often leave out /v1, write it twice, or ask for embeddings, so the message lists the
+ * paths of the API. Listeners without such paths list none.
  */
 function unknownUrl(routes: Routes, path: string): ApiError {
   const shown = path.length > MAX_SHOWN ? `${path.slice(0, MAX_SHOWN - 3)}...` : path;

@@ -1,5 +1,5 @@
-// The HTTP server: sockets become exchanges. Every response has X-Request-Id and one line in the
-// access log, also those that Node's server would otherwise send by itself.
+// The HTTP server. Every response has X-Request-Id and one line in the access log, including
+// those that Node's server would otherwise send by itself.
 import { once } from "node:events";
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -19,14 +19,14 @@ import type { Exchange, ExchangeObserver, Routes } from "./exchange.ts";
 import { createRefusals } from "./refusals.ts";
 import { answerRequest, type RequestHooks } from "./request-listener.ts";
 
-/** Longer than the usual 60 s of clients and load balancers, so that they close first. */
+/** Longer than the usual 60 s of clients and load balancers, so that they close idle sockets. */
 const KEEP_ALIVE_MS = 75_000;
 const MAX_HEAD_MS = 60_000;
 const MAX_CHECK_INTERVAL_MS = 5_000;
 
-/** Serves HTTPS in the place of HTTP. */
+/** Creates an HTTPS server. */
 export interface SecureListener {
-  /** Makes a server that emits "secureConnection" for each connection that has shaken hands. */
+  /** The server must emit "secureConnection" after each TLS handshake. */
   create(options: http.ServerOptions): http.Server;
 }
 
@@ -38,24 +38,24 @@ export interface ServerOptions {
   readonly host: string;
   /** The port to listen on; 0: any free one. */
   readonly port: number;
-  /** Within so many milliseconds a request must have arrived as a whole. */
+  /** As ServerSettings.receive_ms. */
   readonly receive_ms: number;
-  /** A response is cut after this many milliseconds in which the client took nothing of it. */
+  /** As ServerSettings.send_ms. */
   readonly send_ms: number;
   /** Absent: plain HTTP. */
   readonly secure?: SecureListener | undefined;
-  /** Absent: Node's parser takes what one read brings. */
+  /** Absent: any number of pipelined requests is parsed at once. */
   readonly boundPipeline?: BoundPipeline | undefined;
-  /** Absent: connections, and what is kept in memory for them, have no bound. */
+  /** Absent: connections and their memory have no bound. */
   readonly capacity?: Capacity | undefined;
 }
 
 export interface ServerDeps extends RequestHooks {
   /** Times requests, deadlines and the drain. */
   readonly clock: Clock;
-  /** Called once for each response, also for those that no handler made. */
+  /** Called once for each response, including those without a handler. */
   readonly access: AccessLog;
-  /** Called once for each request whose head was read. Absent: nothing hears of exchanges. */
+  /** Creates the observers of each request whose head was read. Absent: there are none. */
   readonly observe?: (exchange: Exchange) => readonly ExchangeObserver[];
 }
 
@@ -63,11 +63,11 @@ export interface Server {
   /** Resolves with the address that clients can use. Rejects if it cannot be bound. */
   listen(): Promise<string>;
   /**
-   * Takes no new connections, lets requests in flight run for at most `drainMs` milliseconds, then
+   * Accepts no more connections, waits at most `drainMs` milliseconds for requests in flight, then
    * aborts them with `reason`. Resolves when all connections are closed.
    */
   close(drainMs: number, reason: Error): Promise<void>;
-  /** How many requests have not had their whole response. */
+  /** The number of requests without a complete response. */
   inFlight(): number;
 }
 
@@ -99,7 +99,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     pipeline?.advance();
   }
 
-  /** Connections that have never sent a request stay until no request is left. */
+  /** Node does not count connections that never sent a request as idle: they close last. */
   function closeUnused(): void {
     if (connections.inFlight() === 0) destroyAll();
     else nodeServer.closeIdleConnections();
@@ -132,7 +132,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       for (const { res } of connections.exchanges())
         if (!res.headersSent) res.setHeader("Connection", "close");
       closeUnused();
-      // A paused connection does not keep the process alive. These timers do, until all is over.
+      // These timers also keep the process alive: a paused connection does not.
       const abortTimer = clock.after(drainMs, () => {
         for (const exchange of connections.exchanges()) exchange.abort(reason);
       });
@@ -156,14 +156,14 @@ function createNodeServer({ secure, receive_ms, send_ms }: ServerOptions): http.
     connectionsCheckingInterval: Math.min(MAX_CHECK_INTERVAL_MS, Math.ceil(receive_ms / 2)),
   };
   const server = secure ? secure.create(options) : http.createServer(options);
-  server.maxHeadersCount = 0; // Their size is bounded. Node would drop surplus ones in silence.
+  server.maxHeadersCount = 0; // Unlimited: Node would drop the surplus silently. See MAX_HEADERS.
   server.timeout = send_ms;
   return server;
 }
 
 /**
- * Nothing has moved on this connection for a while. It is closed if it is idle, or if the client
- * does not read; a stream with a deadline is left to that deadline.
+ * Handles a connection without traffic for send_ms: closes it if it is idle or if the client does
+ * not read. A stream with a deadline is left to that deadline.
  */
 function onSilence({ socket, live, latest }: Connection): void {
   const [first] = live;

@@ -23,7 +23,7 @@ export interface Opening {
    * or undefined: nothing is held.
    */
   readonly hold?: string | undefined;
-  /** 24 hexadecimal digits in the entry's id, to find it by. Undefined: the ledger draws them. */
+  /** 24 hexadecimal digits, a part of the entry's id. Undefined: the ledger draws them. */
   readonly token?: string | undefined;
 }
 
@@ -41,13 +41,13 @@ export interface AttemptRecord {
   readonly key?: string | undefined;
   /** HTTP status of the provider's answer. Absent: there was no answer, or no failure. */
   readonly status?: number | undefined;
-  /** Path of the URL that was called. Absent: nothing was called or redacts it, or no failure. */
+  /** Path of the URL that was called. Absent: no call, no redaction, or no failure. */
   readonly path?: string | undefined;
   /** For the operator: the provider's message, redacted, else the gateway's. Absent: no failure. */
   readonly detail?: string | undefined;
   /**
-   * What of a recovered reply's usage and cost is this attempt's, as the extension writes it that
-   * recovers. Absent: the reply is the work of one attempt, or this one is not billed.
+   * This attempt's share of the usage and cost of a recovered reply, in the form of the extension
+   * that recovers. Absent: the reply comes from one attempt, or this one is not billed.
    */
   readonly share?: object;
 }
@@ -94,22 +94,22 @@ export interface Settlement {
 }
 
 /**
- * The amount that is held of a budget for one request, from before its opening to its settlement.
+ * The part of a budget that is reserved for one request, from before its opening to its settlement.
  */
 export interface Hold {
   /** As Opening.hold. */
   readonly amount: string | undefined;
   /** As Opening.token. */
   readonly token?: string | undefined;
-  /** The tokens of the reply that it pays for. Absent or undefined: the client stated them. */
+  /** The most tokens of the reply that it pays for. Absent or undefined: the client set a limit. */
   readonly maxTokens?: number | undefined;
-  /** Gives the rest back, once the ledger has the settlement. Undefined: it was not opened. */
+  /** Releases what was not spent. `settlement` undefined: the ledger could not open the request. */
   settle(settlement: Settlement | undefined): void;
 }
 
-/** What hears of the attempts at a request. Every member may be absent. */
+/** An observer of the attempts at one request. Absent members: it does not need these events. */
 export interface AttemptObserver {
-  /** An attempt is sent. Returns headers for the provider, which tell it of a trace. */
+  /** An attempt is about to be sent. Returns trace headers for the provider. */
   headers?(): Readonly<Record<string, string>>;
   /** An attempt has ended at this moment. */
   attempted?(record: AttemptRecord): void;

@@ -34,10 +34,7 @@ export const NO_USAGE: MeterReading = {
   source: "none",
 };
 
-/**
- * A figure, or a sum of prompt and completion, beyond this is an error of the provider's, not a
- * count of tokens.
- */
+/** A report with a larger figure, or a larger sum of prompt and completion, is wrong. */
 const MAX_TOKENS = 1_000_000_000;
 
 /**
@@ -51,9 +48,9 @@ const tokensIn = (bytes: number): number => Math.min(MAX_TOKENS / 2, Math.ceil(b
 export type CountMedia = (chat: ChatRequest) => number;
 
 /**
- * An estimate of the prompt's tokens: texts, tool calls, tools and media, and in another client API
- * what only a provider of its format reads. Response schemas and
- * reasoning that the client sends back are left out.
+ * Estimates the prompt's tokens: texts, tool calls, tools, media, and the parts of a native request
+ * that a chat completion cannot express. Response schemas and reasoning that the client sends back
+ * do not count.
  */
 export function estimatePrompt(chat: ChatRequest, countMedia: CountMedia): number {
   let bytes = chat.native?.untranslatedBytes ?? 0;
@@ -70,13 +67,13 @@ export function estimatePrompt(chat: ChatRequest, countMedia: CountMedia): numbe
 /** Counts one reply. */
 export class Meter {
   /**
-   * The provider has the request, and has not refused it: the prompt is billed though nothing has
-   * come.
+   * The provider has the request and has not refused it, so the prompt is billed even without a
+   * reply.
    */
   hasPrompt = false;
   #prompt: PromptFigures | undefined;
   #completion: CompletionFigures | undefined;
-  /** Tokens of reasoning, as an event stated that did not count the rest of the completion. */
+  /** Reasoning tokens from an event that stated no other completion tokens. */
   #reasoningAlone = 0;
   #bytes = 0;
   #reasoningBytes = 0;
@@ -119,10 +116,7 @@ export class Meter {
     return { usage, source: stated && prompt ? "provider" : "estimated" };
   }
 
-  /**
-   * The provider has finished and has counted all of its reply. Nothing that may still come is
-   * billed.
-   */
+  /** Whether the provider has finished and has stated the tokens of its whole reply. */
   isFinal(): boolean {
     return this.#finish !== null && this.#prompt !== undefined && !!this.#wholeCompletion();
   }

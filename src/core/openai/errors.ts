@@ -53,7 +53,7 @@ interface ErrorDetail {
   readonly cause?: unknown;
 }
 
-/** The detail of an error after which the client may come back at once. */
+/** The detail of an error after which the client may retry after a second. */
 export const SOON: ErrorDetail = { headers: { "Retry-After": "1" } };
 
 /**

@@ -18,7 +18,7 @@ export interface TextPart {
   readonly type: "text" | "reasoning" | "refusal";
   /** Continues the text of the same type. It may be empty. */
   readonly text: string;
-  /** Those of the tokens of this piece. Absent: the provider sent none. */
+  /** Log probabilities of the tokens of this piece. Absent: the provider sent none. */
   readonly logprobs?: TokenLogprob[] | undefined;
 }
 
@@ -73,7 +73,7 @@ export interface NativePart {
   readonly type: "native";
   /** Parsed JSON, unchanged. */
   readonly event: object;
-  /** Whether it is a piece of the reply. Figures and frames are not. */
+  /** Whether it has a piece of the reply, not only token figures or framing. */
   readonly content: boolean;
 }
 

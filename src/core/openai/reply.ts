@@ -105,9 +105,7 @@ export function createWholeWriter(
           calls.push({ id, type: "function", function: { name, arguments: "" } });
         } else if (part.type === "tool_arguments") {
           calls[part.call]!.function.arguments += part.text;
-        } else if ("text" in part) {
-          addText(part);
-        }
+        } else if ("text" in part) addText(part);
       }
       return "";
     },
@@ -129,15 +127,15 @@ export function createWholeWriter(
   };
 }
 
-/** The beginning of each chunk, as far as it is always the same. */
+/** The beginning that all chunks share. */
 function openingOf({ id, ...rest }: ReplyHead): string {
   const head = JSON.stringify({ id, object: "chat.completion.chunk", ...rest }).slice(0, -1);
   return `data: ${head},"choices":[`;
 }
 
 /**
- * Writes a stream of chunks. The part of a chunk that is always the same is made once. For each
- * part only the delta is serialised.
+ * Writes a stream of chunks. The constant part of a chunk is serialised once; for each part only
+ * the delta is serialised.
  */
 export function createChunkWriter(
   head: ReplyHead,
@@ -210,7 +208,7 @@ export function createChunkWriter(
     end(usage, reason) {
       let text = roleSent ? "" : roleChunk("text");
       for (const call of [...callsWithoutArguments]) text += argumentsChunk(call, "{}");
-      // Clients would keep a content of null, which is no message without calls.
+      // Clients send the message back, and content may be null only next to tool calls.
       text += chunk(hasContent ? {} : { content: "" }, reason);
       if (includeUsage) text += `${open}],"usage":${JSON.stringify(usage)}}\n\n`;
       return `${text}data: [DONE]\n\n`;

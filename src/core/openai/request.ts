@@ -113,7 +113,7 @@ const messageOfRole = variant("role", {
     ({ content }) => ({ role: "system" as const, content }),
   ),
 });
-/** One that was checked ahead is not checked again. */
+/** Reuses the result of a message that was checked ahead. */
 export const message = aheadOr(messageOfRole);
 export type Message = Infer<typeof message> & {
   /**
@@ -121,7 +121,7 @@ export type Message = Infer<typeof message> & {
    * `cache_control`. Absent: `content` is all that there is.
    */
   readonly marked?: readonly ContentPart[] | undefined;
-  /** The client's name of who speaks. An extension keeps it. Absent: none. */
+  /** The client's name for the speaker. An extension keeps it. Absent: none. */
   readonly name?: string | undefined;
 };
 export const TOOL_NAME = {
@@ -257,7 +257,7 @@ export const chatRequest = refine(
     const { thinking, max_tokens, max_completion_tokens } = request;
     const effort = request.reasoning_effort === "none" ? undefined : request.reasoning_effort;
     const limits = [max_tokens, max_completion_tokens].filter((limit) => limit !== undefined);
-    // The request is the check's own: to copy its members takes several kilobytes.
+    // The check created this object, so it may be extended: a copy would take several kilobytes.
     return Object.assign(request, {
       includeUsage: request.stream_options?.include_usage ?? false,
       /** Whether the client is to see the reasoning. */
@@ -277,7 +277,7 @@ export const chatRequest = refine(
 );
 
 type Checked = Omit<Infer<typeof chatRequest>, "messages">;
-/** What every request has. All else may be absent. */
+/** The required fields of a ChatRequest. All others may be absent. */
 type Always = "model" | "stream" | "logprobs" | "includeUsage" | "showThinking" | "wantsThinking";
 
 /** A checked request. Other APIs build it member by member; only they have `native`. */

@@ -17,7 +17,7 @@ export function wholeReply(
   native?: NativeRequest,
 ): Part[] {
   const parts = decoder(target, native).push(json);
-  // A provider that counts tokens has worked on this request: its generation failed, and not the
+  // A provider that counts tokens has worked on the request: this generation failed, not the
   // provider.
   const fromContent = parts.some(({ type }) => type === "usage");
   if (!isReply(json))
@@ -49,7 +49,7 @@ export function withUsage(
   };
 }
 
-/** A provider's value as a text. A value that is no text becomes its JSON: nothing is lost. */
+/** A provider's value as a text. Any other value becomes its JSON, so that nothing is lost. */
 export const textOf = (json: unknown): string => asString(json ?? "") ?? JSON.stringify(json);
 
 /**

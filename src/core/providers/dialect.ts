@@ -16,18 +16,18 @@ export interface Target {
   readonly contextTokens?: number | undefined;
   /** Whether the model can think. A dialect never sends a thinking switch to one that cannot. */
   readonly reasoning: boolean;
-  /** How this model departs from others of the format. */
+  /** The differences of this model from others of the format. */
   readonly traits: Traits;
 }
 
 type Headers = Readonly<Record<string, string>>;
 
 export interface ProviderRequest {
-  /** Is appended to the provider's base_url. */
+  /** Appended to the provider's base_url. */
   readonly path: string;
-  /** Beside the provider's own. Absent: none. */
+  /** Added to the provider's headers. Absent: none. */
   readonly headers?: Headers;
-  /** Is sent as JSON. Fields that are undefined are left out. */
+  /** Sent as JSON, without undefined fields. */
   readonly body: object;
 }
 
@@ -48,11 +48,11 @@ export interface Decoder {
 }
 
 export interface Dialect {
-  /** Of its streams. */
+  /** The framing of its streams. */
   readonly framing: Framing;
   /** Throws a ProviderError if this format cannot express the request. */
   request(chat: ChatRequest, target: Target): ProviderRequest;
-  /** Whether this JSON, which is no error, is a whole reply. */
+  /** Whether this JSON, which is not an error, is a whole reply. */
   isReply(json: unknown): boolean;
   /**
    * The decoder of a stream. A whole reply is a stream of one event. `native`: as in ChatRequest; a
@@ -75,7 +75,7 @@ export interface RefusalHeaders {
 export interface DialectScope {
   /** The provider's base_url. */
   readonly baseUrl: string;
-  /** The account whose request it is. Empty: no account's, as for a trial call. */
+  /** The account of the request. Empty: none, as for a trial call. */
   readonly account: string;
 }
 

@@ -1,4 +1,4 @@
-// A request's parameters as a provider takes them, by its traits.
+// Adapts a request's parameters to a provider, by its traits.
 import { createHash } from "node:crypto";
 import type { ChatRequest } from "../openai/request.ts";
 import type { SamplingParameter, Traits } from "./traits.ts";
@@ -38,7 +38,7 @@ function samplingOf(chat: ChatRequest, traits: Traits) {
 export const pseudonymOf = (user: string): string =>
   createHash("sha256").update(user).digest("hex").slice(0, 32);
 
-/** The parameters within the provider's bounds. Those that it does not take are undefined. */
+/** The parameters within the provider's bounds. Those that it does not accept are undefined. */
 export function parametersOf(chat: ChatRequest, traits: Traits) {
   const { frequency_penalty, presence_penalty, stop, seed, maxTokens, user } = chat;
   const { temperature, top_p } = samplingOf(chat, traits);

@@ -1,5 +1,5 @@
-// A failed attempt at a provider: the part that the client may know, who has to act, and whether
-// asking again helps (wire.md "Provider errors"). A refusal is an answer other than 200, or an
+// The error of a failed attempt at a provider: its code for the client, who has to act, and whether
+// a retry can help (wire.md "Provider errors"). A refusal is an answer other than 200, or an
 // error inside a 200. The provider's text is never passed on: it may quote keys, hosts or the
 // client's content.
 import type { ErrorCode } from "../openai/errors.ts";

@@ -6,19 +6,19 @@ import { ProviderError, type ProviderErrorDetail } from "../providers/provider-e
 import { ValidationError } from "../schema/checker.ts";
 import { ConnectTimeout } from "../upstream/transport.ts";
 
-/** An answer that is no good reply. The message is for the operator. */
+/** The error for an unusable answer. The message is for the operator. */
 export const upstreamError = (message: string, cause?: unknown): ProviderError =>
   new ProviderError("upstream_error", message, { cause });
 
 /**
- * Parts of one event or whole reply, and tool calls of one reply. Providers send a few parts at a
- * time.
+ * The most parts of one event or whole reply, and the most tool calls of one reply. Providers send
+ * only a few parts at a time.
  */
 export const MAX_PARTS = 10_000;
 
 /**
- * The length of a reply follows from the request (log probabilities of 20 tokens at each position),
- * so the breaker does not count it.
+ * The error for a reply beyond a bound. The request decides how long a reply gets (it may ask for
+ * 20 log probabilities per token), so the breaker does not count the error.
  */
 export const tooMuch = (what: string): ProviderError =>
   new ProviderError("upstream_error", what, { fromContent: true });
@@ -29,7 +29,7 @@ export function boundedParts(parts: Part[]): Part[] {
   return parts;
 }
 
-/** Codes of a connection that was never made, as against one that broke off. */
+/** Codes of a connection that was never established, as opposed to one that broke. */
 const UNREACHABLE = new RegExp(
   "^(ECONNREFUSED|ENOTFOUND|EAI_|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN" +
     "|ERR_TLS|ERR_SSL_WRONG_VERSION|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)",
@@ -46,8 +46,7 @@ export function fromNetwork(error: unknown, isAnswered = false): unknown {
   if (error instanceof ProviderError || !(error instanceof Error)) return error;
   if (error instanceof ConnectTimeout)
     return new ProviderError("upstream_timeout", error.message, { cause: error });
-  if (error instanceof RangeError)
-    return new ProviderError("upstream_error", error.message, { cause: error });
+  if (error instanceof RangeError) return upstreamError(error.message, error);
   const code = networkCode(error);
   // The built-in fetch does not always state a code. Node states one for its caller's mistakes too.
   const isBug = code === undefined ? error.message !== "fetch failed" : BUG.test(code);
@@ -78,7 +77,7 @@ function networkCode(error: Error): string | undefined {
  */
 export type ReportBug = (bug: unknown) => void;
 
-/** What a dialect threw if it is a ProviderError or the error for the client, else its stand-in. */
+/** Returns ProviderErrors and errors for the client unchanged; wraps any other exception. */
 export function dialectError(
   thrown: unknown,
   reportBug: ReportBug,
@@ -86,7 +85,7 @@ export function dialectError(
 ): unknown {
   if (thrown instanceof ProviderError) return thrown;
   if (thrown instanceof ApiError || thrown instanceof ValidationError) return thrown;
-  // V8 throws a RangeError for what is too deep or too long for it: a bound, and no bug.
+  // V8 throws a RangeError for data that is too deep or too long. That is a bound, not a bug.
   if (!(thrown instanceof RangeError)) reportBug(thrown);
   // The cause is this request or its reply, so the breaker does not count it.
   const message = thrown instanceof Error ? thrown.message : "an exception that is no Error";
@@ -97,7 +96,7 @@ export function dialectError(
   });
 }
 
-/** The result of a dialect's `work`. Throws as `dialectError` says. */
+/** Runs `work` of a dialect. Throws the `dialectError` of its exception. */
 export function guarded<T>(reportBug: ReportBug, work: () => T, detail?: ProviderErrorDetail): T {
   try {
     return work();

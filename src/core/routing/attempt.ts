@@ -30,12 +30,12 @@ import type { FailedAttempt } from "./failure.ts";
 import type { Model, Models, Provider, RoutingSettings } from "./model.ts";
 import { EventDecoding, pump, type TakeParts } from "./stream.ts";
 
-/** Tells the operator what happened to a model. `fields` has at least `level`. */
+/** Reports an event of a model to the operator. `fields` has at least `level`. */
 export type ReportEvent = (event: string, model: Model, fields: object) => void;
 
 /** A model at work on a request. */
 export interface Serving {
-  /** A candidate that a pass was given for. */
+  /** The candidate, which its breaker has permitted. */
   readonly model: Model;
   /** Counts what the model says in this attempt. */
   readonly meter: Meter;
@@ -65,9 +65,9 @@ export interface RequestContext {
   readonly clock: Clock;
   /** Called for failed attempts, events that cannot be read, and bugs. */
   readonly report: ReportEvent;
-  /** What hears of the request. */
+  /** The observers of the request. */
   readonly observers: readonly AttemptObserver[];
-  /** Chooses among the candidates that are left after these failures. Absent: all stay. */
+  /** Chooses among the remaining candidates after these failures. Absent: all stay. */
   readonly remaining?: (models: Models, failures: readonly FailedAttempt[]) => Models;
   /** Makes an attempt: attempt(), or what extensions put around it. */
   readonly attempt: Attempt;
@@ -77,7 +77,7 @@ export interface RequestContext {
 interface Call {
   readonly serving: Serving;
   readonly chat: ChatRequest;
-  /** The provider is asked for a stream. */
+  /** Whether the provider is asked for a stream. */
   readonly stream: boolean;
   readonly dialect: Dialect;
   readonly context: RequestContext;
@@ -86,6 +86,8 @@ interface Call {
   readonly deadlines: Deadlines;
   readonly reportBug: ReportBug;
 }
+
+const PERMANENT = { permanent: true };
 
 /** Makes an attempt: as attempt(). */
 export type Attempt = typeof attempt;
@@ -106,10 +108,10 @@ export async function attempt(
     context.report("internal_error", model, { level: "error", detail: describe(bug) });
   if (context.large) await ownTurn(context.cancel);
   const stream = chat.stream || model.traits.stream_only;
-  const asked = chat.stream === stream ? chat : { ...chat, stream };
+  const upstreamChat = chat.stream === stream ? chat : { ...chat, stream };
   const dialect = guarded(reportBug, () => provider.dialectFor(context.account));
-  // A request that cannot be written once cannot be written at all.
-  const request = guarded(reportBug, () => dialect.request(asked, model), { permanent: true });
+  // Permanent: writing the same request again would fail again.
+  const request = guarded(reportBug, () => dialect.request(upstreamChat, model), PERMANENT);
   if (context.large) await ownTurn(context.cancel);
   const cancel = new Cancel();
   const detach = context.cancel.onAbort(() => cancel.abort(context.cancel.reason));
@@ -130,7 +132,7 @@ export async function attempt(
       });
     deadlines.refused(() => refusal(""));
     refusalText = await readRefusal(response.body);
-    // Its text may be a page, or be cut: the words still count.
+    // The text may be an HTML page or truncated JSON. Dialects find known phrases in it too.
     throw refusal(parseJson(refusalText) ?? refusalText);
   } catch (error) {
     cancel.abort(fromNetwork(error, status !== undefined)); // the first reason counts
@@ -154,8 +156,8 @@ const redactedPath = (url: string, redact: Provider["redact"]): string | undefin
   redact && new URL(url).pathname.split("/").map(redact).join("/");
 
 /**
- * Writes and sends the request. Its text is not kept: no closure that outlives the sending refers
- * to it.
+ * Writes and sends the request. A function of its own, so that no closure of the attempt keeps the
+ * request's text in memory.
  */
 function send(
   { serving, stream, dialect, context, cancel, deadlines, reportBug }: Call,
@@ -174,13 +176,13 @@ function send(
     ...provider.headers,
     ...request.headers,
   };
-  // Those by which observers tell the provider of a trace.
+  // Trace headers.
   for (const observer of context.observers) Object.assign(headers, observer.headers?.());
   return provider.transport(url, {
     method: "POST",
     redirect: "manual",
     headers,
-    body: guarded(reportBug, () => JSON.stringify(fields), { permanent: true }),
+    body: guarded(reportBug, () => JSON.stringify(fields), PERMANENT),
     cancel,
     connectMs: provider.timeouts.connect_ms,
     sent() {
@@ -237,7 +239,7 @@ function readWhole(
     return deliver(parts);
   }
   return consume(body, take, () => {
-    deadlines.pause(); // all of it is there; parsing may take more than a turn of the event loop
+    deadlines.pause(); // The body is complete. Parsing it may take several turns.
     const text = Buffer.concat(pieces).toString();
     const steps = replyJson(text, { jsonExcess, retain });
     if (isLarge(text)) return inTurns(steps, cancel).then(deliverAll);
@@ -269,7 +271,7 @@ async function readStream(
     });
   } catch (error) {
     if (!decoding.finished || isStopped(context.cancel)) throw error;
-    cancel.abort(error); // what breaks after the finish takes nothing from the reply
+    cancel.abort(error); // An error after the finish does not make the reply incomplete.
   } finally {
     const { unreadable: events } = decoding;
     if (events > 0) context.report("unreadable_events", model, { events });
@@ -278,9 +280,7 @@ async function readStream(
   if (!chat.stream) await deliver(decoding.takeParts());
 }
 
-/**
- * The request was ended by other causes than its time or its client, such as the gateway's closing.
- */
+/** Whether a cause other than a timeout or the client ended the request, such as a shutdown. */
 const isStopped = ({ aborted, reason }: Cancel): boolean =>
   aborted && !(reason instanceof ProviderError) && !(reason instanceof ClientGone);
 
@@ -293,6 +293,6 @@ function* replyJson(text: string, bounds: JsonBounds): Steps<unknown> {
   }
 }
 
-/** The beginning of a refusal's text. Empty if it has none or breaks off: the status says most. */
+/** The beginning of a refusal's text; "" if it has none or breaks off: the status suffices. */
 const readRefusal = async (body: UpstreamBody | null): Promise<string> =>
   body ? readAll(body, 64 * 1024).catch(() => "") : "";

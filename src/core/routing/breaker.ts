@@ -1,10 +1,10 @@
-// The contract of a circuit breaker for one model: who may ask it now, and how it stands.
+// The interface of a circuit breaker for one model: it permits attempts, and reports its state.
 // contract.md "Breaker". An extension brings one (extensions/routing/breaker); without it every
 // model is always asked.
 import type { ProviderAnswer, ProviderError } from "../providers/provider-error.ts";
 
 export interface BreakerSettings {
-  /** So many failures in a row open the breaker. */
+  /** The number of consecutive failures that opens the breaker. */
   readonly failures: number;
   /** Milliseconds until an open breaker lets a probe through. */
   readonly cooldown_ms: number;
@@ -19,9 +19,9 @@ export interface BreakerStatus {
    * nothing passes until the cooldown is over; then one probe does.
    */
   readonly state: (typeof BREAKER_STATES)[number];
-  /** Failures in a row. */
+  /** Consecutive failures. */
   readonly failures: number;
-  /** Milliseconds until it is worth asking again. 0: an attempt would be let through now. */
+  /** Milliseconds until the next permitted attempt. 0: one is permitted now. */
   readonly retryMs: number;
   /** The last failure, for the operator. Null: there was none. */
   readonly lastFault: string | null;

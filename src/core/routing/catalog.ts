@@ -1,4 +1,4 @@
-// The models and aliases of one configuration, and which models may serve a request. contract.md
+// The models and aliases of one configuration, and the candidates of a request. contract.md
 // "Routing aliases", "Candidates".
 import { sha256 } from "../hash.ts";
 import { ApiError } from "../openai/errors.ts";
@@ -72,13 +72,13 @@ export const noSuchModel = (name: string): ApiError =>
     param: "model",
   });
 
-/** The models of a configuration. Breakers of models that are no longer the same are forgotten. */
+/** Creates the models of a configuration. Drops the breakers of models that have changed. */
 function createModels(
   config: RoutingSettings,
   services: CatalogServices,
 ): ReadonlyMap<string, Model> {
   const { breakers, fingerprint } = services;
-  // First: if one cannot be created, the configuration in force keeps its breakers.
+  // Providers first: if one cannot be created, the configuration in force keeps its breakers.
   const rows = [...config.models].map(([name, settings]) => {
     const provider = createProvider(settings, config, services);
     return { name, settings, provider };

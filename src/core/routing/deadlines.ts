@@ -10,13 +10,10 @@ import type { Clock, Timer } from "../clock.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import type { Provider } from "./model.ts";
 
-/**
- * The body of a refusal may take so long. The status says most, and must not be lost for a body
- * that never comes.
- */
+/** The time limit for the body of a refusal: the status must not be lost if the body hangs. */
 const REFUSAL_MS = 1_000;
 
-/** A class because every attempt has one: with its timers, closures took a kilobyte more. */
+/** A class, not closures: every attempt has one, and closures took a kilobyte more. */
 export class Deadlines {
   readonly #clock: Clock;
   readonly #timeouts: Provider["timeouts"];

@@ -16,7 +16,7 @@ export interface FailedAttempt {
 
 type ClientError = readonly [param: string | null, message: string];
 
-/** How long an overloaded provider is assumed to stay so, if it does not say. */
+/** The assumed duration of an overload, if the provider states none. */
 const DEFAULT_RETRY_MS = 5_000;
 /** The longest Retry-After that clients obey (wire.md "Rate limit headers"). */
 const MAX_RETRY_SECONDS = 60;
@@ -59,8 +59,8 @@ export function attemptOutcome(
 }
 
 /**
- * The fields of an error in the operator's log. Only the operator can mend what is logged as
- * "error"; "warn" passes.
+ * The fields of an error in the operator's log. Level "error": only the operator can mend it.
+ * Level "warn": it is temporary, or the client's fault.
  */
 export const errorFields = ({ code, blame, detail, message, answer }: ProviderError) => ({
   level: blame === "operator" ? "error" : "warn",
@@ -74,14 +74,14 @@ export const errorFields = ({ code, blame, detail, message, answer }: ProviderEr
 });
 
 /**
- * The error for the client: the one that all models share, else model_unavailable. `requested` is
- * the name that the client sent; no other name may show. Retry-After is the earliest moment at
- * which one of the models may serve.
+ * The error for the client: the code that all models share, else model_unavailable. `requested` is
+ * the name that the client sent. The message must not show any other name. Retry-After is the time
+ * until the first of the models may serve.
  */
 export function toClientError(requested: string, failures: readonly FailedAttempt[]): ApiError {
   const lastByModel = new Map(failures.map((failure) => [failure.model, failure]));
   const last = [...lastByModel.values()];
-  // Once the prompt was too long for one model, what other models said is more useful.
+  // Errors of other models are more useful than "too long for this model".
   const others = last.filter(({ error }) => error.code !== "context_length_exceeded");
   const relevant = others.length > 0 ? others : last;
   const codes = new Set(relevant.map(({ error }) => error.code));

@@ -1,6 +1,6 @@
-// All attempts at one request, until a model has replied: the same model again after a passing
-// failure, then, for an alias, the next candidate. contract.md "Attempts" and "Commit point",
-// wire.md "Provider errors". After the first real delta there is no way back.
+// Makes attempts at one request until a model has replied: retries the same model after a temporary
+// failure, then asks the next candidate of the alias. contract.md "Attempts" and "Commit point",
+// wire.md "Provider errors". After the first content the model does not change.
 import type { Clock } from "../clock.ts";
 import { ClientGone, type Cancel } from "../http/cancel.ts";
 import type { AttemptRecord } from "../ledger/ledger.ts";
@@ -14,7 +14,7 @@ import type { Pass } from "./breaker.ts";
 import { attemptOutcome, errorFields, toClientError, type FailedAttempt } from "./failure.ts";
 import type { Model } from "./model.ts";
 
-/** How far a request has come at the providers when it ends, for the ledger. */
+/** The state of a request at the providers when it ends, for the ledger. */
 export interface RequestProgress {
   /** The model that served, else the last that was asked, else the first candidate. */
   readonly model: Model;
@@ -24,7 +24,7 @@ export interface RequestProgress {
   readonly begunAt: number | undefined;
   /** The tokens that are billed. An attempt that failed before it began costs nothing. */
   readonly reading: MeterReading;
-  /** Of `reading`, in pico-units of the currency. */
+  /** The cost of these tokens, in pico-units of the currency. */
   readonly cost: bigint;
   /** As Settlement.notes. */
   readonly notes?: readonly string[] | undefined;
@@ -38,9 +38,8 @@ export interface RequestProgress {
 export class CompletionFailed extends Error {
   readonly progress: RequestProgress;
   /**
-   * An ApiError: no model began a reply, and this is the client's answer. A ProviderError: the
-   * reply broke off, or the request's time is over. The reason of the cancellation if there was
-   * one. Anything else is a bug.
+   * The reason of the cancellation if the request was cancelled. An ApiError for the client if no
+   * model began a reply. A ProviderError if a reply broke off. Anything else is a bug.
    */
   readonly error: unknown;
   constructor(progress: RequestProgress, error: unknown) {
@@ -59,13 +58,10 @@ export type Deliver = (parts: readonly Part[], serving: Serving) => Promise<unkn
 /** Completes a request: as completeWithFallback. */
 export type Complete = typeof completeWithFallback;
 
-/**
- * Stands for an attempt on a pooled connection that the provider had already closed. The request is
- * sent again on a new one.
- */
+/** The error of an attempt on a pooled connection that the provider had already closed. */
 const STALE_CONNECTION = new ProviderError("upstream_error", "the pooled connection was closed");
 
-/** The progress of a request before any model was asked. `model`: its first candidate. */
+/** The progress of a request that no model has begun to answer. */
 export const notStarted = (model: Model): RequestProgress => ({
   model,
   attempts: [],
@@ -103,9 +99,9 @@ export async function completeWithFallback(
       failures.push({ model, error });
       wait = waitBefore(error, model, retries);
       // On a retry, `failures` already holds the model's real error.
-    } else if (retries === 0) failures.push({ model, error: notAsked(model) });
+    } else if (retries === 0) failures.push({ model, error: breakerError(model) });
 
-    // The same model again, if there is time for it and its breaker is still closed; else the next.
+    // Retry the model if there is time and its breaker is still closed. Otherwise ask the next.
     if (clock.monotonic() + wait < endsAt && model.status().state === "closed") {
       await pause(wait, clock, cancel);
       if (cancel.aborted) throw new CompletionFailed(progress, cancel.reason);
@@ -118,17 +114,17 @@ export async function completeWithFallback(
   throw new CompletionFailed(progress, toClientError(chat.model, failures));
 }
 
-/** Stands for the attempt at a model that its breaker did not let through. */
-function notAsked(model: Model): ProviderError {
+/** The error of an attempt that the model's breaker did not permit. */
+function breakerError(model: Model): ProviderError {
   const { state, retryMs: retryAfterMs } = model.status();
   if (state !== "closed") return new ProviderError("model_unavailable", "its breaker is open");
   return new ProviderError("model_overloaded", "its provider asked for a pause", { retryAfterMs });
 }
 
 /**
- * Makes one attempt, measures it, and tells the breaker how it ended. Adds its record to
- * `attempts`, and one more if the request was sent again because its pooled connection was closed.
- * `error` undefined: the reply is complete.
+ * Makes one attempt, measures it, and reports its end to the breaker. Adds its record to
+ * `attempts`, and another for each time that the transport sent the request again. `error`
+ * undefined: the reply is complete.
  */
 function tryOnce(
   chat: ChatRequest,
@@ -138,7 +134,7 @@ function tryOnce(
 ): Promise<{ progress: RequestProgress; error: unknown }> {
   const { clock, report, cancel } = context;
   const isFirst = attempts.length === 0;
-  // The hold pays for so many tokens, so no estimate may have more.
+  // An estimate must not exceed the tokens that the hold pays for.
   const most = Math.min(chat.maxTokens ?? Infinity, model.traits.max_output_tokens ?? Infinity);
   const meter = new Meter(chat, model.provider.countMedia, most);
   const serving: Serving = { model, meter, resent, usesKey };
@@ -162,10 +158,7 @@ function tryOnce(
     startedAt = endedAt;
   }
 
-  /**
-   * A closed pooled connection says nothing of the model, so neither the breaker nor max_retries
-   * counts it.
-   */
+  /** Neither the breaker nor max_retries counts these: the failure does not concern the model. */
   function resent(error = STALE_CONNECTION): void {
     meter.hasPrompt = false;
     record(error);
@@ -190,8 +183,8 @@ function tryOnce(
     if (error === undefined) pass.completed();
     else if (isEvidence(error, cancel, isFirst && begunAt === undefined)) pass.failed(error);
     else pass.dropped(error instanceof ProviderError ? error.answer : undefined);
-    // An attempt that failed before it began is not billed. If the client left, its prompt may be:
-    // the provider reads it all the same.
+    // An attempt that failed before it began is not billed, unless the client left: the provider
+    // may still process the prompt.
     if (begunAt === undefined && !(error instanceof ClientGone))
       return { progress: { ...notStarted(model), attempts }, error };
     const reading = meter.usage();
@@ -205,21 +198,17 @@ function tryOnce(
 }
 
 /**
- * Whether an attempt's error counts against its provider. Once the request is cancelled, that is
- * only so if its time is over and the provider had all of it, and was silent.
+ * Whether an attempt's error counts against its provider. If the request was cancelled, it counts
+ * only if total_ms ran out and this was the first attempt, without any content (`wasSilent`).
  */
-function isEvidence(
-  error: unknown,
-  cancel: Cancel,
-  hadAllTimeInSilence: boolean,
-): error is ProviderError {
+function isEvidence(error: unknown, cancel: Cancel, wasSilent: boolean): error is ProviderError {
   if (!(error instanceof ProviderError) || !error.countsForBreaker) return false;
-  return !cancel.aborted || (hadAllTimeInSilence && cancel.reason instanceof ProviderError);
+  return !cancel.aborted || (wasSilent && cancel.reason instanceof ProviderError);
 }
 
 /**
- * The error of an attempt after which another one may be made. Throws a CompletionFailed if none
- * may. `requested`: the model that the client named.
+ * Returns the error if another attempt may follow it, else throws a CompletionFailed. `requested`:
+ * the model that the client named.
  */
 function requireRecoverable(
   error: unknown,
@@ -231,15 +220,15 @@ function requireRecoverable(
   if (cancel.aborted || begunAt !== undefined || !(error instanceof ProviderError))
     throw new CompletionFailed(progress, error);
   report("attempt_failed", model, errorFields(error));
-  // The request itself is at fault, but a prompt that is too long for one model may fit another.
+  // Other models would refuse the request too, but a prompt that is too long for one may fit them.
   if (error.blame === "client" && error.code !== "context_length_exceeded")
     throw new CompletionFailed(progress, toClientError(requested, [{ model, error }]));
   return error;
 }
 
 /**
- * Milliseconds before the same model is asked again. Infinity: it is not, because it would fail
- * again or wants too long a wait.
+ * Milliseconds before the same model is asked again. Infinity: it is not asked again, because it
+ * would fail again or the wait would be too long.
  */
 function waitBefore(
   { blame, code, detail: { retryAfterMs, permanent } }: ProviderError,
@@ -249,7 +238,7 @@ function waitBefore(
   const { max_retries, backoff_ms, max_wait_ms } = model.provider.retry;
   if (retries >= max_retries) return Infinity;
   if (blame !== "provider" || permanent) return Infinity;
-  if (code === "upstream_timeout") return Infinity; // a silent provider has had its time
+  if (code === "upstream_timeout") return Infinity; // Do not wait for another timeout.
   if (retryAfterMs !== undefined) return retryAfterMs <= max_wait_ms ? retryAfterMs : Infinity;
   return Math.min(max_wait_ms, backoff_ms * 2 ** retries * (0.5 + Math.random() / 2));
 }

@@ -1,5 +1,5 @@
-// system_fingerprint: which provider and which of its models answered, as a keyed hash. Without the
-// key, names of providers cannot be guessed and compared.
+// system_fingerprint: a keyed hash of the provider and the model that answered. Without the key
+// nobody can find the names by hashing guesses.
 import { createHmac, randomBytes } from "node:crypto";
 
 /** Hexadecimal digits of the hash: 48 bits, enough to tell backends apart. */
@@ -9,12 +9,11 @@ const DIGITS = 12;
 export type Fingerprint = (parts: readonly (string | number)[]) => string;
 
 /**
- * `readKey` returns the key, and is called when the first fingerprint is needed. Without it the key
- * is random.
+ * `readKey` is called when the first fingerprint is needed. Absent: the key is random.
  */
 export function createFingerprint(readKey: () => Buffer = () => randomBytes(32)): Fingerprint {
   let key: Buffer | undefined;
-  /** By the parts as text: they are those of the models that were ever configured. */
+  /** Hashes by the parts as text. Bounded by the models that were ever configured. */
   const known = new Map<string, string>();
   return (parts) => {
     key ??= readKey();

@@ -10,7 +10,7 @@ import type { Transport } from "../upstream/transport.ts";
 import type { Breaker, BreakerSettings, BreakerStatus, Pass } from "./breaker.ts";
 import type { Fingerprint } from "./fingerprint.ts";
 
-/** Settings of one provider. Absent: as the whole configuration says. */
+/** A provider's own values of settings. Absent: those of the whole configuration. */
 type Overrides<T> = { readonly [name in keyof T]?: T[name] | undefined };
 
 /** All in milliseconds. */
@@ -47,10 +47,11 @@ export interface ProviderSettings extends TraitOverrides {
   readonly base_url: string;
   /** Absent: requests carry no key. */
   readonly api_key?: string | undefined;
-  /** What extensions take keys from, in the place of `api_key`. Absent: it has neither. */
+  /** The extension `key-pool` takes keys from it instead of `api_key`. Absent: it does not. */
   readonly api_keys?: unknown;
+  /** The extension `credentials` makes headers from it instead of `api_key`. Absent: none. */
   readonly credentials?: unknown;
-  /** Where a cloud serves it, for signatures. Absent: nowhere in particular. */
+  /** The cloud region that signatures name. Absent: there is none. */
   readonly region?: string | undefined;
   /** Timeouts that differ from the configuration's. Absent: none does. */
   readonly timeouts?: Overrides<TimeoutSettings> | undefined;
@@ -61,7 +62,7 @@ export interface ProviderSettings extends TraitOverrides {
 export interface ModelSettings {
   /** A name in RoutingSettings.providers. */
   readonly provider: string;
-  /** The vendor's, with what the provider and the model state themselves in their place. */
+  /** The vendor's traits, with the overrides of the provider and of the model. */
   readonly traits: Traits;
   /** The wire format in which the provider serves this model. Absent: the provider's. */
   readonly dialect?: string | undefined;
@@ -69,7 +70,7 @@ export interface ModelSettings {
   readonly base_url?: string | undefined;
   /** The provider's name of the model. Absent: the model's own name. */
   readonly upstream_model?: string | undefined;
-  /** The model can think. */
+  /** Whether the model can think. */
   readonly reasoning: boolean;
   /** Size of the context window in tokens. Absent: unknown. */
   readonly context_tokens?: number | undefined;
@@ -120,7 +121,7 @@ export interface ModelAccess {
   readonly models: ReadonlySet<string> | undefined;
 }
 
-/** Takes secrets out of a provider's text. */
+/** Removes secrets from a provider's text. */
 export type Redact = (text: string) => string;
 
 export interface Provider {
@@ -130,23 +131,23 @@ export interface Provider {
   readonly dialect: string;
   /** Paths of requests are appended to it. */
   readonly baseUrl: string;
-  /** Of every request. Those that carry the provider's key are among them, if it has one. */
+  /** The headers of every request, the provider's key included. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The configuration's, with the provider's own in their place. */
+  /** The configuration's timeouts, with the provider's overrides. */
   readonly timeouts: TimeoutSettings;
-  /** The configuration's, with the provider's own in its place. */
+  /** The configuration's retry settings, with the provider's overrides. */
   readonly retry: RetrySettings;
-  /** Milliseconds of one attempt. Undefined: only the request as a whole is bounded. */
+  /** The most milliseconds of one attempt. Undefined: only the whole request has a bound. */
   readonly attemptMs: number | undefined;
-  /** Bytes of a whole reply. */
+  /** The most bytes of a whole reply. */
   readonly maxReplyBytes: number;
-  /** Estimates by the rules of its dialect; 0 where nothing counts media. */
+  /** Estimates media tokens by the rules of the dialect; 0 without an estimator. */
   readonly countMedia: CountMedia;
-  /** The gateway's, or one that an extension has for this provider. */
+  /** The gateway's transport, with what extensions put around it for this provider. */
   readonly transport: Transport;
   /** As in CatalogServices. */
   readonly redact: Redact | undefined;
-  /** As Extension.jsonExcess. */
+  /** As slots.jsonExcess. */
   readonly jsonExcess: JsonExcess | undefined;
   /** The dialect for requests of one account. */
   dialectFor(account: string): Dialect;
@@ -155,7 +156,7 @@ export interface Provider {
 export interface Model extends Target {
   /** Its canonical name. */
   readonly name: string;
-  /** The only provider that is asked for it. */
+  /** The provider that serves it. */
   readonly provider: Provider;
   /** Undefined: the model costs nothing. */
   readonly price: Price | undefined;
@@ -169,12 +170,12 @@ export interface Model extends Target {
   status(): BreakerStatus;
 }
 
-/** The models that can serve a request, in their order; at least one. */
+/** Returns the models that can serve a request, best first; at least one. */
 export type Capable = (models: Models, chat: ChatRequest, config: RoutingSettings) => Models;
-/** In their order. */
+/** Candidates, best first. */
 export type Models = readonly Model[];
 
-/** The provider that a transport is to reach. */
+/** The provider that a transport calls. */
 export interface Destination {
   /** As Provider.name. */
   readonly provider: string;
@@ -186,32 +187,32 @@ export interface Destination {
   readonly config: object;
 }
 
-/** The transport with which a provider is reached: this one, or one around it. */
+/** Returns the transport for a destination: the given one, or a wrapper around it. */
 export type Reach = (destination: Destination, transport: Transport) => Transport;
 
 export interface CatalogServices {
   /** By name. */
   readonly dialects: ReadonlyMap<string, DialectDefinition>;
-  /** For providers for which no extension has another. */
+  /** The gateway's transport. `reach` may wrap or replace it for a provider. */
   readonly transport: Transport;
   /** As moments.reach, for all extensions. */
   readonly reach: Reach;
-  /** Undefined: neither the provider's words nor the path of its URL are shown to the operator. */
+  /** Undefined: the operator sees neither a provider's message nor the path of its URL. */
   readonly redact: Redact | undefined;
-  /** As Extension.jsonExcess. */
+  /** As slots.jsonExcess. */
   readonly jsonExcess: JsonExcess | undefined;
   /** As slots.breaker. Undefined: there are none. */
   readonly createBreaker?: ((identity: string) => Breaker) | undefined;
   /** As slots.capable. Undefined: all can serve. */
   readonly capable?: Capable | undefined;
-  /** As Extension.mediaTokens. Undefined: media count nothing. */
+  /** As slots.mediaTokens. Undefined: media count nothing. */
   readonly mediaTokens: ((chat: ChatRequest, rules: string) => number) | undefined;
   /**
-   * Goes from one configuration to the next. A breaker stays as long as it is the same model at the
-   * same provider with the same key.
+   * The breakers in use. A reload keeps the breaker of a model whose provider, address and key stay
+   * the same.
    */
   readonly breakers: Map<string, Breaker>;
-  /** Its key stays the same at a reload, and so do the fingerprints. */
+  /** A reload keeps its key, and so the fingerprints. */
   readonly fingerprint: Fingerprint;
 }
 
@@ -251,7 +252,7 @@ export function keyHeaders(
   return auth === "bearer" ? { Authorization: `Bearer ${key}` } : { [auth]: key };
 }
 
-/** `general`, with those of its fields that `overrides` states. */
+/** A copy of `general` with the values that `overrides` has for its fields. */
 export const withOverrides = <T extends object>(general: T, overrides: object = {}): T => ({
   ...general,
   ...Object.fromEntries(

@@ -1,7 +1,7 @@
-// Reads a reply that comes as a stream of events. The decoding is synchronous: texts of events in,
-// parts of the reply out. The only pump of the program reads the bytes, pushes them through the
-// decoding as they come, and delivers one batch of parts per read. Nothing is read while the client
-// has no room for the batch before (backpressure).
+// Reads a streamed reply. EventDecoding is synchronous: it turns the texts of events into parts of
+// the reply. The pump, the only one of the program, reads the bytes, pushes them through the
+// decoding, and delivers one batch of parts per read. It reads nothing while the client has no room
+// for the previous batch (backpressure).
 import type { Clock, Timer } from "../clock.ts";
 import type { Cancel } from "../http/cancel.ts";
 import type { Meter } from "../ledger/meter.ts";
@@ -25,13 +25,12 @@ import type { Deadlines } from "./deadlines.ts";
 /** Takes a batch of parts. The promise, if there is one, resolves when there is room for more. */
 export type TakeParts = (parts: readonly Part[]) => Promise<unknown> | undefined;
 
-/** What the decoding of a stream is made of. */
 interface DecodingOptions {
   /** Counts each part. */
   readonly meter: Meter;
-  /** Hears of the dialect's bugs. */
+  /** Reports the dialect's bugs. */
   readonly reportBug: ReportBug;
-  /** Undefined: no event holds too much. */
+  /** As slots.jsonExcess. Undefined: the values of an event have no bound. */
   readonly jsonExcess?: JsonExcess | undefined;
 }
 
@@ -39,13 +38,11 @@ interface DecodingOptions {
 export class EventDecoding {
   /** The first error, of the provider or of this program. Undefined: there was none. */
   error: unknown;
-  /** Content has come. */
+  /** Content has arrived. */
   begun = false;
-  /** The provider has finished its reply; only figures may follow. */
+  /** The provider has stated a finish reason. Token figures may follow. */
   finished = false;
-  /**
-   * The provider has ended the stream. Later bytes are no part of the reply, however they were cut.
-   */
+  /** The provider has ended the stream. Later bytes do not belong to the reply. */
   ended = false;
   /** Events that were skipped because they are not JSON. */
   unreadable = 0;
@@ -61,14 +58,14 @@ export class EventDecoding {
   }
 
   /**
-   * Decodes events, and counts their parts. True: they have content, that is parts other than token
-   * figures.
+   * Decodes events, and counts their parts. Returns whether they have content: parts other than
+   * token figures.
    */
   push(events: readonly string[]): boolean {
     const before = this.#contentParts;
     for (const data of events) {
       if (!this.#decode(data)) break;
-      // Asked after each event, so that it does not depend on how the bytes were cut.
+      // Checked after each event, so that the result does not depend on how the bytes were cut.
       this.ended ||= this.#decoder.ended?.() === true;
       if (this.ended) break;
     }
@@ -78,12 +75,12 @@ export class EventDecoding {
   /** Removes the parts that may be delivered, and returns them. None before the first content. */
   takeParts(): readonly Part[] {
     if (!this.begun) return [];
-    const taken = this.#parts;
+    const parts = this.#parts;
     this.#parts = [];
-    return taken;
+    return parts;
   }
 
-  /** False: decoding further events makes no sense, because of a bug of this program. */
+  /** Returns false if a bug of this program prevents decoding further events. */
   #decode(data: string): boolean {
     try {
       for (const part of boundedParts(this.#partsOf(data))) this.#accept(part);
@@ -97,7 +94,7 @@ export class EventDecoding {
     }
   }
 
-  /** The parts of an event, or of the end. None if it is not JSON. */
+  /** The parts of an event or of `[DONE]`. None if the text is not JSON. */
   #partsOf(data: string): Part[] {
     if (data === "[DONE]") {
       this.ended = true;
@@ -111,7 +108,7 @@ export class EventDecoding {
     return [];
   }
 
-  /** After an error only figures count: nothing more is delivered. */
+  /** After an error only token figures count; other parts are dropped. */
   #accept(part: Part): void {
     if (this.error !== undefined && part.type !== "usage") return;
     this.#options.meter.observe(part);
@@ -128,31 +125,28 @@ export class EventDecoding {
 export interface PumpOptions {
   /** Cuts the bytes into events. */
   readonly events: EventReader;
-  /**
-   * Aborts the provider's answer. The pump aborts it itself where the answer does not end with the
-   * reply.
-   */
+  /** Aborts the provider's response. The pump aborts it if it continues after the reply's end. */
   readonly cancel: Cancel;
-  /** Renewed by what arrives, and paused while the client has no room. */
+  /** Extended when bytes or content arrive; paused while the client has no room. */
   readonly deadlines: Deadlines;
   /** Times `closingMs`. */
   readonly clock: Clock;
   /** Takes the parts of each read. Undefined: all stay in the decoding until the end. */
   readonly deliver: TakeParts | undefined;
-  /** Bytes of a stream whose parts stay until the end. */
+  /** The most bytes of a stream that is kept until its end. */
   readonly maxBytes: number;
   /** As Exchange.retain, for a stream that is kept until its end, and for a large event. */
   readonly retain: (bytes: number) => void;
-  /** Milliseconds for the answer to end after the reply has ended. */
+  /** How long the response may take to end after the reply has ended, in milliseconds. */
   readonly closingMs: number;
 }
 
-/** Any read may end within an event, so its first 64 KB are not counted. */
+/** Any read may end inside an event, so the first 64 KiB of an unfinished one do not count. */
 const counted = (unfinished: number): number => Math.max(0, unfinished - 64 * 1024);
 
 /**
- * Resolves at the end of the stream. Rejects with the reason of `cancel`, or with what went wrong,
- * after the parts before the failure were delivered.
+ * Resolves at the end of the stream. Rejects with the reason of `cancel`, or with the error of the
+ * stream after the parts before it were delivered.
  */
 export function pump(
   body: UpstreamBody,
@@ -161,14 +155,11 @@ export function pump(
 ): Promise<void> {
   const bound = deliver ? Infinity : maxBytes;
   let size = 0;
-  /** Bytes of the event that has not ended. */
+  /** Bytes of the unfinished event. */
   let unfinished = 0;
   let closing: Timer | undefined;
 
-  /**
-   * Moves the deadline. Before the first content nothing moves it, and after the reply's finish
-   * only content does.
-   */
+  /** Extends the deadline by the rules in deadlines.ts. */
   function renew(hasContent: boolean): void {
     if (cancel.aborted || decoding.ended || !decoding.begun) return;
     if (!decoding.finished) deadlines.streaming();
@@ -185,19 +176,19 @@ export function pump(
     const hasContent = decoding.push(texts);
     const parts = deliver ? decoding.takeParts() : [];
     const room = parts.length > 0 ? deliver?.(parts) : undefined;
-    room?.catch(() => undefined); // once no code waits for room, its error does not matter
+    room?.catch(() => undefined); // Nobody may await it below: that is not an unhandled rejection.
     const error = decoding.error;
     if (error !== undefined && !decoding.finished) throw error;
     if (!room || decoding.ended) {
       renew(hasContent);
       return undefined;
     }
-    deadlines.pause(); // the provider is not to blame for silence while the client has no room
+    deadlines.pause(); // While the client has no room, silence is not the provider's fault.
     return room.then(() => renew(true));
   }
 
   return new Promise((resolve, reject) => {
-    // The built-in fetch says nothing of an abort that comes with the last bytes of a body.
+    // The built-in fetch does not report an abort that coincides with the last bytes of a body.
     cancel.onAbort(() => {
       if (!decoding.ended) reject(cancel.reason as Error);
     });
@@ -206,7 +197,7 @@ export function pump(
       size += bytes.length;
       if (size > bound) throw tooMuch(`a reply of more than ${maxBytes} bytes`);
       if (decoding.ended) {
-        cancel.abort(); // the provider goes on after the end: its connection is of no further use
+        cancel.abort(); // The provider sends more after the end: the connection cannot be reused.
         return undefined;
       }
       const texts = events.push(bytes);
@@ -216,7 +207,7 @@ export function pump(
       const room = take(texts);
       if (!decoding.ended) return room;
       resolve();
-      // The connection can be used again if the answer ends soon. Otherwise it is closed.
+      // If the response ends soon, the connection can be reused. Otherwise close it.
       closing = clock.after(closingMs, () => cancel.abort());
       return undefined;
     }

@@ -1,31 +1,28 @@
-// The elements of a long list, checked ahead of the value that holds the list: in steps, because
-// one check cannot be interrupted. The check of the whole then finds them done.
+// Checks the elements of a long list in steps, before the value that holds the list: a single check
+// cannot pause. The check of the whole value then reuses their results.
 import type { Steps } from "../turns.ts";
 import { makeCheck, ValidationError, type Check } from "./check.ts";
 
-/** Elements that are checked between two places where the work can stop. */
+/** Elements that are checked between two `yield`s. */
 const ELEMENTS_A_STEP = 50;
 
 const NONE: ReadonlyMap<unknown, unknown> = new Map();
 
-/**
- * The results of elements that were checked ahead. Set while the check of the whole runs, and only
- * then.
- */
-let passed = NONE;
+/** Results by element. Empty except while the check of the whole value runs. */
+let checkedAhead = NONE;
 
-/** The same check of an element. One that was checked ahead is not checked again. */
+/** A check of elements that reuses the result of an element that was checked ahead. */
 export const aheadOr = <T>(check: Check<T>): Check<T> =>
   makeCheck(
     check.schema,
-    (value, all) => (passed.has(value) ? (passed.get(value) as T) : check(value, all)),
+    (value, all) => (checkedAhead.has(value) ? (checkedAhead.get(value) as T) : check(value, all)),
     check,
   );
 
 /**
- * Checks a value in steps: the elements of `list` first, which is the list in it that may be long.
- * The result, and the issue that is thrown, are those of `whole`. Elements from the first that does
- * not pass are left to it.
+ * Checks a value in steps: first the elements of `list`, a long list in it, then the whole value.
+ * Returns and throws what `whole(value)` alone would. The first invalid element ends the steps:
+ * `whole` reports it.
  */
 export function* checkInSteps<T>(
   whole: Check<T>,
@@ -35,17 +32,17 @@ export function* checkInSteps<T>(
 ): Steps<T> {
   const checked = new Map<unknown, unknown>();
   try {
-    for (const [index, each] of Array.isArray(list) ? list.entries() : []) {
-      checked.set(each, element(each));
+    for (const [index, item] of Array.isArray(list) ? list.entries() : []) {
+      checked.set(item, element(item));
       if (index % ELEMENTS_A_STEP === 0) yield;
     }
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
   }
-  passed = checked;
+  checkedAhead = checked;
   try {
     return whole(value);
   } finally {
-    passed = NONE;
+    checkedAhead = NONE;
   }
 }

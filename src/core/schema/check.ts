@@ -1,8 +1,8 @@
-// The contract of a check, and the issues that it reports. A check takes an unknown value and
-// returns it typed, or throws a ValidationError that says where the value is wrong and what was
-// expected. It carries the JSON Schema that it enforces, so the published schema cannot differ from
-// the enforced one. Paths are built while a failure travels outwards (each container puts its own
-// step in front), so a valid value pays nothing for them.
+// The type of a check, and the issues that it reports. A check takes an unknown value and returns
+// it typed, or throws a ValidationError that says where the value is wrong and what was expected.
+// It carries the JSON Schema that it enforces, so the published schema cannot differ from the
+// enforced one. Each container prepends its own step to the path of an error that passes through
+// it, so paths cost nothing for a valid value.
 
 /** A JSON Schema (2020-12) as data. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
@@ -15,23 +15,23 @@ export type IssueCode =
   | "invalid_parameter_combination"
   | "unsupported_value";
 
-/** One thing that is wrong with a value. */
+/** One fault of a value. */
 export interface ValidationIssue {
   /** From the root of the checked value: `["messages", 2, "role"]`. Empty: the root itself. */
   readonly path: readonly (string | number)[];
   /** The kind of mistake. A client gets it as `error.code`. */
   readonly code: IssueCode;
-  /** The expectation that was not met, without the path. */
+  /** What was expected, without the path. */
   readonly message: string;
 }
 
-/** A value that did not pass. Its message has one line for each issue. */
+/** The error for an invalid value. Its message has one line for each issue. */
 export class ValidationError extends Error {
   /** At least one. */
   readonly issues: readonly ValidationIssue[];
   constructor(issues: readonly ValidationIssue[]) {
-    // A stack costs ten times as much as the check. A request may have 100,000 wrong values in
-    // fields that are lenient, and no code reads the path of such a failure.
+    // Without a stack, which takes ten times as long as the check: one request may have 100,000
+    // invalid values in lenient fields, and those errors are dropped.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(issues.map(issueText).join("\n"));
@@ -43,8 +43,8 @@ export class ValidationError extends Error {
 export interface Check<T> {
   /**
    * Returns the value as T, or throws a ValidationError. With `all`, containers report every issue
-   * below them (for a configuration file). Without it, the first issue ends the check: a hostile
-   * request must not buy more work.
+   * below them (for a configuration file). Without it, the first issue ends the check, so that an
+   * invalid request causes little work.
    */
   (value: unknown, all?: boolean): T;
   /** The JSON Schema that the check enforces. */
@@ -80,7 +80,7 @@ export const pathText = (path: ValidationIssue["path"]): string =>
     .join("")
     .replace(/^\./, "");
 
-/** The path, if there is one, and the message. */
+/** The path, unless it is empty, and the message. */
 export const issueText = ({ path, message }: ValidationIssue): string =>
   path.length === 0 ? message : `${pathText(path)}: ${message}`;
 
@@ -89,7 +89,7 @@ export function fail(code: IssueCode, message: string, path: ValidationIssue["pa
   throw new ValidationError([{ path, code, message }]);
 }
 
-/** Shortens text from outside to at most `max` characters, so that a message can show it. */
+/** Shortens untrusted text to at most `max` characters for a message. */
 export const cut = (text: string, max = 60): string =>
   text.length > max ? `${text.slice(0, max - 3)}...` : text;
 
@@ -104,7 +104,7 @@ const NOUNS: { readonly [type: string]: string } = {
   boolean: "a boolean",
 };
 
-/** "a string" for `string`; "nothing" for what is no JSON type. */
+/** "a string" for `string`; "nothing" for any name that is not a JSON type, such as "undefined". */
 export const nounOf = (type: string): string => NOUNS[type] ?? "nothing";
 
 /** The name of a value's JSON type in JSON Schema. */
@@ -116,7 +116,7 @@ export function typeOf(value: unknown): string {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeOf(value) === "object";
 
-/** Throws the error for a value of the wrong type. */
+/** Fails because the value has the wrong type. */
 export const wrongType = (expected: string, value: unknown): never =>
   fail("invalid_type", `expected ${expected}, got ${nounOf(typeOf(value))}`);
 
@@ -135,7 +135,7 @@ interface TypesByName {
   object: Record<string, unknown>;
 }
 
-/** A check that tests the value's type first. `rule` checks the rest. */
+/** Makes a check that tests the value's type, then calls `rule`. */
 export function typed<N extends keyof TypesByName, T>(
   name: N,
   schema: JsonSchema,

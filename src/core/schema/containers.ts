@@ -1,6 +1,5 @@
-// Checks of values with members: arrays, objects, dictionaries, objects of any shape, and values of
-// one of several kinds. An issue below a member comes out with its index or name in front of its
-// path.
+// Checks of values with members: arrays, objects, dictionaries, objects of any shape, and unions.
+// The path of an issue in a member begins with the member's index or name.
 import {
   fail,
   isObject,
@@ -19,9 +18,8 @@ import {
 import { literal } from "./scalars.ts";
 
 /**
- * Calls `checkMember` for each member of a container, by its index or name. Throws a
- * ValidationError with the issues of the first member that has some, or with those of every member
- * if `all`.
+ * Calls `checkMember` with the index or name of each member of a container. Throws a
+ * ValidationError with the issues of the first invalid member, or of all invalid members if `all`.
  */
 export function checkMembers<S extends string | number>(
   members: readonly S[],
@@ -34,7 +32,7 @@ export function checkMembers<S extends string | number>(
       checkMember(member);
     } catch (error) {
       if (!(error instanceof ValidationError)) throw error;
-      // One by one: there may be more than a call can take as arguments.
+      // Pushed one by one: there may be more issues than a call can have arguments.
       for (const issue of error.issues) issues.push({ ...issue, path: [member, ...issue.path] });
       if (!all) break;
     }
@@ -42,7 +40,7 @@ export function checkMembers<S extends string | number>(
   if (issues.length > 0) throw new ValidationError(issues);
 }
 
-/** An object used as a dictionary. Returns a Map, in which no name (`__proto__`) is special. */
+/** An object used as a dictionary. Returns a Map, which takes `__proto__` like any other name. */
 export const record = <T>(check: Check<T>): Check<Map<string, T>> =>
   typed("object", { additionalProperties: check.schema }, (value, all) => {
     const checked = new Map<string, T>();
@@ -76,14 +74,11 @@ export function array<T>(item: Check<T>, { min = 0, max = Infinity }: ArrayRules
 }
 
 interface ObjectRules {
-  /**
-   * Whether other fields are issues, such as misspelt settings. Absent: they are left out
-   * (contract.md "Request fields").
-   */
+  /** Whether unknown fields are issues. Absent: they are dropped (contract.md "Request fields"). */
   readonly strict?: boolean;
 }
 
-/** Returns a new object with the known fields only. */
+/** Returns a new object that has only the known fields. */
 export function object<F extends Fields>(fields: F, { strict = false }: ObjectRules = {}) {
   const checks = new Map(Object.entries(fields));
   const names = [...checks.keys()];
@@ -94,7 +89,7 @@ export function object<F extends Fields>(fields: F, { strict = false }: ObjectRu
     ...(required.length > 0 && { required }),
     ...(strict && { additionalProperties: false }),
   };
-  // A copy of it has room for all members, which costs less than to add one after the other.
+  // Copying an object that has all members is faster than adding them one by one.
   const blank = Object.fromEntries(names.map((name) => [name, undefined]));
   return typed("object", schema, (value, all) => {
     const checked: Record<string, unknown> = { ...blank };
@@ -112,12 +107,12 @@ export function object<F extends Fields>(fields: F, { strict = false }: ObjectRu
   });
 }
 
-/** The most levels of an object: JSON.stringify is recursive, and more could exhaust the stack. */
+/** The most levels of nesting. JSON.stringify is recursive: more could exhaust the stack. */
 const MAX_DEPTH = 100;
 
 /**
- * Counts the values in a JSON value, itself included: numbers, texts, objects, arrays. Stops soon
- * after `max`. Returns Infinity if there are more than `depth` levels.
+ * Counts a JSON value and all values in it. Stops soon after `max`. Returns Infinity if the value
+ * has more than `depth` levels.
  */
 export function countValues(value: unknown, max: number, depth = MAX_DEPTH): number {
   if (typeof value !== "object" || value === null) return 1;
@@ -130,7 +125,7 @@ export function countValues(value: unknown, max: number, depth = MAX_DEPTH): num
   return count;
 }
 
-/** Bounds on the work that an object causes. */
+/** Bounds on the work that one object can cause. */
 interface JsonObjectRules {
   /** The most values in the object. Absent: any number. */
   readonly maxValues?: number;
@@ -138,7 +133,7 @@ interface JsonObjectRules {
   readonly maxChars?: number;
 }
 
-/** Any JSON object, passed through as it is, such as the schema of a client's tool. */
+/** Any JSON object, returned unchanged, such as the schema of a client's tool. */
 export function jsonObject(rules: JsonObjectRules = {}): Check<Record<string, unknown>> {
   const { maxValues = Infinity, maxChars = Infinity } = rules;
   return typed("object", {}, (value) => {
@@ -152,7 +147,7 @@ export function jsonObject(rules: JsonObjectRules = {}): Check<Record<string, un
   });
 }
 
-/** Applies the check that `choose` names for the value. */
+/** Applies the check whose name `choose` returns. */
 const oneOf = <C extends Fields>(
   checks: C,
   choose: (value: unknown) => string,
@@ -162,9 +157,7 @@ const oneOf = <C extends Fields>(
     (value, all) => checks[choose(value)]!(value, all) as Infer<C[keyof C]>,
   );
 
-/**
- * A check for each JSON type: `byType({ string: ..., array: ... })`. Issues keep their exact path.
- */
+/** A union of JSON types, with one check for each type: `byType({ string: ..., array: ... })`. */
 export function byType<C extends Fields>(checks: C): Check<Infer<C[keyof C]>> {
   const expected = Object.keys(checks).map(nounOf).join(" or ");
   return oneOf(checks, (value) =>
@@ -173,8 +166,8 @@ export function byType<C extends Fields>(checks: C): Check<Infer<C[keyof C]>> {
 }
 
 /**
- * A tagged union: the string field `tag` names the object check that applies to the whole. Each of
- * them has this field.
+ * A tagged union of objects: the string field `tag` names the check to apply. Each of these checks
+ * has the field too.
  */
 export function variant<V extends Fields>(tag: string, variants: V): Check<Infer<V[keyof V]>> {
   const tagCheck = object({ [tag]: literal(...Object.keys(variants)) });

@@ -1,4 +1,4 @@
-// Checks of values without members: strings, numbers, booleans, and fixed texts.
+// Checks of values without members: strings, numbers, booleans, and literal texts.
 import { cut, fail, makeCheck, nounOf, typed, wrongType, type Check } from "./check.ts";
 
 interface StringRules {
@@ -33,18 +33,15 @@ export const nonEmpty = string({ min: 1 });
 export const boolean = (): Check<boolean> => typed("boolean", {}, (value) => value);
 
 interface NumberRules {
-  /** The least value that passes. Absent: there is none. */
+  /** The smallest valid value. Absent: there is none. */
   readonly min?: number;
-  /** The greatest value that passes. Absent: there is none; for an integer, 2^53 - 1. */
+  /** The largest valid value. Absent: there is none; for an integer, 2^53 - 1. */
   readonly max?: number;
-  /** Absent: fractions pass too. */
+  /** Whether the number must be an integer. Absent: it need not. */
   readonly integer?: boolean;
 }
 
-/**
- * A finite number in a closed range. JSON.parse turns `1e400` into Infinity, which is outside every
- * range.
- */
+/** A number in a closed range, never the Infinity that JSON.parse makes of `1e400`. */
 export function number({ min, max, integer = false }: NumberRules = {}): Check<number> {
   const type = integer ? "integer" : "number";
   const maximum = max ?? (integer ? Number.MAX_SAFE_INTEGER : undefined);
@@ -73,7 +70,7 @@ function rangeText(min: number | undefined, max: number | undefined): string {
   return max === undefined ? ` of at least ${min}` : ` from ${min} to ${max}`;
 }
 
-/** One of these texts. */
+/** One of the given texts. */
 export function literal<const T extends string>(...values: readonly T[]): Check<T> {
   const list = values.map((value) => JSON.stringify(value)).join(", ");
   const expected = values.length === 1 ? list : `one of ${list}`;

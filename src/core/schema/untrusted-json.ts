@@ -1,5 +1,5 @@
-// Reading JSON that a provider or a client wrote. Each function returns a default for a value of
-// another type: none throws.
+// Reads JSON that a provider or a client wrote. Each function returns a default for a value of
+// the wrong type. None throws.
 
 const EMPTY_OBJECT: Record<string, unknown> = Object.freeze({});
 
@@ -10,17 +10,17 @@ export const asObject = (value: unknown): Record<string, unknown> =>
 /** The value if it is an array, else an empty array. */
 export const asArray = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
-/** The value if it is a string. */
+/** The value if it is a string, else undefined. */
 export const asString = (value: unknown): string | undefined =>
   typeof value === "string" ? value : undefined;
 
-/** The value if it is a count: an integer of at least 0. */
+/** The value if it is a safe integer of at least 0, else undefined. */
 export const asCount = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 
 /**
- * A provider's count of tokens: an integer of at least 0, or such a number in digits. It may be
- * absurdly large: the meter decides which figures can be true.
+ * A provider's count of tokens: an integer of at least 0, as a number or as a string of digits. It
+ * may be absurdly large: the meter rejects implausible figures.
  */
 export function asTokenCount(value: unknown): number | undefined {
   const isDigits = typeof value === "string" && /^\d{1,30}$/.test(value);
@@ -28,7 +28,7 @@ export function asTokenCount(value: unknown): number | undefined {
   return typeof count === "number" && Number.isInteger(count) && count >= 0 ? count : undefined;
 }
 
-/** Returns a function that reads the token counts of an object by their names. */
+/** Returns a function that reads a token count of an object by its name. */
 export const tokenCounter =
   (counts: unknown) =>
   (name: string): number | undefined =>

@@ -1,12 +1,12 @@
-// The body of a provider's answer, read piece by piece or as a whole.
+// Reads the body of a provider's response, piece by piece or as a whole.
 import { addPiece } from "../pieces.ts";
 import { ownTurn } from "../turns.ts";
 import type { TakePiece, UpstreamBody } from "./transport.ts";
 
 /**
- * Milliseconds for the pieces of all bodies together in one pass of the event loop. In a pass the
- * kernel hands over some 30 pieces of 64 KB of each connection. Beyond this budget each piece waits
- * for a turn of its own, and its connection is not read meanwhile.
+ * The milliseconds that the pieces of all bodies together may take in one turn of the event loop,
+ * in which Node may read some 30 pieces of 64 KB from each connection. Beyond this budget each
+ * piece waits for a turn of its own, and its connection is paused meanwhile.
  */
 const BUDGET_MS = 10;
 
@@ -21,8 +21,8 @@ function takeNow(take: TakePiece, bytes: Uint8Array): ReturnType<TakePiece> {
 }
 
 /**
- * As PassedBody.each, for any body, within the budget of a pass of the event loop. Resolves with
- * what `end` returns at the body's end.
+ * As PassedBody.each, for any body, within the budget of a turn of the event loop. At the body's
+ * end, resolves with the result of `end`.
  */
 export function consume<T>(
   body: UpstreamBody,
@@ -36,11 +36,11 @@ export function consume<T>(
     return turn.then(() => takeNow(take, bytes));
   }
   const read = "each" in body ? body.each(takeInTime) : iterate(body, takeInTime);
-  // A piece that waits for its turn came before the failure.
+  // A waiting piece arrived before the failure, so it is delivered first.
   return read.then(end, (error) => Promise.resolve(turn).then(() => Promise.reject(error)));
 }
 
-/** As PassedBody.each, but that a failure is noticed once there is room. */
+/** As PassedBody.each, except that a failure is noticed only once there is room. */
 async function iterate(body: AsyncIterable<Uint8Array>, take: TakePiece): Promise<void> {
   for await (const piece of body) {
     const room = take(piece);

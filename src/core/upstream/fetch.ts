@@ -1,5 +1,5 @@
-// The transport over any function of the fetch contract. Node's built-in fetch follows no
-// `connectMs`: it has a connect timeout of its own.
+// The transport over any function like fetch. Node's built-in fetch ignores
+// `connectMs`: it has its own connect timeout.
 import type { Transport, UpstreamRequest, UpstreamResponse } from "./transport.ts";
 
 /** The part of the fetch contract that is used. */

@@ -1,5 +1,5 @@
-// The seam to the providers: one function that sends a request and resolves with the response.
-// Clients, the demo model and test doubles stand behind it.
+// The interface for calls to providers: one function that sends a request and resolves with the
+// response. HTTP clients, the demo model and test doubles implement it.
 import type { Cancel } from "../http/cancel.ts";
 
 /**
@@ -38,7 +38,7 @@ export interface UpstreamRequest {
    * others. Absent: nothing is called.
    */
   readonly refused?: (() => void) | undefined;
-  /** Called when that refusal has been read, and others are awaited. Absent: nothing is called. */
+  /** Called after that refusal, before waiting for new credentials. Absent: nothing is called. */
   readonly renewing?: (() => void) | undefined;
 }
 

@@ -26,13 +26,13 @@ export function requestBody(
   };
 }
 
-/** A message as the provider takes it: most refuse marks for a cache, and names. */
-function taken({ marked, name, ...message }: Message, { cache_control, takes }: Traits): Message {
+/** Drops cache marks and the name from a message unless the provider accepts them. */
+function acceptedMessage({ marked, name, ...message }: Message, { cache_control, takes }: Traits) {
   const content = (cache_control && marked) || message.content;
   return { ...message, content, ...(takes.includes("name") && { name }) } as Message;
 }
 
-/** The field in which the reasoning of a turn with tool calls goes back. */
+/** The field in which the reasoning of a turn with tool calls is sent back. */
 const echoField = ({ echo, thinking }: Traits): string =>
   echo ?? (thinking === "thinking" ? "reasoning_content" : "none");
 
@@ -43,7 +43,7 @@ const echoField = ({ echo, thinking }: Traits): string =>
 function createMessageWriter(echo: string, traits: Traits): (message: Message) => object {
   let hasCalled = false;
   return (checked) => {
-    const message = checked.marked || checked.name ? taken(checked, traits) : checked;
+    const message = checked.marked || checked.name ? acceptedMessage(checked, traits) : checked;
     if (message.role === "user") hasCalled = false;
     if (message.role !== "assistant") return message;
     const { role, name, content, tool_calls, reasoning_content = "" } = message;

@@ -19,7 +19,7 @@ import {
   type Infer,
 } from "../../../core/schema/checker.ts";
 
-/** An object with so many members at most, which `of` names for the client. */
+/** An object with a bounded number of members. `of` names them in messages to the client. */
 const mapOf = (name: Check<string>, value: Check<unknown>, max: number, of: string) =>
   typed(
     "object",
@@ -33,18 +33,18 @@ const mapOf = (name: Check<string>, value: Check<unknown>, max: number, of: stri
   );
 
 const tokenId = string({ pattern: /^[0-9]{1,10}$/, expected: "the id of a token, 1 to 10 digits" });
-/** More tokens than any use of it has; each of them is written again for the provider. */
+/** More tokens than any client needs. Each is written again for the provider. */
 const logitBias = mapOf(tokenId, number({ min: -100, max: 100 }), 1_024, "tokens");
 
 const label = string({ pattern: /^.{1,64}$/su, expected: "a name of 1 to 64 characters" });
 const note = string({ pattern: /^.{0,512}$/su, expected: "at most 512 characters" });
-/** For providers that take `metadata`: as OpenAI bounds it. */
+/** OpenAI's bounds, for providers that accept `metadata`. */
 export const takenFields = object({ metadata: optional(mapOf(label, note, 16, "members")) });
 
-/** As OpenAI bounds it. An emoji is one character. */
+/** OpenAI's bound. An emoji counts as one character. */
 const cacheKey = string({ pattern: /^.{0,64}$/su, expected: "at most 64 characters" });
 
-/** An empty text says as much as none. */
+/** An empty text counts as absent. */
 const unlessEmpty = (text: string | undefined): string | undefined => text || undefined;
 
 /** A field that asks for a kind of reply that the gateway does not serve. */
@@ -63,7 +63,7 @@ const textOnly = refine(
 );
 
 export const chatFields = object({
-  /** Their elements are checked as tools are. */
+  /** Elements are checked like tools. */
   functions: optional(array(typed("object", {}, (value) => value))),
   function_call: optional(
     byType({ string: literal("none", "auto"), object: object({ name: nonEmpty }) }),

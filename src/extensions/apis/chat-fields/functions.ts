@@ -1,6 +1,6 @@
-// `functions` and `function_call`, which OpenAI had before `tools` and `tool_choice`. In a request
-// they become these. In messages they are refused: a call has no id there that its result could
-// name.
+// `functions` and `function_call`, OpenAI's predecessors of `tools` and `tool_choice`. In a request
+// they become tools. In messages they are refused: a call without an id cannot be matched with
+// its result.
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import {
   fail,
@@ -38,8 +38,8 @@ export function checkWithTools(
   const { functions = [], function_call: call } = fields;
   if (functions.length === 0 && call === undefined) return check(json, all);
   const body = asObject(json);
-  const { tools: given = null, tool_choice: choice = null } = body;
-  const hasTools = Array.isArray(given) ? given.length > 0 : given !== null;
+  const { tools: ownTools = null, tool_choice: choice = null } = body;
+  const hasTools = Array.isArray(ownTools) ? ownTools.length > 0 : ownTools !== null;
   const field = functions.length > 0 ? "functions" : "function_call";
   if (hasTools || choice !== null) fail("invalid_parameter_combination", WITH_TOOLS, [field]);
   const tools = functions.map((declared) => ({ type: "function", function: declared }));

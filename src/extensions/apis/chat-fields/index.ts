@@ -1,6 +1,6 @@
-// Fields of OpenAI's chat completions beyond the contract: checked, and then kept for the providers
-// that take them, translated, or refused where the reply would be another than the client asked
-// for. What becomes of every field stands in the manual, in the chapter "fields".
+// Fields of OpenAI's chat completions beyond the contract. They are checked, kept for providers
+// that accept them, translated, or refused where the reply would differ from what the client asked
+// for. The manual's page "fields" lists the handling of every field.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { moments } from "../../../core/extension/places.ts";
 import type { ChatRequest, Message } from "../../../core/openai/request.ts";
@@ -39,7 +39,7 @@ export function withChatFields(check: Check<ChatRequest>): Check<ChatRequest> {
     const { safety_identifier: end_user } = fields;
     return Object.assign(chat, {
       messages: withNames(chat.messages, written),
-      // Most providers have one field for who the end user is.
+      // Most providers have only one field that identifies the end user.
       user: chat.user ?? end_user,
       further: { ...fields, safety_identifier: end_user && pseudonymOf(end_user) },
     });
@@ -75,7 +75,7 @@ function schemaOf(schema: JsonSchema): JsonSchema {
   };
 }
 
-/** That of tools, but for what is around the function of each. */
+/** The schema of tools, without the wrapper around each function. */
 function functionsSchema({ items, ...list }: Record<string, unknown>): JsonSchema {
   return { ...list, items: asObject(asObject(items)["properties"])["function"] };
 }

@@ -1,4 +1,4 @@
-// The bodies of requests in further APIs: how they are checked.
+// Checks the bodies of requests in further APIs.
 import type { ParsedBody } from "../../../core/chat/client-api.ts";
 import {
   checkInSteps,

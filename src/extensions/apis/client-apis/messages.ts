@@ -1,4 +1,4 @@
-// What further APIs have in common where they build the messages of a checked request.
+// Shared by further APIs: builds the messages of a checked request.
 import { joinText, textOf, type ContentPart, type Message } from "../../../core/openai/request.ts";
 import { fail, type ValidationIssue } from "../../../core/schema/checker.ts";
 
@@ -10,7 +10,7 @@ export type ToolCall = Extract<Message, { readonly role: "assistant" }>["tool_ca
 /** A message of the checked request. */
 export interface Entry {
   readonly message: Message;
-  /** Where its content stood in the client's request. */
+  /** The path of its content in the client's request. */
   readonly path: Path;
 }
 

@@ -1,7 +1,7 @@
 // Calls from browsers: pages of the origins that the configuration names may call the public
 // listener and read its responses. A browser asks before such a call, and reads headers of each
 // response (https://fetch.spec.whatwg.org, CORS protocol). Credentials are never allowed: a page
-// must have a key of its own, and no cookie or certificate of the browser may take its place. For
+// must have a key of its own, and cannot use the browser's cookies or certificates instead. For
 // the same reason a page may send and read any header.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { strict } from "../../../config/fields.ts";
@@ -24,7 +24,7 @@ import {
 type Origins = readonly string[] | "*";
 
 /**
- * What a scheme other than http and https is followed by, such as that of a browser's extension.
+ * An origin with a scheme other than http and https, such as that of a browser extension.
  */
 const OTHER_ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9._-]+(?::[0-9]{1,5})?$/;
 
@@ -61,7 +61,7 @@ const originsCheck: Check<Origins> = makeCheck(
   },
 );
 
-/** Absent: no response has a header of CORS, so browsers keep them from pages of other origins. */
+/** Absent: no response has CORS headers, so browsers hide it from pages of other origins. */
 const cors = defineSetting("server.cors", undefined, () => strict({ origins: originsCheck }));
 
 export const settings = [cors];
@@ -73,15 +73,15 @@ export function install(gateway: Installer): void {
   });
 }
 
-/** The answer to the question. A key is the one header that "*" does not stand for. */
+/** Answers a preflight. "*" covers every header but Authorization. */
 const PREFLIGHT = {
   "Access-Control-Allow-Methods": "GET, HEAD, POST",
   "Access-Control-Allow-Headers": "*, Authorization",
-  // Seconds for which a browser may remember the answer. Chromium takes no more.
+  // Seconds for which a browser may cache the answer: the most that Chromium accepts.
   "Access-Control-Max-Age": 7_200,
 };
 
-/** Adds the headers to every response, and answers the questions of browsers. */
+/** Adds the headers to every response, and answers preflights. */
 const createGuard =
   (origins: Origins): Guard =>
   ({ req: { method, headers }, res }: Exchange) => {
@@ -91,8 +91,8 @@ const createGuard =
       if (origin === undefined || !origins.includes(origin)) return false;
     }
     res.setHeader("Access-Control-Allow-Origin", origins === "*" ? "*" : origin!);
-    const isQuestion = headers["access-control-request-method"] !== undefined;
-    if (method === "OPTIONS" && origin !== undefined && isQuestion) {
+    const isPreflight = headers["access-control-request-method"] !== undefined;
+    if (method === "OPTIONS" && origin !== undefined && isPreflight) {
       res.writeHead(204, PREFLIGHT).end();
       return true;
     }

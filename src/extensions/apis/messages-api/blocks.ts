@@ -8,24 +8,24 @@ import { OWN_SIGNATURE } from "../messages-input/index.ts";
 /** Takes an event that may leave now. */
 type Emit = (event: ReplyEvent) => void;
 
-/** A part that a block begins with, or goes on with. */
+/** A part that begins or continues a block. */
 type ContentPart = TextPart | ToolCallPart;
 
 interface OpenBlock {
   readonly type: "text" | "thinking" | "tool_use";
   readonly index: number;
-  /** The call of a block that is one. */
+  /** The index of the call, in a block of type tool_use. */
   readonly call?: number | undefined;
-  /** What has come of its arguments. */
+  /** The arguments so far. */
   json: string;
-  /** Whether they begin as an object does. Undefined: nothing but blanks has come. */
+  /** Whether they begin like an object. Undefined: only blanks have arrived. */
   isObject?: boolean;
 }
 
 export function createBlocks(emit: Emit) {
   let open: OpenBlock | undefined;
   let nextIndex = 0;
-  /** They follow at the end: some providers send the arguments of several calls in turns. */
+  /** Sent at the end: some providers interleave the arguments of several calls. */
   const waiting: ContentPart[] = [];
   /** The arguments of the calls that wait. */
   const waitingArguments = new Map<number, string>();
@@ -47,7 +47,7 @@ export function createBlocks(emit: Emit) {
     if (!open) return;
     const { type, index, json, isObject } = open;
     if (type === "thinking") grow({ type: "signature_delta", signature: OWN_SIGNATURE });
-    // What a client makes of arguments that are no object, it could not send back.
+    // A client could not send back arguments that are not an object.
     if (isObject === false) grow(argumentsDelta(JSON.stringify({ _raw: json })));
     emit({ type: "content_block_stop", index });
     open = undefined;
@@ -103,7 +103,7 @@ export function createBlocks(emit: Emit) {
 
 const argumentsDelta = (partial_json: string) => ({ type: "input_json_delta", partial_json });
 
-/** The ids of calls as the client gets them: each is usable in later turns, and there once. */
+/** Creates the client's ids of calls: each is unique, and usable in later turns. */
 function createIds(): (id: string) => string {
   const taken = new Set<string>();
   return (id) => {

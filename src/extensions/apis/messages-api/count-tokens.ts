@@ -1,5 +1,5 @@
-// POST /v1/messages/count_tokens: how many tokens a prompt has. The provider that would serve it is
-// asked where its format can say so. Else the figure is the gateway's own estimate, and says so.
+// POST /v1/messages/count_tokens: counts a prompt's tokens. Asks the provider that would serve it,
+// if its format supports that. Otherwise estimates the count, and marks it as an estimate.
 import { configMoments } from "../../../config/extension.ts";
 import { authenticate, readRequest, requireAdmission } from "../../../core/chat/admission.ts";
 import type { ClientApi } from "../../../core/chat/client-api.ts";
@@ -24,7 +24,7 @@ import { REQUEST_ID_HEADER } from "./errors.ts";
 const REPLY_FIELDS =
   "max_tokens metadata service_tier stop_sequences stream temperature top_k top_p".split(" ");
 
-/** By the provider's dialect: how a count is asked for, by the request for the reply. */
+/** By dialect: makes the request for a count from the request for a reply. */
 const COUNTERS: { readonly [dialect: string]: (reply: ProviderRequest) => ProviderRequest } = {
   anthropic({ path, body }) {
     const kept = Object.entries(body).filter(([name]) => !REPLY_FIELDS.includes(name));
@@ -38,10 +38,10 @@ const COUNTERS: { readonly [dialect: string]: (reply: ProviderRequest) => Provid
   },
 };
 
-/** An answer with more is none. */
+/** The most bytes of a provider's answer. A larger one is ignored. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** The answer for the client. Undefined: the provider has no count. Throws whatever goes wrong. */
+/** The provider's count for the client. Undefined: it has none. Rejects with any failure. */
 async function providersCount(
   chat: ChatRequest,
   model: Model,
@@ -50,7 +50,7 @@ async function providersCount(
 ): Promise<object | undefined> {
   const { provider } = model;
   const counter = COUNTERS[provider.dialect];
-  // A vendor with paths of its own counts elsewhere, if at all.
+  // A vendor with its own path for replies does not count at the usual one, if it counts at all.
   if (!counter || model.traits.path !== undefined) return undefined;
   const reply = provider.dialectFor(account).request(chat, model);
   const { path, body } = counter(reply);

@@ -1,6 +1,6 @@
-// Errors in the form of the Messages API, and the header that names a request. Of what a provider
-// of the same format says of a refused request, status and details are passed on, on which the
-// vendor's SDKs act. Its words never are.
+// Errors in the form of the Messages API, and its header for the request id. The vendor's SDKs use
+// the status and details of a refusal, so those of a provider of this format are passed on. Its
+// messages never are.
 import { ApiError } from "../../../core/openai/errors.ts";
 import type { Attempt } from "../../../core/routing/attempt.ts";
 import { CompletionFailed, type Complete } from "../../../core/routing/fallback.ts";
@@ -11,7 +11,7 @@ import { DIALECT } from "../messages-input/index.ts";
 /** Where clients of this API look for the request id. */
 export const REQUEST_ID_HEADER = "request-id";
 
-/** By the gateway's own code, where it says more than the status does. */
+/** Error types by the gateway's code, where the code is more specific than the status. */
 const BY_CODE: Readonly<Record<string, string>> = {
   model_overloaded: "overloaded_error",
   server_overloaded: "overloaded_error",
@@ -54,7 +54,7 @@ export function errorEvent(error: ApiError, request_id: string): ReplyEvent {
 }
 
 class DetailedError extends ApiError {
-  /** The provider's, in the place of the code's. */
+  /** The provider's status, instead of the code's. */
   override readonly status: number;
   readonly details: RefusalDetails;
   constructor({ code, message, param }: ApiError, { status, details }: DetailedRefusal) {

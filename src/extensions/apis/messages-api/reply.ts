@@ -16,7 +16,7 @@ export const PING: ReplyEvent = { type: "ping" };
 
 const STOP: ReplyEvent = { type: "message_stop" };
 
-/** What the client is told of the tokens. What the cache had nothing to do with is the input. */
+/** The client's token counts. `input_tokens` excludes tokens read from or written to the cache. */
 function usageFields(usage: Usage) {
   const { cache_write_tokens = 0 } = usage.prompt_tokens_details;
   return {
@@ -56,7 +56,7 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
   const blocks = createBlocks(emit);
   /** Whether a provider's own reply passes. Undefined: the reply has not begun. */
   let passes: boolean | undefined;
-  /** The end of its events. It leaves when the request is settled: a client then has its reply. */
+  /** The last events. They are sent when the request is settled: the client then has its reply. */
   const last: ReplyEvent[] = [];
   let hasRefused = false;
 
@@ -77,14 +77,14 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
   /** The id stays: the provider takes it in later requests. */
   function pass(event: ReplyEvent): void {
     const isLast = event.type === "message_delta" || event.type === "message_stop";
-    // What comes after an event that is kept must not overtake it.
+    // Later events must not overtake an event that is held back.
     if (isLast || last.length > 0) last.push(event);
     else if (event.type === "message_start")
       emit({ ...event, message: { ...asObject(event["message"]), model: model.name } });
     else emit(event);
   }
 
-  /** What the client does not see ends no block. */
+  /** Parts that the client does not see do not end a block. */
   function translate(part: Part): void {
     if (part.type === "tool_arguments") blocks.addArguments(part.call, part.text);
     else if (part.type === "tool_call") blocks.add(part);
@@ -121,7 +121,7 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
       if (passes === undefined) begin([]);
       if (passes) for (const event of last) emit(event);
       else endTranslated(usage, reason);
-      // A provider of the same format need not have sent it.
+      // A provider of the same format may have left it out.
       if (last.at(-1)?.type !== STOP.type) emit(STOP);
       return chat.stream ? take() : JSON.stringify(messageOf(events));
     },

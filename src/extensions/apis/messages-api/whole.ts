@@ -1,4 +1,4 @@
-// A message as a whole and its events: each is made of the other where the client wants that.
+// Converts between a whole message and its events, for clients that want the other form.
 import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import type { ReplyEvent } from "../client-apis/index.ts";
 import { createTextCounter, objectIn, type TextCounter } from "../../providers/turns/index.ts";
@@ -6,7 +6,7 @@ import { createTextCounter, objectIn, type TextCounter } from "../../providers/t
 type Json = Record<string, unknown>;
 
 /**
- * The message that events make. It grows in place: a copy for each piece would take quadratic
+ * Builds a message from its events, in place: a copy for each piece would take quadratic
  * time.
  */
 export function messageOf(events: readonly ReplyEvent[]): Json {

@@ -1,6 +1,6 @@
-// The messages of a client as those of a checked request: one that answers tool calls becomes
-// several, and what a tool showed beside its text follows in a message of the user. The results of
-// calls follow these at once, wherever the client has them: providers refuse a message between.
+// Translates a client's messages into those of a checked request. A message with tool results
+// becomes several; a tool's images follow its text in a user message. The results of
+// calls follow the calls directly, because providers refuse any message between them.
 import { textOf, type ContentPart, type Message } from "../../../core/openai/request.ts";
 import type { Steps } from "../../../core/turns.ts";
 import {
@@ -13,8 +13,8 @@ import {
 import type { Block, BlockOf, ClientMessage, MessagesRequest } from "./schema.ts";
 
 /**
- * Called for what only a provider of the same format can serve, with its place. `value`: the thing
- * itself, if a model reads it.
+ * Called with the path of each item that only a provider of the same format can serve. `value`: the
+ * item itself, if a model reads it.
  */
 export type Note = (path: Path, value?: unknown) => void;
 
@@ -53,7 +53,7 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
     if (!hasResults || parts.length > 0) addInput("user", paragraphs(parts), path);
   }
 
-  /** Adds a tool's answer. Returns what it shows that a tool's message cannot hold. */
+  /** Adds a tool's result. Returns the parts that a tool message cannot hold. */
   function addResult(block: BlockOf<"tool_result">, place: Path, path: Path): Parts {
     const { tool_use_id: tool_call_id, content, is_error, cache_control } = block;
     const parts = allPartsOf(content, [...place, "content"], note);
@@ -66,9 +66,9 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
     const caller = callers.get(tool_call_id);
     if (caller) {
       caller.push({ message, parts: [part], path });
-      // What the assistant said behind its calls must not become the beginning of the answer.
-      const [said] = turns.at(-1)!;
-      const isText = said?.message.role === "assistant" && said.message.tool_calls.length === 0;
+      // A text of the assistant after its calls must not become the prefill of the answer.
+      const last = turns.at(-1)![0]?.message;
+      const isText = last?.role === "assistant" && last.tool_calls.length === 0;
       if (isText && turns.at(-2) === caller) turns.push(...turns.splice(-2, 1));
     } else {
       // Its call may be in a part of the conversation that the provider keeps. No other model
@@ -126,8 +126,8 @@ const textPart = (text: string, cache_control?: Mark): ContentPart =>
 const withoutMark = ({ cache_control: _, ...part }: ContentPart): ContentPart => part;
 
 /**
- * What Claude Code tells its own vendor of itself, in the first line of the first system text. It
- * is no instruction to a model.
+ * Claude Code's billing header for its vendor, the first line of the first system text. It
+ * is not an instruction to a model.
  */
 const BILLING = "x-anthropic-billing-header:";
 

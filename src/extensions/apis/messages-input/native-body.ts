@@ -1,8 +1,8 @@
-// The client's request for a provider of the same format: as it is, but for the thoughts of models
-// that other providers served, which this one would refuse.
+// The client's request for a provider of the same format: unchanged, except for thoughts of models
+// of other providers, which this provider would refuse.
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 
-/** The signature of thoughts of models that sign none. No provider ever made it. */
+/** The gateway's signature for thoughts without one. No provider ever made it. */
 export const OWN_SIGNATURE = "chat-gateway";
 
 type Body = Readonly<Record<string, unknown>>;
@@ -24,7 +24,7 @@ export function nativeBody(body: Body): Body {
   const messages = asArray(body["messages"]);
   const passed = { ...body, messages: messages.map(withoutOwnThoughts) };
   const thinks = asObject(body["thinking"])["type"] === "enabled";
-  // The provider demands the thoughts that led to the calls that are answered now.
+  // The provider demands the thoughts before the calls whose results this request carries.
   const mustNotThink = thinks && lacksThoughts(callsInHand(messages));
   return mustNotThink ? { ...passed, thinking: { type: "disabled" } } : passed;
 }
@@ -39,12 +39,12 @@ function withoutOwnThoughts(message: unknown): unknown {
 }
 
 /**
- * The messages with the calls that the next reply goes on from, last to first: those since the user
+ * The messages with calls in the model's unfinished turn, last to first: all since the user
  * last said something instead of answering calls. To the provider they are one turn of the model.
  */
 function callsInHand(messages: readonly unknown[]): readonly unknown[] {
   const calling: unknown[] = [];
-  let isAnswered = false; // by what stands between a message and the next one of the model
+  let isAnswered = false; // Whether results lie between a message and the model's next message.
   for (const message of messages.toReversed()) {
     if (asObject(message)["role"] !== "assistant") {
       isAnswered ||= hasType(message, "tool_result");

@@ -1,4 +1,4 @@
-// A request of the Messages API as the core's own, beside the request as the client wrote it, for a
+// Translates a request of the Messages API, and keeps the client's own request next to it for a
 // provider of the same format.
 import type { IncomingHttpHeaders } from "node:http";
 import type { ParsedBody } from "../../../core/chat/client-api.ts";
@@ -117,7 +117,7 @@ function noteForeignFields(request: MessagesRequest, note: Note): void {
   if (request.max_tokens === 0) note(["max_tokens"]);
   if (thinking?.type === "unknown") note(["thinking", "type"]);
   if (tool_choice?.type === "unknown") note(["tool_choice", "type"]);
-  // What clears old content only spares tokens.
+  // Without an edit that clears old content, a request only uses more tokens.
   for (const [index, { type }] of (context_management?.edits ?? []).entries())
     if (!type.startsWith("clear_")) note(["context_management", "edits", index]);
 }
@@ -167,7 +167,7 @@ function toolUse({ tool_choice: choice }: MessagesRequest, tools: Tool[], isFore
 
 const WITHOUT_TOOLS = 'may only be set, other than to "none", together with tools';
 
-/** The format of the reply, and where the client has put it. */
+/** The format of the reply, and its path in the client's request. */
 function replyFormat({ output_config, output_format }: MessagesRequest, note: Note) {
   const format = output_config?.format ?? output_format;
   const place = output_config?.format ? ["output_config", "format"] : ["output_format"];

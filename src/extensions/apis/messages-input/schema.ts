@@ -185,7 +185,7 @@ export const countRequest = object(countFields);
 /** The body of POST /v1/messages. */
 export const messagesRequest = object({
   ...countFields,
-  /** 0: the prompt is put into the provider's cache, and there is no reply. */
+  /** 0: the provider only caches the prompt, and sends no reply. */
   max_tokens: number({ min: 0, integer: true }),
   stream: withDefault(boolean(), false),
   temperature: optional(number({ min: 0, max: 1 })),

@@ -46,7 +46,7 @@ function pathItem({ summary, security, reply, names }: Operation): object {
   return { post: { ...operation, summary, security, responses } };
 }
 
-/** Answers with the document, which is made once, when it is asked for first. */
+/** Sends the document, which is made at the first request. */
 export function openapiHandler(installed: Installed): Handler {
   let text: string | undefined;
   return ({ res }) => {

@@ -1,5 +1,5 @@
-// POST /v1/responses: OpenAI's Responses API. A request becomes the core's own and goes the way of
-// all others. What the model says becomes items and events.
+// POST /v1/responses: OpenAI's Responses API. A request is translated, and then handled like all
+// others. The reply becomes items and events.
 import type { ClientApi } from "../../../core/chat/client-api.ts";
 import type { Around, GatewayContext, Installer } from "../../../core/extension/installer.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
@@ -28,19 +28,19 @@ export function install(gateway: Installer): void {
   gateway.on(moments.guards, () => refuseWebSockets);
 }
 
-/** No provider is asked in this format. The request is kept for its reply only. */
+/** No provider has this format. The request is kept only for writing its reply. */
 const DIALECT = "responses";
 
-/** What the reply to a request needs. */
-interface Asked extends ReplyFacts {
+/** The facts of a request that its reply needs. */
+interface Facts extends ReplyFacts {
   /** Undefined: the reply has not begun. */
   writer?: ResponseWriter;
 }
 
-/** By the request as it came. */
-const known = new WeakMap<NativeRequest, Asked>();
+/** The facts of each request, by its native form. */
+const factsByRequest = new WeakMap<NativeRequest, Facts>();
 /** Undefined: the request came in another format. */
-const askedIn = ({ native }: ChatRequest): Asked | undefined => native && known.get(native);
+const factsOf = ({ native }: ChatRequest) => native && factsByRequest.get(native);
 
 function createApi({ config, clock, diagnose }: GatewayContext): ClientApi {
   const { seal, open } = createSeal("sealed reasoning", () =>
@@ -52,17 +52,17 @@ function createApi({ config, clock, diagnose }: GatewayContext): ClientApi {
 
   /** The writer of a reply, which begins now. */
   function begin(chat: ChatRequest, model: string, showsReasoning: boolean): ResponseWriter {
-    const asked = askedIn(chat)!;
-    asked.writer = createResponseWriter({
-      ...asked,
+    const facts = factsOf(chat)!;
+    facts.writer = createResponseWriter({
+      ...facts,
       stream: chat.stream,
       model,
       now: clock.now(),
       showsReasoning,
       showsLogprobs: chat.logprobs,
-      seal: asked.seals ? seal : undefined,
+      seal: facts.seals ? seal : undefined,
     });
-    return asked.writer;
+    return facts.writer;
   }
 
   return {
@@ -72,13 +72,13 @@ function createApi({ config, clock, diagnose }: GatewayContext): ClientApi {
     *read(parsed) {
       const { chat, facts, body } = yield* readRequest(parsed, open);
       const native = { dialect: DIALECT, body, headers: {} };
-      known.set(native, facts);
+      factsByRequest.set(native, facts);
       return { ...chat, native };
     },
     writer: (chat, { model }) => begin(chat, model.name, chat.showThinking && model.reasoning),
     errorBody: errorWithOwnParam,
     errorEvents(error, requestId, chat) {
-      const writer = askedIn(chat)!.writer ?? begin(chat, chat.model, false);
+      const writer = factsOf(chat)!.writer ?? begin(chat, chat.model, false);
       return writer.fail(errorWithOwnParam(error, requestId).error);
     },
   };
@@ -95,7 +95,7 @@ const UPGRADE = { Upgrade: "HTTP/1.1", Connection: "Upgrade" };
 
 /**
  * Throws the 426 for the beginning of a WebSocket. Clients that try one first, such as Codex, take
- * that as the word to go on over HTTP.
+ * that as the signal to continue over HTTP.
  */
 function refuseWebSockets({ req: { method, url = "", headers } }: Exchange): void {
   const isHandshake = method === "GET" && /\bwebsocket\b/i.test(headers.upgrade ?? "");
@@ -104,9 +104,9 @@ function refuseWebSockets({ req: { method, url = "", headers } }: Exchange): voi
   throw new ApiError("upgrade_required", message, { headers: UPGRADE });
 }
 
-/** Notes in the progress, and for the operator, what of a request could not be used. */
+/** Notes the ignored parts of a request in its progress, and reports them to the operator. */
 const withNotesOfReading: Around = (complete) => async (chat, candidates, deliver, context) => {
-  const { leftOut: tools = [], unreadReasoning = 0 } = askedIn(chat) ?? {};
+  const { leftOut: tools = [], unreadReasoning = 0 } = factsOf(chat) ?? {};
   const notes: string[] = [];
   if (tools.length > 0) {
     context.report("tools_left_out", candidates[0]!, { level: "info", tools });
@@ -114,13 +114,13 @@ const withNotesOfReading: Around = (complete) => async (chat, candidates, delive
   }
   if (unreadReasoning > 0) notes.push(`left out: reasoning sealed elsewhere (${unreadReasoning})`);
   try {
-    return noted(await complete(chat, candidates, deliver, context), notes);
+    return withNotes(await complete(chat, candidates, deliver, context), notes);
   } catch (failure) {
     if (!(failure instanceof CompletionFailed)) throw failure;
-    throw new CompletionFailed(noted(failure.progress, notes), failure.error);
+    throw new CompletionFailed(withNotes(failure.progress, notes), failure.error);
   }
 };
 
-/** The progress of a request with these notes too. */
-const noted = (progress: RequestProgress, notes: readonly string[]): RequestProgress =>
+/** Adds notes to the progress of a request. */
+const withNotes = (progress: RequestProgress, notes: readonly string[]): RequestProgress =>
   notes.length === 0 ? progress : { ...progress, notes: [...(progress.notes ?? []), ...notes] };

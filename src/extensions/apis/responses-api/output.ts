@@ -1,4 +1,4 @@
-// The output items of a response while they grow, and the events that tell of them: texts, which
+// The output items of a response while they grow, and their events: texts, which
 // are messages or reasoning with one part each, and calls of the client's tools. Texts follow each
 // other: an item ends when another kind of text begins. Calls stay open until the end of the reply,
 // because a provider may mix the arguments of several.
@@ -23,25 +23,25 @@ export interface OutputOptions {
 /** How items end. "incomplete": the reply was cut. */
 type Ending = "completed" | "incomplete";
 
-/** Tells of one event. `fields` are those beside its type and its number. */
+/** Writes one event. `fields`: all except its type and its sequence number. */
 type Emit = (type: string, fields: object) => void;
 
-/** An item that still grows. */
+/** An unfinished item. */
 interface OpenItem {
   /** Adds a piece of its text. */
   add(piece: Pick<TextPart, "text" | "logprobs">): void;
-  /** An item that was whole before the reply was cut is complete all the same. */
+  /** Ends the item. A call with complete arguments is "completed" even if the reply was cut. */
   end(ending: Ending): void;
 }
 
-/** Begins an item and tells of it. */
+/** Begins an item and writes its first event. */
 type BeginItem = (item: { readonly id: string; readonly [field: string]: unknown }) => ItemEvents;
 
 /** The events of one item that has begun. */
 interface ItemEvents {
-  /** Tells of an event within the item. Its fields begin with the item's place. */
+  /** Writes an event of the item. Adds the item's position to its fields. */
   readonly emit: Emit;
-  /** Tells that the item has ended, and what it is. */
+  /** Writes the item's last event, with the complete item. */
   end(item: object): void;
 }
 
@@ -52,7 +52,7 @@ export function createOutput(options: OutputOptions, emit: Emit) {
   const calls: OpenItem[] = [];
   let text: OpenItem | undefined;
   let kind: TextPart["type"] | undefined;
-  /** Log probabilities of tokens that are no text yet, such as the first half of an emoji. */
+  /** Log probabilities of tokens whose text is incomplete, such as the first half of an emoji. */
   let early: TokenLogprob[] = [];
 
   const begin: BeginItem = (item) => {
@@ -118,7 +118,7 @@ export function createOutput(options: OutputOptions, emit: Emit) {
   };
 }
 
-/** A model may call what was not declared. The client decides what that means. */
+/** A model may call an undeclared tool. The client decides how to handle that. */
 const UNKNOWN = { type: "function", namespace: undefined } as const;
 
 const MESSAGE = {
@@ -128,8 +128,8 @@ const MESSAGE = {
   events: "response.",
 };
 /**
- * How texts of each kind are called. The events of their parts have the name of the list
- * (`response.content_part.added`), those of their pieces that of the part
+ * The names for texts of each kind. Events of a part contain the name of the list
+ * (`response.content_part.added`), events of its pieces the name of the part
  * (`response.output_text.delta`).
  */
 const TEXTS = {
@@ -187,7 +187,7 @@ function openText(
 }
 
 /**
- * How calls of each kind are called, and the field that has what the model wrote. The events of a
+ * The type of calls of each kind, and the field for the model's arguments. The events of a
  * call have the names of both (`response.function_call_arguments.delta`).
  */
 const CALLS = {
@@ -216,7 +216,7 @@ function openCall(
   let json = "";
 
   const started = begin({ ...head, status: "in_progress", [field]: isSearch ? {} : "" });
-  /** A search for tools has no events of its own. */
+  /** A tool search has no further events. */
   function emit(step: string, fields: object): void {
     if (!isSearch) started.emit(`response.${type}_${field}.${step}`, fields);
   }
@@ -227,7 +227,7 @@ function openCall(
   return {
     add({ text }) {
       json += text;
-      // The input of a free-form tool is known at the end: its JSON is around it.
+      // The input of a free-form tool is known only at the end: the model wraps it in JSON.
       if (kind === "function" && text !== "") emit("delta", { delta: text });
     },
     end(ended) {

@@ -1,6 +1,6 @@
-// The items of a request as the messages of a checked one. All that an assistant did between two
+// Translates the items of a request into messages. All that an assistant did between two
 // inputs is one message: its reasoning, its texts and its calls. The results of the calls follow it
-// at once, wherever they stood in the request: providers refuse a message between them. Images and
+// directly, because providers refuse any message between them. Images and
 // files that tools returned come after these, in a message of the user.
 import type { ContentPart, Message } from "../../../core/openai/request.ts";
 import { fail } from "../../../core/schema/checker.ts";
@@ -16,18 +16,18 @@ import { TOOL_SEARCH, type InputItem } from "./schema.ts";
 import { freeFormArguments } from "./free-form.ts";
 import { functionName, type ToolSet } from "./tools.ts";
 
-/** Opens what was sealed. Undefined: this installation did not seal it, or it was changed. */
+/** Decrypts a sealed text. Undefined: another installation sealed it, or it was changed. */
 export type Open = (sealed: string) => string | undefined;
 
-/** Between texts that were items of their own. */
+/** Joins the texts of separate items. */
 const SEPARATOR = "\n\n";
 
 type Item<T> = Extract<InputItem, { readonly type: T }>;
 
-/** Sealed texts in one request. Each costs a decryption, however short it is. */
+/** The most sealed texts in one request. Each costs a decryption, however short it is. */
 const MAX_SEALED = 10_000;
 
-/** What an assistant did between two inputs. */
+/** The reasoning, texts and calls of an assistant between two inputs. */
 interface AssistantTurn {
   /** The place of the first item. */
   readonly path: Path;
@@ -36,7 +36,7 @@ interface AssistantTurn {
   readonly calls: ToolCall[];
   /** The results of the calls, in the order of the request. */
   readonly results: Entry[];
-  /** What the results show beside their texts, as messages of the user. */
+  /** Images and files of the results, as user messages. */
   readonly shown: Entry[];
 }
 
@@ -48,7 +48,7 @@ export function createConversation(tools: ToolSet, open: Open) {
   let sealed = 0;
   let unread = 0;
 
-  /** The assistant's turn that goes on, or begins. */
+  /** The current turn of the assistant. Begins one if there is none. */
   function assistant(path: Path): AssistantTurn {
     if (turn) return turn;
     turn = { path, texts: [], thoughts: [], calls: [], results: [], shown: [] };
@@ -146,10 +146,10 @@ function foundTools(names: readonly string[]): ContentPart[] {
   return [{ type: "text", text: names.length > 0 ? list : "No tool was found." }];
 }
 
-/** The messages of a turn: none, or the assistant's, and what has to follow it at once. */
+/** The messages of a turn: none, or the assistant's with the results of its calls. */
 function entriesOf(turn: AssistantTurn): readonly Entry[] {
   const { path, texts, thoughts, calls, results, shown } = turn;
-  // Reasoning alone, of a reply that was interrupted, is nothing that could be continued.
+  // A turn of reasoning alone comes from an interrupted reply, and cannot be continued.
   if (texts.length + calls.length === 0) return [];
   const message: Message = {
     role: "assistant",

@@ -1,8 +1,8 @@
-// The input of a free-form tool. A model writes it as the arguments of the function that stands for
+// The input of a free-form tool. A model writes it as the arguments of the function that replaces
 // the tool: a JSON object with one text.
 import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 
-/** The arguments of the function that stands for a free-form tool. */
+/** The arguments of a free-form tool's function. */
 export const freeFormArguments = (input: string): string => JSON.stringify({ input });
 
 const inputIn = (json: string): string | undefined => asString(asObject(parseJson(json))["input"]);
@@ -15,8 +15,8 @@ const CUT_ESCAPE = /\\(?:u[0-9a-f]{0,3})?$/i;
 const HALF = /[\ud800-\udbff]$/;
 
 /**
- * The way back. `isCut`: the model was stopped, so that the arguments may have no end; then it is
- * the text up to there. A model that wrote no such arguments meant its text.
+ * The input in a model's arguments. `isCut`: the reply was cut, so the arguments may be incomplete;
+ * returns the text up to the cut. Arguments in another form are returned as they are.
  */
 export function freeFormInput(text: string, isCut: boolean): string {
   const whole = inputIn(text);

@@ -1,5 +1,5 @@
-// The request of a client as the core's own. What becomes of each field is in the manual, in the
-// chapter "responses".
+// Translates a client's request into a chat request. The handling of each field is in the manual,
+// in the chapter "responses".
 import type { ParsedBody } from "../../../core/chat/client-api.ts";
 import { withinBounds, type ChatRequest } from "../../../core/openai/request.ts";
 import { pseudonymOf } from "../../../core/providers/parameters.ts";
@@ -10,7 +10,7 @@ import { createConversation, type Open } from "./conversation.ts";
 import { item, responsesRequest, type ResponsesRequest } from "./schema.ts";
 import { choiceOf, createToolSet, type ToolOrigin } from "./tools.ts";
 
-/** What a reply to the request needs to know of it. */
+/** The facts of a request that its reply needs. */
 export interface ReplyFacts {
   /** By the names of their functions. */
   readonly tools: ReadonlyMap<string, ToolOrigin>;
@@ -48,8 +48,8 @@ export function* readRequest(parsed: ParsedBody, open: Open): Steps<ReadRequest>
   if (request.instructions) conversation.addInput("system", request.instructions, ["instructions"]);
   if (typeof input === "string") conversation.addInput("user", input, ["input"]);
   else
-    for (const [index, each] of input.entries()) {
-      conversation.addItem(each, ["input", index]);
+    for (const [index, item] of input.entries()) {
+      conversation.addItem(item, ["input", index]);
       yield;
     }
   const { tool_choice, declared } = choiceOf(request.tool_choice, tools);
@@ -65,7 +65,7 @@ export function* readRequest(parsed: ParsedBody, open: Open): Steps<ReadRequest>
       response_format: request.text?.format,
       logprobs: include.includes("message.output_text.logprobs"),
       top_logprobs: request.top_logprobs,
-      // Most providers have one field for who the end user is.
+      // Most providers have only one field that identifies the end user.
       user: request.user ?? request.safety_identifier,
       ...thinkingOf(request),
       ...(declared.length > 0 && {
@@ -91,9 +91,9 @@ export function* readRequest(parsed: ParsedBody, open: Open): Steps<ReadRequest>
 
 /** A summary is the reasoning itself, as far as the model shows it. */
 function thinkingOf({ reasoning }: ResponsesRequest) {
-  const { effort: given, generate_summary, summary = generate_summary } = reasoning ?? {};
-  const effort = given === "none" ? undefined : given;
-  const showThinking = summary !== undefined && given !== "none";
+  const { effort: requestedEffort, generate_summary, summary = generate_summary } = reasoning ?? {};
+  const effort = requestedEffort === "none" ? undefined : requestedEffort;
+  const showThinking = summary !== undefined && requestedEffort !== "none";
   return { showThinking, wantsThinking: showThinking || effort !== undefined, effort };
 }
 

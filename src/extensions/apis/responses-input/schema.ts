@@ -1,6 +1,6 @@
-// What the body of POST /v1/responses looks like: its fields, its input items, its tools. The parts
-// of messages become those of chat completions. What asks for something that the vendor's service
-// has stored is refused here.
+// The checks of the body of POST /v1/responses: its fields, its input items, its tools. The parts
+// of messages become those of chat completions. Requests for something that the vendor's service
+// has stored are refused here.
 import {
   MEDIA_BOUNDS,
   SCHEMA_BOUNDS,
@@ -65,7 +65,7 @@ const toolFields = {
 const callable = object({ type: literal("function", "custom"), name: toolName, ...toolFields });
 /** The name of the function that searches for tools, on the client's side. */
 export const TOOL_SEARCH = "tool_search";
-/** A tool that a function stands for. */
+/** A tool that a function replaces. */
 export type Callable = Omit<Infer<typeof callable>, "type"> & {
   readonly type: "function" | "custom" | "tool_search";
 };

@@ -1,8 +1,8 @@
-// The tools of a request as functions, which every model knows, and the way back: which tool of the
-// client a function stands for. A free-form tool is a function with one text. The names of a
-// namespace's functions begin with that of the namespace. Tools that the vendor's service runs on
-// its own side are left out. `tool_choice` is followed exactly or refused: a hosted tool is never
-// taken for the client's own of the same name.
+// Replaces the tools of a request by functions, which every model knows, and finds the tool of a
+// called function. A free-form tool becomes a function with one text. The names of a
+// namespace's functions begin with the name of the namespace. Tools that the vendor's service runs
+// itself are left out. `tool_choice` is followed exactly or refused: a hosted tool is never
+// mistaken for a client's tool of the same name.
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { ChatRequest, Tool as FunctionTool } from "../../../core/openai/request.ts";
@@ -18,7 +18,7 @@ import {
   type Tool,
 } from "./schema.ts";
 
-/** What a function stands for. */
+/** The client's tool that a function replaces. */
 export interface ToolOrigin {
   readonly type: Callable["type"];
   readonly name: string;
@@ -30,7 +30,7 @@ export interface ToolOrigin {
 interface Declaration {
   readonly origin: ToolOrigin;
   readonly tool: FunctionTool;
-  /** Where the tool stands in the request. */
+  /** The path of the tool in the request. */
   readonly path: Path;
 }
 
@@ -41,7 +41,7 @@ export interface ToolSet {
   /** The types of the hosted tools. */
   readonly leftOut: ReadonlySet<string>;
   /**
-   * Adds tools. One that is declared again takes the place of the earlier one. Returns the names of
+   * Adds tools. A repeated declaration replaces the earlier one. Returns the names of
    * their functions. Throws a ValidationError, also if two different tools had one name, or if
    * there were too many of them in all.
    */
@@ -52,7 +52,7 @@ export interface ToolSet {
 const MAX_NAME = 64;
 const HASH_DIGITS = 8;
 
-/** The name of the function that stands for a tool. It depends on nothing else. */
+/** The name of a tool's function. It depends only on the arguments. */
 export function functionName(name: string, namespace: string | undefined): string {
   const whole = namespace === undefined ? name : `${namespace}__${name}`;
   if (whole.length <= MAX_NAME) return whole;
@@ -103,7 +103,7 @@ function functionFor(tool: Callable): Omit<FunctionTool["function"], "name"> {
   return { description: described, parameters: FREE_FORM, strict: undefined };
 }
 
-/** The parameters of a function that stands for a free-form tool. */
+/** The parameters of a free-form tool's function. */
 const FREE_FORM = {
   type: "object",
   properties: { input: { type: "string", description: "The whole input of the tool." } },
@@ -148,7 +148,7 @@ function callable(mode: "none" | "auto" | "required", declared: Choice["declared
   return { tool_choice: mode, declared };
 }
 
-/** The name of the function that stands for a tool. Undefined: a hosted tool, which is left out. */
+/** The name of a tool's function. Undefined: a hosted tool, which is left out. */
 function declaredName(
   { type, name = "", namespace }: ChosenTool,
   { declarations, leftOut }: ToolSet,

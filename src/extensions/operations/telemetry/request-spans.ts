@@ -87,7 +87,7 @@ function follow(exchange: Exchange, context: TraceContext, options: SpanOptions)
 
   return {
     // Other requests have no spans.
-    asked() {
+    replyRequested() {
       isAsked = true;
     },
     opened() {

@@ -37,7 +37,7 @@ export function contentBlocks(
     if (item.type === "call" && item !== firstCall) blocks.push(...thoughts(item));
     blocks.push(blockOf(item));
   }
-  // The beginning of an answer must not end in blanks.
+  // A prefill must not end in blanks.
   const begun = isLast && role === "assistant" ? items.at(-1) : undefined;
   if (begun?.type === "text") blocks.splice(-1, 1, { ...begun, text: begun.text.trimEnd() });
   return blocks;
@@ -70,7 +70,7 @@ export const documentRule: MediaRule = ({ type }, { mediaType = "" }) =>
 
 function fileSource(mediaType: string | undefined, data: string): object {
   if (mediaType?.toLowerCase() === PDF) return { type: "base64", media_type: PDF, data };
-  // The API takes the text itself, and that without a byte order mark.
+  // The API takes the text itself, without a byte order mark.
   const text = new TextDecoder().decode(Buffer.from(data, "base64"));
   return { type: "text", media_type: TEXT, data: text };
 }

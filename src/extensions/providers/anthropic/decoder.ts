@@ -25,7 +25,7 @@ export function createAnthropicDecoder(
   let hasBegun = false;
 
   /**
-   * A second beginning with another id is another reply: a proxy that asked twice joined the two.
+   * A second message_start with another id begins another reply, such as after a proxy's retry.
    */
   function begin(id: unknown): void {
     if (hasBegun && id !== replyId) {
@@ -36,7 +36,7 @@ export function createAnthropicDecoder(
     replyId = id;
   }
 
-  /** Content in the first event has no events of its own. After such events it repeats them. */
+  /** The first event may contain the content itself. After content events it only repeats them. */
   function contentParts(content: unknown): Part[] {
     if (blocks.hasRead()) return [];
     if (!Array.isArray(content)) return textPart("text", content);
@@ -71,7 +71,7 @@ export function createAnthropicDecoder(
   return withUsage((json) => (isOver ? undefined : usageIn(json)), decoder);
 }
 
-/** An object without such a type is no event of this format: it stands in a line of the stream. */
+/** An object without one of these types is not an event of this format. */
 const isEventType = (type: unknown): boolean => /^\w{1,64}$/.test(asString(type) ?? "");
 
 /** The part of a whole message that repeats no earlier event: its end, and its figures. */
@@ -81,7 +81,7 @@ const endOf = ({ stop_reason, stop_sequence = null, usage }: Record<string, unkn
   usage,
 });
 
-/** An event as it came. Only what a client would miss is content. */
+/** An unchanged event. Its frames, such as empty blocks and stops, do not count as content. */
 function nativePart(event: Record<string, unknown>): NativePart {
   const { type, content_block: block } = event;
   const isEmptyBlock = ["text", "thinking"].includes(String(asObject(block)["type"]));
@@ -91,7 +91,7 @@ function nativePart(event: Record<string, unknown>): NativePart {
 }
 
 /**
- * Blocks that are no part of the answer: what only the provider can read, and its own tools, whose
+ * Blocks outside the answer: encrypted ones, and the provider's own tools, whose
  * results have types that end in `_tool_result`.
  */
 const NO_ANSWER = new Set([
@@ -125,7 +125,7 @@ function createBlockReader(signatures: SignatureStore, reasoning: boolean) {
     const { input } = piece;
     const isEmpty = typeof input === "object" && Object.keys(asObject(input)).length === 0;
     const text = isEmpty ? "" : textOf(input);
-    // Deltas after all of the arguments repeat them.
+    // Deltas after the complete arguments repeat them.
     if (text === "") openCalls.set(index, call);
     else openCalls.delete(index);
     const started: Part = { type: "tool_call", call, id, name };
@@ -200,7 +200,7 @@ function createThoughtCollector() {
   }
 
   return {
-    /** Reads a content block or a delta. Ignores what is no thought. */
+    /** Reads a content block or a delta. Ignores all but thoughts. */
     read(piece: Record<string, unknown>): void {
       const { type, thinking, signature } = piece;
       if (type === "thinking" || type === "redacted_thinking") {
@@ -211,7 +211,7 @@ function createThoughtCollector() {
       if (type === "signature_delta") extend("signature", asString(signature) ?? "");
       if (chars > MAX_THOUGHT_CHARS) thoughts = [];
     },
-    /** Returns the thoughts so far, and begins anew. Undefined: they were more than is kept. */
+    /** Removes and returns the thoughts so far. Undefined: they exceed the bound. */
     take(): readonly object[] | undefined {
       const taken = chars > MAX_THOUGHT_CHARS ? undefined : thoughts;
       thoughts = [];

@@ -50,14 +50,14 @@ export const createAnthropicDialect = (signatures: SignatureStore): Dialect => (
     detailedRefusal(status, body) ?? refusal(status, headers, body),
 });
 
-/** A model to which not all of a client's own request may pass is no candidate. */
+/** The part of a native request that the model's provider does not accept, if there is one. */
 const permissionLack: LackOf = ({ provider, traits }, { native }) => {
   const own = provider.dialect === NAME ? ownFormat(native) : undefined;
   const unlisted = own && firstUnlisted(own.body, traits.passes);
   return unlisted && { path: [...unlisted.path], message: notPassed(unlisted) };
 };
 
-/** A model that could not fill what the client asks for is no candidate. */
+/** The response format, if Anthropic cannot express its schema. */
 const schemaLack: LackOf = ({ provider }, { response_format: format, native, clientPath }) => {
   if (provider.dialect !== NAME || format?.type !== "json_schema" || ownFormat(native))
     return undefined;

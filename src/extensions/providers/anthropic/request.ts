@@ -29,7 +29,7 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
   const { tools, tool_choice } = toolFields(chat, turns, { thinks, oneOnly });
   return {
     model: namedModel(target),
-    // What stays the same in a conversation comes first: caches go by the beginning.
+    // Constant parts come first: the provider's cache matches the beginning of a request.
     tools,
     system: systemField(system),
     messages: turns.map((turn) => ({
@@ -38,7 +38,7 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
     })),
     max_tokens: maxTokens,
     stream: chat.stream || undefined,
-    // A model that thinks takes neither.
+    // A model that thinks refuses both.
     temperature: thinks ? undefined : parameters.temperature,
     top_p: thinks ? undefined : parameters.top_p,
     stop_sequences: parameters.stop?.filter((sequence) => sequence.trim() !== ""),
@@ -50,7 +50,7 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
   };
 }
 
-/** The model as the body names it. Undefined: the path does. */
+/** The model's name in the body. Undefined: the path has it. */
 const namedModel = ({ upstreamModel, traits }: Target): string | undefined =>
   traits.model_in_body ? upstreamModel : undefined;
 

@@ -1,4 +1,4 @@
-// How Anthropic's models are made to think, and what that demands of the rest of a request.
+// Switches thinking for Anthropic's models, and computes what depends on it in a request.
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import { effortOf } from "../../../core/providers/parameters.ts";
@@ -55,7 +55,7 @@ export function thinkingPlan(
   return {
     thinks: true,
     field: { type: "enabled", budget_tokens },
-    // So that the client's tokens are left for the answer.
+    // The budget is added, so that the client's own limit remains for the answer.
     maxTokens: limit <= MIN_BUDGET ? limit + MIN_BUDGET : limit,
   };
 }
@@ -93,7 +93,7 @@ export function hasNeededThoughts(
   return thinking === "budget" ? (thoughts?.length ?? 0) > 0 : thoughts !== undefined;
 }
 
-/** A word beside the results of calls does not end the turn. Undefined: no call is answered now. */
+/** User text next to tool results does not end the turn. Undefined: no call is being answered. */
 function firstCallInHand(turns: readonly Turn[]): Call | undefined {
   let first: Call | undefined;
   for (let place = turns.length - 1; turns[place]?.items[0]?.type === "result"; place -= 2)

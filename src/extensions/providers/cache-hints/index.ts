@@ -1,6 +1,6 @@
-// A hint for the cache of providers that take one: requests of one conversation have the same, so
-// that they reach the machine that has its beginning. It stands in for a hint that a client did not
-// send.
+// Cache hints for providers that accept one: all requests of a conversation have the same hint, so
+// that they reach the machine that cached its beginning. A hint of the client's own takes
+// precedence.
 import { createHmac, randomBytes } from "node:crypto";
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";

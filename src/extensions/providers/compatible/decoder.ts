@@ -22,7 +22,7 @@ export function createCompatibleDecoder(traits: Traits): Decoder {
   let hasUsage = false;
   let hasFinish = false;
 
-  /** The parts of the texts. `isLast`: what is held back comes too. */
+  /** The parts of the texts. `isLast`: includes text that was held back. */
   function textParts(
     { text, reasoning, refusal }: Texts,
     logprobs: Record<string, unknown>,
@@ -53,7 +53,7 @@ export function createCompatibleDecoder(traits: Traits): Decoder {
     const message = hasDeltas && !isDelta ? {} : messageIn(choice);
 
     const calls = callsIn(message);
-    // What is held back of a text that may be a tag comes before a call.
+    // Text that was held back because it may be a tag comes before a call.
     const isTextDue = isLast || calls.length > 0;
     const parts = textParts(readTexts(message, index), asObject(choice["logprobs"]), isTextDue);
     if (calls.length > 0)

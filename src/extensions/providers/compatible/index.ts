@@ -1,6 +1,6 @@
-// OpenAI's format as the many servers speak it that are compatible with it, each a little
-// differently (wire.md "OpenAI-compatible providers"). It takes the place of the core's dialect
-// `openai`, which reads the format only as it is documented.
+// OpenAI's format in the variants of the many servers that claim compatibility, each a little
+// different (wire.md "OpenAI-compatible providers"). It replaces the core's dialect
+// `openai`, which reads only the documented format.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import { textOf, type ChatRequest, type Message } from "../../../core/openai/request.ts";
@@ -31,18 +31,18 @@ function withToolMarks(chat: ChatRequest): ChatRequest {
   return { ...chat, tools: marked };
 }
 
-/** The body with those of the further fields that the provider takes. */
+/** Adds to the body the further fields that the provider accepts. */
 function withFurther(
   body: { readonly user?: unknown },
   further: ChatRequest["further"],
   takes: Traits["takes"],
 ): object {
   if (!further) return body;
-  const taken: { [name: string]: unknown } = { ...body };
-  for (const name of takes) taken[name] = further[name];
+  const extended: { [name: string]: unknown } = { ...body };
+  for (const name of takes) extended[name] = further[name];
   // A provider with a field for it does not get it as `user` too.
-  if (taken["safety_identifier"] === body.user) taken["user"] = undefined;
-  return taken;
+  if (extended["safety_identifier"] === body.user) extended["user"] = undefined;
+  return extended;
 }
 
 /**
@@ -80,10 +80,10 @@ function thinkingFields(
 
 /** OpenAI's models that take tools in this API only without thinking. */
 const NO_THINKING_WITH_TOOLS = /^gpt-(5\.[2-9]|[6-9])/;
-/** How models are told to think that refuse it beside a tool that is forced. */
+/** Values of the trait `thinking` whose models refuse to think when a tool is forced. */
 const NO_THINKING_WHEN_FORCED = ["thinking", "enable_thinking"];
 
-/** Whether the model refuses to think for this request, and so must be told not to. */
+/** Whether thinking must be switched off because the model refuses it for this request. */
 function mustNotThink({ tools, tool_choice }: ChatRequest, { upstreamModel, traits }: Target) {
   if (!tools || !traits.thinking_off) return false;
   if (NO_THINKING_WITH_TOOLS.test(upstreamModel)) return true;
@@ -91,16 +91,16 @@ function mustNotThink({ tools, tool_choice }: ChatRequest, { upstreamModel, trai
   return isForced && NO_THINKING_WHEN_FORCED.includes(traits.thinking);
 }
 
-/** Whether the last message is the beginning of the model's own answer, which has to be marked. */
-function hasBeginning(messages: ChatRequest["messages"], { prefill }: Traits): boolean {
+/** Whether the last message is a prefill of the answer that must be marked as one. */
+function hasPrefill(messages: ChatRequest["messages"], { prefill }: Traits): boolean {
   if (prefill === "none" || prefill === "plain") return false;
   const last = messages.at(-1);
   if (last?.role !== "assistant" || last.tool_calls.length > 0) return false;
   return typeof last.content === "string" && last.content.trim() !== "";
 }
 
-/** The body, marked as `prefill` says. The beginning is one text, without marks for the cache. */
-function withMarkedBeginning(
+/** Marks the prefill by the trait `prefill`, as one text without cache marks. */
+function withMarkedPrefill(
   body: { readonly messages: readonly object[] },
   { prefill }: Traits,
 ): object {
@@ -108,7 +108,7 @@ function withMarkedBeginning(
   const last = { ...message, content: textOf(message.content ?? "") };
   if (prefill !== "continue_final_message")
     return { ...body, messages: body.messages.with(-1, { ...last, [prefill]: true }) };
-  // Some servers look for it in the prompt, where a blank at its end is gone.
+  // Some servers search the prompt for the prefill, and trim the prompt first.
   const messages = body.messages.with(-1, { ...last, content: last.content.trimEnd() });
   return { ...body, messages, continue_final_message: true, add_generation_prompt: false };
 }
@@ -118,16 +118,16 @@ export const compatibleDialect: Dialect = {
   request(chat, target) {
     const marked = target.traits.cache_control ? withToolMarks(chat) : chat;
     const { takes, tool_choice, cache_header } = target.traits;
-    const isBegun = hasBeginning(chat.messages, target.traits);
+    const isPrefilled = hasPrefill(chat.messages, target.traits);
     const written = {
       ...marked,
-      // An answer that has begun is thought through.
-      wantsThinking: chat.wantsThinking && !isBegun && !mustNotThink(chat, target),
+      // A model does not think after the beginning of its answer.
+      wantsThinking: chat.wantsThinking && !isPrefilled && !mustNotThink(chat, target),
       messages:
         tool_choice === "any" ? forMistral(marked.messages) : withStatedIds(marked.messages),
     };
     const plain = { ...requestBody(written, target), ...thinkingFields(written, target) };
-    const documented = isBegun ? withMarkedBeginning(plain, target.traits) : plain;
+    const documented = isPrefilled ? withMarkedPrefill(plain, target.traits) : plain;
     const body =
       tool_choice === "all" ? documented : { ...documented, ...toolFields(written, tool_choice) };
     const hint = cache_header && chat.further?.["prompt_cache_key"];
@@ -144,7 +144,7 @@ export const compatibleDialect: Dialect = {
   refusal,
 };
 
-/** What providers of this format want back with their calls, since the process started. */
+/** The details that providers of this format want back with their calls. */
 const allDetails = createSignatureStore();
 
 export function install(gateway: Installer): void {

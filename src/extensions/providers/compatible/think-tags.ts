@@ -15,7 +15,7 @@ const EMPTY_SPLIT: SplitText = { text: "", reasoning: "" };
 
 /**
  * Splits a text that arrives in any pieces. `isExpected`: the model thinks in tags, so `<think>`
- * counts, and blanks are held back that may precede it. `isLast`: what is held back comes too.
+ * counts, and blanks before a possible tag are held back. `isLast`: includes text held back.
  */
 export function createThinkTagSplitter(
   isExpected: boolean,

@@ -24,7 +24,7 @@ interface OpenCall {
   held: string;
   /** All arguments so far, without a placeholder. */
   readonly text: JsonText;
-  /** What came in their place: they may follow, or be none. Undefined: nothing did. */
+  /** A placeholder instead of arguments, which may still follow. Undefined: there was none. */
   placeholder?: "object" | "text" | undefined;
   /** The message that had its latest fragment. */
   message?: object;
@@ -50,7 +50,7 @@ export function createToolCallReader() {
    * The key of the latest fragment. A fragment without index, id and name belongs to the same call.
    */
   let lastKey: unknown;
-  /** The call that had it. Only its placeholder waits for arguments. */
+  /** The call of the latest fragment. Only its placeholder may still be replaced. */
   let latest: OpenCall | undefined;
 
   /** The call that a fragment belongs to. */
@@ -131,7 +131,7 @@ function placeholderOf(call: OpenCall): Part[] {
   return [{ type: "tool_arguments", call: call.index, text: "{}" }];
 }
 
-/** Arguments that are none. Some servers send such ones first, and the arguments after them. */
+/** Placeholders for arguments. Some servers send one first, and the arguments after it. */
 const PLACEHOLDER = /^(\{\}|null)$/;
 
 /** What a fragment states. An empty id or name is none. */
@@ -181,7 +181,7 @@ interface JsonText {
   state(): "blank" | "open" | "whole";
 }
 
-/** What was added is looked at once, and not kept. */
+/** Reads each added piece once, and does not keep it. */
 function createJsonText(): JsonText {
   let depth = 0;
   let isInString = false;

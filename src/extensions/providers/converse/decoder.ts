@@ -79,7 +79,7 @@ export function createConverseDecoder(): Decoder {
   return { ...withUsage(usageIn, { push }), ended: () => isOver };
 }
 
-/** What stands beside an answer: where a text comes from, and what a tool of Amazon's returned. */
+/** Content that is not the answer: citations, and results of Amazon's own tools. */
 const NOTES = ["citation", "toolResult"];
 
 /**

@@ -24,13 +24,13 @@ const broken = (what: string): ProviderError =>
   new ProviderError("upstream_error", `the event stream is broken: ${what}`);
 
 function createReader(): EventReader {
-  /** Bytes that are no whole frame yet. They are joined once a frame, not once a piece. */
+  /** Bytes of an incomplete frame. They are joined once per frame, not once per piece. */
   let pieces: Uint8Array[] = [];
   let size = 0;
-  /** As many bytes decide what comes next. */
+  /** The size of the next frame, or of its prelude until that has arrived. */
   let needed = PRELUDE_BYTES;
 
-  /** What is wrong with the bytes after the events that were returned. */
+  /** The error of the bytes after the returned events. */
   let failure: unknown;
 
   /** Adds the events of the whole frames to `events`. Returns the bytes after them. */
@@ -54,7 +54,7 @@ function createReader(): EventReader {
         pieces = [takeFrames(Buffer.concat(pieces), events)];
         size = pieces[0]!.length;
       } catch (error) {
-        // Whole events are returned first. What follows them fails the next call.
+        // Return complete events first. The next call throws the error.
         if (events.length === 0) throw error;
         failure = error;
       }
@@ -68,7 +68,7 @@ function createReader(): EventReader {
   };
 }
 
-/** The length of the first frame, or that of its beginning if that is not there yet. */
+/** The size of the first frame, or of its prelude until that has arrived. */
 function neededOf(held: Buffer): number {
   if (held.length < PRELUDE_BYTES) return PRELUDE_BYTES;
   if (crc32(held.subarray(0, 8)) !== held.readUInt32BE(8)) throw broken("a checksum is wrong");

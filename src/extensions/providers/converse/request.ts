@@ -53,7 +53,7 @@ const inWords = ({ role, items }: Turn): Turn => ({
   }),
 });
 
-/** What other families differ in. Claude refuses temperature beside top_p, and newer ones both. */
+/** Differences of model families. Claude refuses temperature with top_p, newer models both. */
 const CLAUDE = { temperature_or_top_p: true, defaults_to_one: ["temperature"] } as const;
 const traitsOf = ({ upstreamModel, traits }: Target): Traits =>
   upstreamModel.includes("anthropic.claude") ? { ...traits, ...CLAUDE } : traits;
@@ -103,12 +103,12 @@ function createBlockWriter(cacheable: boolean) {
           )
         : [{ text: content }],
     contentOf({ role, items }: Turn, isLast: boolean): object[] {
-      // The beginning of an answer must not end in blanks.
+      // A prefill must not end in blanks.
       const begun = isLast && role === "assistant" ? items.at(-1) : undefined;
       const isText = begun?.type === "text";
       const written = isText ? items.with(-1, { ...begun, text: begun.text.trimEnd() }) : items;
       const blocks = written.flatMap(blocksOf);
-      // Documents must have a text beside them.
+      // Documents must be accompanied by a text.
       const isBare = blocks.some(has("document")) && !blocks.some(has("text"));
       if (isBare) blocks.push({ text: "(The files are attached.)" });
       return blocks;

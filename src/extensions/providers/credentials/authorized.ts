@@ -1,5 +1,5 @@
-// A transport that adds credentials to each request. A request that is refused for them is sent
-// once more with others.
+// A transport that adds credentials to each request. If they are refused, the request is sent
+// once more with renewed ones.
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 import type { Cancel } from "../../../core/http/cancel.ts";
 import { readAll } from "../../../core/upstream/body.ts";

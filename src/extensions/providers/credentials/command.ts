@@ -1,4 +1,4 @@
-// A token that a command prints, for what has no type of its own:
+// A token that a command prints, for services without a type of their own:
 //   { "type": "command", "run": ["gcloud", "auth", "print-access-token"], "ttl_s": 3000 }
 import { execFile, type ExecFileException } from "node:child_process";
 import { integer, strict } from "../../../config/fields.ts";
@@ -33,7 +33,7 @@ export const command: CredentialType<Infer<ReturnType<typeof check>>> = {
 function outputOf([program = "", ...args]: readonly string[]): Promise<string> {
   const options = {
     timeout: DEADLINE_MS,
-    // A command may ignore SIGTERM, and then nobody would ever get a token.
+    // A command may ignore SIGTERM, and would then block all later requests for a token.
     killSignal: "SIGKILL",
     maxBuffer: MAX_OUTPUT_BYTES,
   } as const;

@@ -42,7 +42,7 @@ const settings = strict({
   key_file: optional(nonEmpty),
   /** What the token is for. Absent: SCOPE. */
   scope: optional(nonEmpty),
-  /** In the place of the key file's address, or of the metadata service's. */
+  /** Replaces the address in the key file, or of the metadata service. */
   endpoint: optional(serviceAddress),
 });
 

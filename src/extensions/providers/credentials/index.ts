@@ -1,4 +1,4 @@
-// Credentials of providers that do not stay the same: tokens of clouds, signatures, and what a
+// Credentials that change over time: tokens of clouds, signatures of requests, and tokens that a
 // command prints.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { invalid } from "../../../config/references.ts";

@@ -1,5 +1,5 @@
-// What the demo model answers: thoughts, then a text, JSON or the arguments of a tool call, as
-// lists of tokens that end where `stop` and `max_tokens` demand. All of it follows from the
+// The demo model's reply: thoughts, then a text, JSON or the arguments of a tool call, as
+// lists of tokens that end where `stop` and `max_tokens` demand. It depends only on the
 // request: the same request gets the same reply.
 import { sha256 } from "../../../core/hash.ts";
 import type { FinishReason } from "../../../core/openai/parts.ts";
@@ -50,7 +50,7 @@ export function composeReply(request: DemoRequest): DemoReply {
   return {
     reasoning,
     answer,
-    // Where the reasoning took all tokens there is no call.
+    // There is no call if the reasoning used all tokens.
     call: tool && answer.length > 0 ? { id: id(), name: tool.name } : undefined,
     finish: isCut ? "length" : finish,
   };

@@ -63,7 +63,7 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
     const parts = withLogprobs(read, logprobsIn(asObject(logprobsResult)));
     const answers = parts.some(({ type }) => type !== "reasoning");
     hasAnswered ||= answers;
-    // The count that was stated last does not have these tokens.
+    // The last stated count does not include these tokens.
     hasOldCount ||= answers && counts["candidatesTokenCount"] !== undefined;
     if (answers) counts["candidatesTokenCount"] = undefined;
     return [...parts, ...finishPart(isBlocked(json) ? "SAFETY" : finishReason)];
@@ -94,7 +94,7 @@ const COUNTS = [
   "candidatesTokenCount",
 ];
 
-/** Parts of Gemini's own tools, which are no part of the answer. */
+/** Parts of Gemini's own tools, which do not belong to the answer. */
 const OWN_TOOLS = ["executableCode", "codeExecutionResult", "toolCall", "toolResponse"];
 
 /**

@@ -19,7 +19,7 @@ import {
 const BUDGETS: { readonly [effort: string]: number } = { low: 1_024, medium: 8_192, high: 24_576 };
 /** The model decides how much it thinks. */
 const ANY_BUDGET = -1;
-/** The smallest budget that models take which cannot stop thinking. */
+/** The smallest budget of models that cannot stop thinking. */
 const LEAST_BUDGET = 128;
 
 const CHOICE_MODES = { none: "NONE", auto: "AUTO", required: "ANY" } as const;
@@ -42,7 +42,7 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
   };
 }
 
-/** Takes the place of a forgotten signature. */
+/** Replaces a forgotten signature. */
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
 interface ContentOptions {
@@ -87,14 +87,14 @@ function partOf(item: OtherItem, { takesIds, texts }: ContentOptions): object {
   return { fileData: { fileUri: url, mimeType: imageTypeOf(url) } };
 }
 
-/** Gemini demands a media type beside an address. */
+/** Gemini demands a media type with each URL. */
 function imageTypeOf(url: string): string {
   const [, extension = "jpeg"] = /\.(png|webp|gif|heic)\b/i.exec(url) ?? [];
   return `image/${extension.toLowerCase()}`;
 }
 
 function toolFields({ tools, tool_choice: choice = "none", response_format }: ChatRequest): object {
-  // Earlier models refuse tools beside a JSON format.
+  // Earlier models refuse tools together with a JSON format.
   if (!tools || (response_format && choice === "none")) return {};
   const functionDeclarations = tools.map(({ function: { name, description, parameters } }) => ({
     name,
@@ -128,7 +128,7 @@ function generationConfig(chat: ChatRequest, { reasoning, traits }: Target): obj
   };
 }
 
-/** A model that cannot stop thinking gets the least that it takes. */
+/** A model that cannot stop thinking gets its smallest budget or level. */
 function thinkingConfig(chat: ChatRequest, traits: Traits): object {
   const { showThinking: includeThoughts, wantsThinking } = chat;
   const effort = effortOf(chat.effort, traits);

@@ -1,6 +1,6 @@
-// A library for dialects: what a provider wants back with its tool calls, unchanged. These are the
-// details of the reasoning before them (OpenRouter, MiniMax), and the signature of each (Google).
-// Clients do not see it, so it is kept here, by the ids of the calls.
+// A library for dialects: keeps the details that a provider wants back with its tool calls: the
+// details of the reasoning before them (OpenRouter, MiniMax), and each call's signature (Google).
+// Clients do not see them, so they are kept here, by the ids of the calls.
 import type { Part } from "../../../core/openai/parts.ts";
 import type { Message } from "../../../core/openai/request.ts";
 import type { Dialect } from "../../../core/providers/dialect.ts";
@@ -12,7 +12,7 @@ type Json = Record<string, unknown>;
 /** The most characters that are kept of one reply, and that one request gets back. */
 const MAX_CHARS = 4 * 1024 * 1024;
 
-/** The same dialect, which keeps what the provider wants back, and sends it with the calls. */
+/** Wraps a dialect: keeps the details of the provider's replies, and sends them with the calls. */
 export const keepingDetails = (dialect: Dialect, signatures: SignatureStore): Dialect => ({
   ...dialect,
   request(chat, target) {
@@ -20,7 +20,7 @@ export const keepingDetails = (dialect: Dialect, signatures: SignatureStore): Di
     if (!chat.messages.some(hasCalls)) return request;
     const body = asObject(request.body);
     const find = createFinder(modelStore(signatures, target.upstreamModel));
-    // Where all is more than fits, the latest counts.
+    // If not all details fit, the latest are sent.
     const latestFirst = asArray(body["messages"]).toReversed();
     const messages = latestFirst.map((message) => withKept(asObject(message), find)).reverse();
     return { ...request, body: { ...body, messages } };
@@ -52,7 +52,7 @@ function hasDetails(choice: unknown): boolean {
   return Boolean(reasoning_details ?? tool_calls);
 }
 
-/** Finds what was kept of a call: once in a request, whatever a client repeats. */
+/** Finds the details of a call, once per request even if the client repeats the call. */
 function createFinder(signatures: SignatureStore) {
   const found = new Set<string>();
   let chars = 0;
@@ -64,7 +64,7 @@ function createFinder(signatures: SignatureStore) {
   };
 }
 
-/** A message with what was kept with its calls. */
+/** Adds the kept details of its calls to a message. */
 function withKept(message: Json, find: (id: string) => Json): Json {
   const { tool_calls } = message;
   if (!Array.isArray(tool_calls)) return message;
@@ -143,14 +143,14 @@ function createKeeper(signatures: SignatureStore) {
   };
 }
 
-/** Whether a piece is more of the same text. What is encrypted comes whole. */
+/** Whether a piece continues the same text. Encrypted details arrive whole. */
 function continues({ type, index, id }: Json, piece: Json): boolean {
   const isText = type === "reasoning.text" || type === "reasoning.summary";
   const isSameId = id === piece["id"] || !id || !piece["id"];
   return isText && type === piece["type"] && index === piece["index"] && isSameId;
 }
 
-/** What is stated null, or not again, stays as it was stated before. */
+/** Fields that are null or absent keep their earlier value. */
 function extend(detail: Json, piece: Json): void {
   for (const [name, more] of Object.entries(piece)) {
     const before = detail[name];

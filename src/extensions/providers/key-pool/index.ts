@@ -23,7 +23,7 @@ import { sharedRests } from "../../routing/rests/index.ts";
 import { once } from "../../scale/installation/index.ts";
 import { createKeyPool, endOf, type KeyPool, type TakenKey } from "./pool.ts";
 
-/** A key that is exhausted, at a provider that does not say until when. */
+/** The pause of an exhausted key, if the provider does not state one. */
 const EXHAUSTED_MS = 5_000;
 const MAX_PER_MINUTE = 1_000_000_000;
 
@@ -141,7 +141,7 @@ async function withKeys(
     if (!isFailure || !isOfKey(error)) throw error;
     if (error.detail.operator === "key") taken.refused();
     else taken.exhausted(error.detail.retryAfterMs ?? EXHAUSTED_MS);
-    // What this reply has counted must not be in that of another key.
+    // No other key is tried: its reply would include the tokens that this one has counted.
     if (!hasBegun() && completion_tokens === 0) return error;
     throw pool.hasOther(model.name, tried) ? brokenOff(error, hasBegun()) : error;
   }
@@ -155,13 +155,13 @@ async function withKeys(
   } while (failure);
 }
 
-/** Whether a key is to blame. What one client asks for must not take a key away from others. */
+/** Whether the key caused the error. A client's request must not disable a key for others. */
 const isOfKey = ({ detail: { operator, status, fromContent } }: ProviderError): boolean =>
   !fromContent && (operator === "key" || status === 429);
 
 /**
- * The error of a reply in whose middle its key failed: the model has others. The breaker counts it
- * like any break of a reply that the client has begun to read.
+ * The error of a reply that broke off because its key failed. The model has others. It counts
+ * for the breaker like any broken reply.
  */
 function brokenOff(error: ProviderError, hasBegun: boolean): ProviderError {
   const { status = 200, providerMessage } = error.detail;

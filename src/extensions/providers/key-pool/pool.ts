@@ -1,4 +1,4 @@
-// The keys of one provider: which one a request takes, and which ones rest.
+// The keys of one provider: chooses a key for a request, and pauses keys that failed.
 import { sha256 } from "../../../core/hash.ts";
 import type { Gates, Permit } from "../../routing/gates/index.ts";
 import type { Rest } from "../../routing/rests/index.ts";
@@ -7,7 +7,7 @@ import { drawn } from "../../routing/weights/index.ts";
 /** A key of a provider as its row states it. */
 export interface PoolKey {
   readonly key: string;
-  /** Its part of the requests, among those of the keys that can be used. */
+  /** Its share of the requests, relative to the weights of the available keys. */
   readonly weight: number;
   /** Requests in any minute. Undefined: any number. */
   readonly rpm?: number | undefined;
@@ -24,9 +24,9 @@ export interface TakenKey {
   used(tokens: number): void;
   /** No provider was asked with it. */
   unused(): void;
-  /** The provider refuses the key: it is left alone for all models. */
+  /** The provider refuses the key: it pauses for all models. */
   refused(): void;
-  /** The provider says that the key is exhausted: it is left alone for this model. */
+  /** The provider says that the key is exhausted: it pauses for this model. */
   exhausted(ms: number): void;
 }
 
@@ -51,10 +51,10 @@ export interface PoolServices {
   readonly random?: () => number;
 }
 
-/** Its last four characters, which are all of it that anybody is told. */
+/** The key's last four characters, the only part that logs and reports show. */
 export const endOf = (key: string): string => key.slice(-4);
 
-/** A key that was refused rests for so long: nobody mends it sooner. */
+/** The pause of a refused key. Operators do not mend it sooner. */
 const REFUSED_MS = 60_000;
 
 /** `provider`: its name. */

@@ -7,7 +7,7 @@ export interface ImageSize {
   readonly height: number;
 }
 
-/** The reads of headers that the images of one request may still take together. */
+/** The remaining reads of headers for all images of one request. */
 export interface ReadsLeft {
   /** Counted down to 0. */
   left: number;
@@ -17,7 +17,7 @@ export interface ReadsLeft {
 export const MAX_READS = 20_000;
 /** No vendor takes larger images, and a header may claim anything. */
 const MAX_SIDE = 8_192;
-/** That of an image that states none. */
+/** The size of an image that states none. */
 const USUAL_SIDE = 1_024;
 
 /** Decodes `length` bytes at `offset`, or fewer at the end, and no more of the text than needed. */
@@ -62,7 +62,7 @@ function statedSize(base64: string, reads: ReadsLeft): ImageSize | undefined {
   }
 }
 
-/** Goes from segment to segment of a JPEG to the one that begins a frame, which states the size. */
+/** Walks the segments of a JPEG to the one that begins a frame, which states the size. */
 function jpegSize(base64: string, reads: ReadsLeft): ImageSize | undefined {
   let offset = 2;
   for (; reads.left > 0; reads.left -= 1) {

@@ -1,5 +1,5 @@
-// How providers are reached where the network between is not plain: through a proxy, with
-// authorities of one's own, or with a certificate of this client.
+// Routes to providers other than a direct connection: through a proxy, with
+// private authorities, or with a client certificate.
 import { createSecureContext, rootCertificates } from "node:tls";
 import { configMoments } from "../../../config/extension.ts";
 import { nullable } from "../../../config/fields.ts";
@@ -72,10 +72,10 @@ const pem = (name: "ca" | "cert" | "key") =>
   defineSetting(`providers.*.${name}_file`, undefined, (context) => pemCheck(context, name));
 const [ownCa, ownCert, ownKey] = [pem("ca"), pem("cert"), pem("key")];
 
-/** How one provider is reached. */
+/** The route to one provider. */
 interface Route {
   readonly proxy: ForwardProxy | undefined;
-  /** Authorities beside those of Node, in PEM. */
+  /** Authorities in addition to Node's, in PEM. */
   readonly ca: string | undefined;
   /** Of this client, in PEM. */
   readonly cert: string | undefined;

@@ -27,7 +27,7 @@ export const connectThrough =
       let hasAnswered = false;
       let head = Buffer.alloc(0);
 
-      /** Until the proxy has answered, whatever goes wrong is about the proxy. */
+      /** Until the proxy has answered, every error concerns the proxy. */
       function refuse(what: string): void {
         if (!hasAnswered) failed(refused(proxy, what));
       }
@@ -70,7 +70,7 @@ function connectRequest(authority: string, { authorization }: ForwardProxy): str
   return `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${own}\r\n`;
 }
 
-/** The proxy is the operator's to mend. Neither its password nor its words are told. */
+/** An error of the proxy, for the operator. It shows neither the password nor the proxy's text. */
 const refused = ({ host, port }: ForwardProxy, what: string): ProviderError =>
   new ProviderError("model_unavailable", `the proxy ${host}:${port} ${what}`, {
     operator: "other",

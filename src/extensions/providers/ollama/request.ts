@@ -11,13 +11,13 @@ export function requestBody(chat: ChatRequest, target: Target): object {
   return {
     model: upstreamModel,
     messages: messagesOf(chat.messages),
-    // Its own default is a stream.
+    // Ollama streams by default.
     stream: chat.stream,
     tools: chat.tool_choice === "none" ? undefined : chat.tools,
     format: formatOf(chat),
     think: canThink ? thinkOf(chat, target) : undefined,
     options: {
-      // Ollama cuts prompts at its own, small window without a word.
+      // Without this, Ollama silently truncates prompts at its own, smaller window.
       num_ctx: contextTokens,
       num_predict: parameters.max_tokens,
       temperature: parameters.temperature,

@@ -16,7 +16,7 @@ const FIELDS = setOf(
   "model messages max_tokens system stream temperature top_p top_k stop_sequences tools " +
     "tool_choice thinking output_config output_format metadata cache_control context_management",
 );
-/** These are left out where they are not listed: the reply means the same without them. */
+/** Left out unless they are listed: the reply means the same without them. */
 const DROPPED = setOf("service_tier diagnostics fallback_credit_token");
 /** The client runs these itself. A tool that it describes has no type, or `custom`. */
 const TOOLS = setOf("custom bash text_editor computer memory computer_toolset browser_toolset");
@@ -73,7 +73,7 @@ interface Need {
   readonly path: Path;
 }
 
-/** Throws an ApiError that names the first thing in a request that is not to pass. */
+/** Throws an ApiError that names the first part of a request that must not pass. */
 export function refuseUnlisted(body: NativeRequest["body"], passes: readonly string[]): void {
   const unlisted = firstUnlisted(body, passes);
   if (!unlisted) return;
@@ -86,7 +86,7 @@ export const notPassed = ({ word }: Need): string =>
   "this gateway does not pass it on. Its operator can allow it: 'passes' with " +
   `${JSON.stringify(word)} in the provider's settings`;
 
-/** The first thing in a request that is not to pass. Undefined: all of it may. */
+/** The first part of a request that must not pass. Undefined: all of it may. */
 export function firstUnlisted(
   body: NativeRequest["body"],
   passes: readonly string[],
@@ -141,7 +141,7 @@ function needsOf(body: NativeRequest["body"]): readonly Need[] {
 const isEmpty = (value: unknown): boolean =>
   value === null || (Array.isArray(value) && value.length === 0);
 
-/** The request without what is left out where it is not listed, and without empty fields. */
+/** The request without unlisted optional parts and without empty fields. */
 export function withoutUnlisted(
   { body, headers }: NativeRequest,
   { passes, omit }: Pick<Traits, "passes" | "omit">,
@@ -183,7 +183,7 @@ const VENDOR_PARTS: readonly Path[] = [
   ["messages", "*", "content", "*", "cache_control", "scope"],
 ];
 
-/** A value without what stands at such a path. */
+/** A copy of a value without the member at such a path. */
 function without(value: unknown, [step = "", ...rest]: Path): unknown {
   if (step === "*") return Array.isArray(value) ? value.map((each) => without(each, rest)) : value;
   const { [step]: inner, ...others } = asObject(value);

@@ -1,5 +1,5 @@
 // The pooled HTTP/1.1 client for providers: keep-alive connections, a deadline for new ones, and
-// one more try where the provider had closed a pooled connection. It follows no redirect,
+// one retry if the provider had closed a pooled connection. It follows no redirect,
 // decompresses nothing, and has no other timeouts. Sections are those of RFC 9112.
 import type { Cancel } from "../../../core/http/cancel.ts";
 import type {
@@ -24,7 +24,7 @@ export interface PooledClient {
   close(): void;
 }
 
-/** The parts of a URL that say where a request goes and how it begins. */
+/** The pool of a URL's origin, and the beginning of a request to the URL. */
 interface Target {
   readonly pool: Pool;
   readonly start: string;
@@ -89,7 +89,7 @@ function post({ pool, start }: Target, request: UpstreamRequest): Promise<Upstre
   return exchange.response;
 }
 
-/** A function of its own, so that its closure does not hold the request. */
+/** A separate function, so that its closure does not hold the request. */
 function abortWith(cancel: Cancel, exchange: Exchange): void {
   cancel.onAbort(() => exchange.abort(cancel.reason));
 }

@@ -1,5 +1,5 @@
-// One connection to a provider. It carries one exchange after another, and is closed at the first
-// thing that is not as it should be. Sections are those of RFC 9112.
+// One connection to a provider. It carries one exchange after another, and closes at the first
+// irregularity. Sections are those of RFC 9112.
 import type { Socket } from "node:net";
 import { ConnectTimeout } from "../../../core/upstream/transport.ts";
 import type { Exchange } from "./exchange.ts";
@@ -18,11 +18,11 @@ export interface Connection {
 export interface ConnectionOwner {
   /** A response is complete, and another request can be sent. Closes itself when it gets none. */
   idle(connection: Connection): void;
-  /** The connection is of no more use. Told once. */
+  /** The connection cannot be used any more. Called once. */
   closed(connection: Connection): void;
 }
 
-/** `connectMs`: after so many milliseconds without a connection it is closed (ConnectTimeout). */
+/** `connectMs`: the most milliseconds to connect. After them it fails with a ConnectTimeout. */
 export function openConnection(
   connect: Connect,
   connectMs: number,

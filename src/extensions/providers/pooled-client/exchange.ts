@@ -21,14 +21,14 @@ interface Settle<Value> {
   readonly reject: (error: unknown) => void;
 }
 
-/** Who reads the body. */
+/** The reader of the body. */
 interface Reader extends Settle<void> {
   readonly take: TakePiece;
 }
 
 /** The body is for one reader. It gets all that came while it had no room as one piece. */
 export class Exchange implements PassedBody {
-  /** The request. The connection that sends it takes it away. */
+  /** The request. The connection removes it when it sends it. */
   bytes: Buffer | undefined;
   /** How long a new connection may take to be established, in milliseconds. */
   readonly connectMs: number;
@@ -36,10 +36,10 @@ export class Exchange implements PassedBody {
   readonly sent: () => void;
   /** Takes the exchange from where it is: the queue, or its connection. Undefined: it is over. */
   detach: (() => void) | undefined;
-  /** Resolves when the head of the response has come. The body may still be on its way. */
+  /** Resolves when the head of the response has arrived. The body may follow later. */
   readonly response: Promise<UpstreamResponse>;
   #settle!: Settle<UpstreamResponse>;
-  /** That of the response whose body comes. Undefined: none comes. */
+  /** The socket that delivers the body. Undefined: no body is arriving. */
   #socket: Socket | undefined;
   #queue: Uint8Array[] = [];
   #queuedBytes = 0;
@@ -134,7 +134,7 @@ export class Exchange implements PassedBody {
     }
   }
 
-  /** Passes on what has come, and the end, as far as the reader has room. */
+  /** Passes the bytes received, and the end, to the reader while it has room. */
   #pass(reader: Reader): void {
     while (this.#queuedBytes > 0) {
       let room: ReturnType<TakePiece>;

@@ -1,4 +1,4 @@
-// Calls to providers over pooled keep-alive connections, in the place of Node's fetch.
+// Calls providers over pooled keep-alive connections, instead of Node's fetch.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { nullable, positive, section } from "../../../config/fields.ts";
 import { slots } from "../../../core/extension/places.ts";
@@ -12,12 +12,12 @@ export { connectTo, endpointOf, type Connect, type SecureOptions } from "./socke
 /** The section of these settings and of others that concern the calls. */
 const upstream = defineSetting("upstream", {}, ({ extended }) => section(extended("upstream", {})));
 
-/** "fetch": Node's own, for those who need what it does. */
+/** "fetch": Node's own client, for operators who need its features. */
 const client = defineSetting("upstream.client", "pooled", () => literal("pooled", "fetch"), {
   fixed: true,
 });
 
-/** At most so many connections to one origin; null: any number. */
+/** The most connections to one origin; null: any number. */
 const maxConnections = defineSetting("upstream.max_connections", null, () => nullable(positive), {
   fixed: true,
 });

@@ -1,4 +1,4 @@
-// The connections to one origin: how many there are, which one is used next, and who waits.
+// The connections to one origin: their number, the choice of the next one, and waiting requests.
 import { openConnection, type Connection } from "./connection.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Connect } from "./socket.ts";
@@ -14,7 +14,7 @@ export interface Pool {
 }
 
 export function createPool(connect: Connect, maxConnections: number): Pool {
-  /** The one that was used last is the last, and is used next: the others can grow old. */
+  /** The last one was used last, and is used next, so that the others can expire. */
   const idle: Connection[] = [];
   const waiting = new Set<Exchange>();
   let connections = 0;

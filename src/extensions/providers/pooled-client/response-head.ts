@@ -31,9 +31,9 @@ export interface ResponseHead {
  * models are Node or Uvicorn, which close after 5 s: a request sent at that moment would be lost.
  */
 const IDLE_MS = 4_000;
-/** So much earlier than the server says: its clock began when it sent the response. */
+/** Subtracted from the server's time, which began when it sent the response. */
 const EARLIER_MS = 1_000;
-/** A server's word counts up to here. */
+/** The longest time that is believed. */
 const MAX_IDLE_MS = 600_000;
 
 // RFC 9110, section 5.6.2: what names are made of, and 5.5: what values are made of.
@@ -53,7 +53,7 @@ const CHUNK_LINE = new RegExp(
 /** Some parsers take a tab for a blank there, as section 5.1 has it, and some do not. */
 const FRAMING_WITH_TAB = /\r\n(?:content-length|transfer-encoding):[^\r]*\t/i;
 
-/** Section 9.6. What only resembles it ends a connection too, which does no harm. */
+/** Section 9.6. Text that only resembles it also ends the connection, which is harmless. */
 const CLOSE = /\bclose\b/i;
 /** Appendix C.2.2: this member of the list, and nothing that resembles it. */
 const KEEP_ALIVE = /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/i;
@@ -138,7 +138,7 @@ export function parseChunkLine(line: string): number {
   return Number.parseInt(line, 16); // it stops at the first extension
 }
 
-/** Throws a MalformedResponse if the line is no trailer field. */
+/** Throws a MalformedResponse if the line is not a trailer field. */
 export function checkTrailer(line: string): void {
   if (!TRAILER.test(line)) throw new MalformedResponse("a malformed trailer");
 }

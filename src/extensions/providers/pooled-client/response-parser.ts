@@ -4,9 +4,9 @@
 import { checkTrailer, MalformedResponse, parseChunkLine, parseHead } from "./response-head.ts";
 import type { ResponseHead } from "./response-head.ts";
 
-/** Bytes of a response's head, those of the interim responses before it and trailers included. */
+/** The most bytes of a response's head, interim responses and trailers included. */
 const MAX_HEAD_BYTES = 64 * 1024;
-/** Bytes of the line before a chunk, or of one trailer field. */
+/** The most bytes of the line before a chunk, or of one trailer field. */
 const MAX_LINE_BYTES = 4 * 1024;
 
 const CR = 0x0d;
@@ -30,7 +30,7 @@ export interface ResponseEvents {
 /** Takes bytes from an index on, of which there is at least one. Returns the index of the rest. */
 type Step = (bytes: Buffer, index: number) => number;
 
-/** A step returns this if it can take nothing before more bytes have come. */
+/** A step returns this if it needs more bytes to continue. */
 const INCOMPLETE = -1;
 
 export class ResponseParser {
@@ -46,9 +46,9 @@ export class ResponseParser {
   #headBytesLeft = MAX_HEAD_BYTES;
   /** Bytes of the body or of the chunk that are still to come. */
   #remaining = 0;
-  /** Where the bytes of the body begin that the present piece holds. */
+  /** The index of the first byte of the body in the present piece. */
   #bodyStart = 0;
-  /** Where they end. 0: it holds none. */
+  /** The index of their end. 0: the piece holds none. */
   #bodyEnd = 0;
 
   constructor(events: ResponseEvents) {

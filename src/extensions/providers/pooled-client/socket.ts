@@ -14,7 +14,7 @@ const READ_MEMORY = Buffer.allocUnsafeSlow(64 * 1024);
  */
 const KEEP_ALIVE_MS = 15_000;
 
-/** What opens a socket tells its connection. */
+/** The events of a socket for its connection. */
 export interface SocketEvents {
   /** From now on this socket carries the bytes: its end, its errors and its closing count. */
   follow(socket: net.Socket): void;
@@ -47,7 +47,7 @@ export function endpointOf({ protocol, hostname, port }: URL, secured: SecureOpt
   const usualPort = isSecure ? 443 : 80;
   const secure: tls.ConnectionOptions = {
     ...secured,
-    // RFC 6066, section 3: an address is no server name.
+    // RFC 6066, section 3: an IP address is not a server name.
     ...(net.isIP(host) === 0 && { servername: host }),
     ALPNProtocols: ["http/1.1"],
   };

@@ -1,5 +1,5 @@
-// Refusals with details that programs read: SDKs of Anthropic's act on them. They are about what
-// the client refers to, such as a thread that the provider does not have.
+// Refusals with details on which Anthropic's SDKs act. They concern objects that the client refers
+// to, such as a thread that the provider does not have.
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 

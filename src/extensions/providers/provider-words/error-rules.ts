@@ -1,7 +1,7 @@
 // The meaning of a provider's refusal: from HTTP status and the error's texts to an error code of
 // the gateway and to the party that has to act. wire.md "Provider errors". A message may quote what
-// the client sent. Patterns that would blame anything but this request therefore match at the
-// beginning of a message only.
+// the client sent. Patterns that blame more than this request therefore match only at the beginning
+// of a message.
 import type {
   ProviderErrorCode,
   ProviderErrorDetail,
@@ -9,15 +9,15 @@ import type {
 
 export interface ErrorRule {
   /**
-   * Is matched with the digits of the HTTP status. For an error inside a 200 that is the status
-   * which the error stands for.
+   * Matches the digits of the HTTP status. For an error inside a 200, that is the status that the
+   * error stands for.
    */
   readonly status: RegExp;
   /** Are looked for in the error's code and type. */
   readonly names?: RegExp;
   /**
-   * Are looked for in the error's code and type, and in its message. Without names and messages the
-   * status is enough.
+   * Matched with the error's code and type, and with its message. A rule without names and messages
+   * needs only the status.
    */
   readonly messages?: readonly RegExp[];
   /** The error code, if the rule matches. */
@@ -46,7 +46,7 @@ const CLOSED = [
   /^you have reached your specified api usage limits|^this organization has been disabled/i,
 ];
 const NO_MODEL_NAMES = /model_decommissioned|model_not_found|^invalid_model$/i;
-/** The provider has no such model any more, or not for this account. */
+/** The provider no longer has the model, or not for this account. */
 const NO_MODEL = [
   /^model not exist|^\S+ is not a valid model id|^1211 |^the provided model identifier is invalid/i,
   /^invocation of model id \S+ with on-demand throughput/i,

@@ -84,15 +84,15 @@ function httpStatus(value: unknown): number | undefined {
 const firstOf = (json: unknown): unknown => (Array.isArray(json) ? json[0] : json);
 
 /**
- * The error that a body says it is, or has in a field. MiniMax states one beside the reply, by a
- * number of its own; 0 is success. Undefined: there is none.
+ * The error in a body: the body itself, or one of its fields. MiniMax states a number next to the
+ * reply; 0 is success. Undefined: there is no error.
  */
 function statedError(json: unknown): unknown {
   const body = asObject(firstOf(json));
   const { status_code, status_msg: message } = asObject(body["base_resp"]);
   if ((asTokenCount(status_code) ?? 0) > 0)
     return { code: `base_resp ${String(status_code)}`, message };
-  // Groq states beside the end of a stream why it stopped early.
+  // Groq states the reason for an early stop in the last event of a stream.
   const error = body["error"] || asObject(body["x_groq"])["error"];
   const isFlat = Boolean(asString(body["message"])) && isFault(body["code"]) && !body["choices"];
   const isError = body["object"] === "error" || body["type"] === "error" || isFlat;
@@ -102,7 +102,7 @@ function statedError(json: unknown): unknown {
   return error || (isError ? body : undefined);
 }
 
-/** Whether a code beside a message says that it is one of an error. */
+/** Whether the code next to a message marks it as an error. */
 const isFault = (code: unknown): boolean =>
   typeof code === "number" ? code !== 0 && Math.floor(code / 100) !== 2 : Boolean(asString(code));
 
@@ -119,7 +119,7 @@ function errorTexts(body: unknown): ErrorTexts {
   const { message, detail, type, status, code = asObject(body)["code"] } = stated;
   const name = `${asString(code) ?? asString(status) ?? ""} ${asString(type) ?? ""}`;
   const own = asString(error) ?? asString(message) ?? jsonText(detail);
-  // What the server behind this one says (OpenRouter, Bedrock).
+  // The error of the server behind this one (OpenRouter, Bedrock).
   const { raw = stated["originalMessage"] } = asObject(stated["metadata"]);
   const behind = asString(raw) ?? jsonText(raw ?? undefined);
   const text = behind === "" ? own : `${own}: ${behind}`;

@@ -1,5 +1,5 @@
-// The contract of credentials: headers that are worth something for a while, and are made anew for
-// requests or renewed before they expire.
+// The interface of credentials: headers that are valid for a while, and are created for each
+// request or renewed before they expire.
 import type { CheckContext } from "../../../config/setting.ts";
 import type { ReachServices } from "../../../core/extension/places.ts";
 import type { Destination } from "../../../core/routing/model.ts";
@@ -12,7 +12,7 @@ export type Headers = Readonly<Record<string, string>>;
 export interface OutgoingRequest {
   /** The whole address, with its query. */
   readonly url: string;
-  /** All headers but those of the credentials. */
+  /** All headers except those of the credentials. */
   readonly headers: Headers;
   /** JSON. It is sent in UTF-8. */
   readonly body: string;
@@ -20,11 +20,11 @@ export interface OutgoingRequest {
   readonly dialect: string;
 }
 
-/** How the requests to one provider prove who sends them. */
+/** Authenticates the requests to one provider. */
 export interface Credentials {
   /**
-   * The headers that let this request in. Rejects with an Error whose message is for the operator:
-   * it has no secrets.
+   * The headers that authenticate this request. Rejects with an Error for the operator, whose
+   * message shows no secrets.
    */
   headersFor(request: OutgoingRequest): Headers | Promise<Headers>;
   /**
@@ -47,7 +47,7 @@ export interface CredentialServices extends ReachServices {
 
 /** The checked settings of `credentials`: data only, as a configuration travels to the workers. */
 export interface CredentialSettings {
-  /** Those of them that must not show in a log. Undefined ones are not stated. */
+  /** The settings that logs must not show. Undefined: not set. */
   readonly secrets: readonly (string | undefined)[];
 }
 

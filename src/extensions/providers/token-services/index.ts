@@ -1,4 +1,4 @@
-// What all types of credentials are made of: the contract, values that expire, and the calls to
+// Shared by all types of credentials: their interface, values that expire, and the calls to
 // services that hand out tokens.
 export type {
   Credentials,

@@ -1,5 +1,5 @@
-// A value that expires, such as a token: one renewal serves all who wait, and usually it ends
-// before the value does, so that nobody waits.
+// A value that expires, such as a token. One renewal serves all waiting requests, and usually ends
+// before the value expires, so that no request waits.
 import type { Clock } from "../../../core/clock.ts";
 
 /** A value with its end. */
@@ -13,8 +13,8 @@ export interface Renewing<T> {
   /** The value. Rejects with what `obtain` rejects with. */
   get(): T | Promise<T>;
   /**
-   * This value was refused. True: `get` will give another one, because it is renewed or already
-   * was. False: it was renewed for this reason less than a second ago.
+   * Reports that this value was refused. Returns true if `get` will return another one, false if
+   * the value was renewed for this reason less than a second ago.
    */
   refuse(value: T): boolean;
 }
@@ -24,7 +24,7 @@ const LEAST_EARLY_MS = 150;
 /** Milliseconds between two renewals that nobody waits for, and after one that failed. */
 const LEAST_BETWEEN_MS = 1_000;
 
-/** `failed` hears of each renewal that failed. */
+/** Calls `failed` for each renewal that failed. */
 export function createRenewing<T>(
   obtain: () => Promise<Lease<T>>,
   clock: Clock,
@@ -68,7 +68,7 @@ export function createRenewing<T>(
       const now = clock.now();
       const mayRenew = clock.monotonic() - renewedAt >= LEAST_BETWEEN_MS;
       if (lease && now < lease.expiresAt) {
-        // Nobody waits for this one. Its failure was reported, and the value still holds.
+        // No request waits for this renewal. Its failure was reported; the value is still valid.
         if (now >= renewAt && mayRenew) renewed().catch(() => undefined);
         return lease.value;
       }

@@ -1,5 +1,5 @@
-// Calls to services that hand out tokens: those on the internet through the provider's own
-// transport, and so through its proxy; those of the machine itself around it.
+// Calls token services: public ones through the provider's own transport, and so through its proxy;
+// those of the machine itself directly.
 import type { Clock } from "../../../core/clock.ts";
 import { Cancel } from "../../../core/http/cancel.ts";
 import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
@@ -100,7 +100,7 @@ export const askMachine = (
 
 /**
  * The bearer token in an answer. Throws an Error for the operator if it has none: with the status
- * and the service's own code, but not its words, which may quote what was sent.
+ * and the service's own code, but not its message, which may quote the request.
  */
 function tokenIn(service: string, answer: ServiceAnswer, now: number): Lease<string> {
   const { access_token, expires_in, expires_on, error } = asObject(parseJson(answer.text));
@@ -135,7 +135,7 @@ export async function machineToken(
   return tokenIn(service[0], await askMachine(service, headers, clock), now);
 }
 
-/** Returns what tells the operator that no token could be had. */
+/** Returns the function that reports to the operator that no token could be obtained. */
 export const reportFailure =
   ({ diagnose, destination: { provider } }: CredentialServices) =>
   (error: unknown): void => {

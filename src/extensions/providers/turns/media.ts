@@ -17,13 +17,13 @@ export interface Media {
 export type MediaRule = (part: MediaPart, media: Media) => string | undefined;
 
 /**
- * A listener of the moment `lacking`, for the format `dialect`: candidates are left out that do not
- * take the media of a request. Absent rule: all that can be read is taken.
+ * A listener of the moment `lacking`, for the format `dialect`: drops candidates that do not accept
+ * the media of a request. `rule` absent: they accept all that can be read.
  */
 export const mediaLack =
   (dialect: string, rule?: MediaRule): LackOf =>
   ({ provider }, { messages, native, clientPath = (path) => [...path] }) => {
-    // What a client of this very format sends is passed on as it is.
+    // A request of a client of the same format passes unchanged.
     if (provider.dialect !== dialect || native?.dialect === dialect) return undefined;
     for (const [index, { content }] of messages.entries()) {
       const [message] = mediaIn(content).flatMap((part) => faultOf(part, rule) ?? []);
@@ -69,8 +69,8 @@ const isDataUrl = (url: string): boolean => url.slice(0, DATA.length).toLowerCas
 
 /**
  * The media type in the head of a `data:` address, `data:image/png;base64`. Undefined if it is
- * malformed. This is no regular expression: the client's parameters may be megabytes, and a
- * backtracking one would exhaust the stack.
+ * malformed. Not a regular expression: the client's parameters may be megabytes, and
+ * backtracking would exhaust the stack.
  */
 function mediaTypeIn(head: string): string | undefined {
   const semicolon = head.indexOf(";");

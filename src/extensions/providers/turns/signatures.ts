@@ -3,7 +3,7 @@
 import type { DialectScope } from "../../../core/providers/dialect.ts";
 
 /**
- * Keeps what a provider signed of its reasoning and wants back with the tool calls that followed
+ * Keeps a provider's signed reasoning, which it wants back with the tool calls that followed
  * from it.
  */
 export interface SignatureStore {
@@ -12,7 +12,7 @@ export interface SignatureStore {
   set(id: string, text: string): void;
 }
 
-/** The memory that an entry takes beside its texts, in characters. */
+/** The estimated memory of an entry in addition to its texts, in characters. */
 const ENTRY_CHARS = 200;
 
 /** Forgets the least recently used entries first once all together exceed `maxChars` characters. */
@@ -43,7 +43,7 @@ export function createSignatureStore(maxChars = 64 * 1024 * 1024): SignatureStor
       return text || undefined;
     },
     set(id, text) {
-      // Some servers count their calls: whose thoughts these were, nobody can tell then.
+      // Some servers number their calls. If an id occurs with two texts, neither can be trusted.
       put(id, (entries.get(id) ?? text) === text ? text : "");
     },
   };

@@ -1,4 +1,4 @@
-// Texts of a conversation that are parsed because a native format has an object in their place.
+// Parses texts of a conversation that are objects in a native format.
 import { jsonObject, lenient } from "../../../core/schema/checker.ts";
 import { parseJson } from "../../../core/schema/untrusted-json.ts";
 import { createJsonCounter, type JsonCounter } from "../../bounds/json-bounds/index.ts";

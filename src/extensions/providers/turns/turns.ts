@@ -1,5 +1,5 @@
-// A conversation as the native formats want it: the system texts apart, the rest in turns of user
-// and assistant. Neighbours of one role are merged. The user comes first, and last unless the
+// Converts a conversation for the native formats: system texts apart, the rest as turns of user and
+// assistant. Neighbours of one role are merged. The user comes first, and last unless the
 // client ends with the assistant. Each tool call is answered at the beginning of the next turn.
 import { sha256 } from "../../../core/hash.ts";
 import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
@@ -27,7 +27,7 @@ interface Result {
 /** The results of calls that have the same id, in the order of the calls. */
 interface Results {
   readonly all: Result[];
-  /** The place of the one that the client's next result is. */
+  /** The index of the result that the client sends next. */
   next: number;
 }
 
@@ -54,13 +54,13 @@ export interface Conversation {
 
 const userTurn = (text: string): Turn => ({ role: "user", items: [textPart(text)] });
 
-/** Comes first where the assistant would. */
+/** The user's first turn in a conversation that the assistant begins. */
 const OPENING = "(The conversation begins.)";
 
-/** Ends a turn of the assistant where the messages behind it are left out. */
+/** Follows a turn of the assistant if the messages after it are left out. */
 const CLOSING = "(Please go on.)";
 
-/** Comes before a system text among the user's, who has not written it. */
+/** Precedes a system text in a user turn, because the user did not write it. */
 const SYSTEM_HEADING = "(What follows is an instruction of the system.)\n";
 
 /**
@@ -122,14 +122,14 @@ export function turnsOf(
     const same = results.get(id);
     const result = same?.all[same.next];
     if (!result) return;
-    // What comes after the last one belongs to it too.
+    // Surplus results belong to the last call.
     if (same.next < same.all.length - 1) same.next += 1;
     result.content += result.content === "" ? content : `\n${content}`;
     const mark = marked?.findLast(({ cache_control }) => cache_control)?.cache_control;
     if (mark) result.cache_control = mark;
   }
 
-  /** An assistant's turn at the end would be the beginning of the answer that is asked for. */
+  /** A provider would continue an assistant's turn at the end as its own answer. */
   function endAnswer(previous: Message | undefined): void {
     if (previous?.role !== "assistant" && turns.at(-1)?.role === "assistant")
       turns.push(userTurn(CLOSING));
@@ -158,8 +158,8 @@ export function turnsOf(
 const textPart = (text: string) => ({ type: "text" as const, text });
 
 /**
- * Some clients count their calls anew in each turn. An id that occurs again becomes the next of
- * the numbered ids that is free: the same one in each request of the conversation.
+ * Some clients restart their ids in each turn. A repeated id is replaced by the next free one of
+ * the numbered ids, the same in each request of the conversation.
  */
 function createIdMaker(): (clientId: string) => string {
   const used = new Set<string>();
@@ -181,5 +181,5 @@ export function calledNames(turns: readonly Turn[]): readonly string[] {
   return [...new Set(calls.map(({ name }) => name))];
 }
 
-/** An id in characters that every provider takes. */
+/** An id of characters that every provider accepts. */
 export const hashedId = (text: string): string => `call_${sha256(text).slice(0, 24)}`;

@@ -26,7 +26,7 @@ const sha256 = (text: string): string => createHash("sha256").update(text).diges
 const hmac = (key: string | Buffer, text: string): Buffer =>
   createHmac("sha256", key).update(text).digest();
 
-/** As encodeURIComponent, but that the only signs left are those of RFC 3986. */
+/** As encodeURIComponent, but encodes all except the unreserved characters of RFC 3986. */
 const encoded = (text: string): string =>
   encodeURIComponent(text).replace(
     /[!'()*]/g,

@@ -1,4 +1,4 @@
-// Where the keys of Amazon come from that no configuration states: the places in which Amazon's own
+// Finds Amazon keys that the configuration does not state, in the places where Amazon's own
 // SDKs look, in the same order.
 import {
   MAX_SECRET_BYTES,
@@ -116,7 +116,7 @@ async function metadataKeys({ env, endpoint }: Places, clock: Clock): Promise<Le
   return leaseOf(service, answer, asObject(parseJson(answer.text)));
 }
 
-/** Keys as Amazon's services state them. Throws an Error that says nothing of them. */
+/** Reads keys from a response of Amazon's services. The Error that it throws does not show them. */
 function leaseOf(
   service: string,
   { status }: ServiceAnswer,
