@@ -4,8 +4,8 @@
 import type { ExtensionEntry } from "./config/extension.ts";
 
 /**
- * `when` absent: load whenever a gateway serves. Exported so that the linter accepts a table without
- * entries.
+ * `when` absent: load whenever a gateway serves. Exported so that the linter accepts a table
+ * without entries.
  */
 export const entry = (
   name: string,

@@ -1,5 +1,5 @@
-// Finds the command that a command line names, and runs it. `serve` is in this file; extensions have
-// the other commands.
+// Finds the command that a command line names, and runs it. `serve` is in this file; extensions
+// have the other commands.
 import cluster from "node:cluster";
 import {
   DEFAULT_COMMAND,
@@ -200,7 +200,7 @@ async function serveGateway(
   try {
     address = await gateway.listen();
   } catch (error) {
-    if (stopped.aborted) return currentProcess.exit(0); // listen() failed because a signal closed the gateway
+    if (stopped.aborted) return currentProcess.exit(0); // a signal closed the gateway
     const { message } = error as Error;
     // Match the message: an error from a worker process arrives without its code.
     const [, other] = OTHER_PLACES.find(([words]) => words.test(message)) ?? [];

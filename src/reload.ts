@@ -121,10 +121,10 @@ export interface Reloading {
 }
 
 /**
- * Returns a function that reads the configuration again and puts it in force, or reports its errors.
- * Reloads run one after another, so the last one counts. The files that the last reload read are
- * watched; before the first reload, those of `options.secretFiles`. A file that has changed since it
- * was read causes another reload.
+ * Returns a function that reads the configuration again and puts it in force, or reports its
+ * errors. Reloads run one after another, so the last one counts. The files that the last reload
+ * read are watched; before the first reload, those of `options.secretFiles`. A file that has
+ * changed since it was read causes another reload.
  */
 export function createReloader(
   { gateway, record }: Reloading,

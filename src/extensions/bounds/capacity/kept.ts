@@ -1,6 +1,6 @@
-// Counts the bytes that a streamed reply keeps in memory until its end. A stream of chat completions
-// keeps nothing. In the other APIs the last events repeat the whole reply, or tool calls wait for
-// their arguments. That memory grows with the text and with the number of blocks.
+// Counts the bytes that a streamed reply keeps in memory until its end. A stream of chat
+// completions keeps nothing. In the other APIs the last events repeat the whole reply, or tool
+// calls wait for their arguments. That memory grows with the text and with the number of blocks.
 import type { Part } from "../../../core/openai/parts.ts";
 import { tooMuch } from "../../../core/routing/attempt-errors.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";

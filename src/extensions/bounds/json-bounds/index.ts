@@ -1,11 +1,12 @@
 // Counts the values and the new property names of JSON texts from outside before JSON.parse sees
-// them. A parse cannot be interrupted, and its cost depends on more than the length of the text: for
-// each new sequence of property names V8 makes a hidden class, which takes at least 2 us and much
-// memory, while a value takes 0.02 to 0.3 us. The threat is a text of a few megabytes that stops the
-// process for seconds. Measured on Node 20 with 10 MiB each: 1,000,000 new names in objects of 100
-// take 3.0 s and 0.5 GB, one object with 1,000,000 names 0.5 s, 3,500,000 empty objects 0.4 s, one
-// long string 0.01 s. Within the bounds below the worst known texts take 0.2 s. An honest text
-// repeats its sequences of names: each of 100,000 messages has three values and no new sequence.
+// them. A parse cannot be interrupted, and its cost depends on more than the length of the text:
+// for each new sequence of property names V8 makes a hidden class, which takes at least 2 us and
+// much memory, while a value takes 0.02 to 0.3 us. The threat is a text of a few megabytes that
+// stops the process for seconds. Measured on Node 20 with 10 MiB each: 1,000,000 new names in
+// objects of 100 take 3.0 s and 0.5 GB, one object with 1,000,000 names 0.5 s, 3,500,000 empty
+// objects 0.4 s, one long string 0.01 s. Within the bounds below the worst known texts take 0.2 s.
+// An honest text repeats its sequences of names: each of 100,000 messages has three values and no
+// new sequence.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 
@@ -48,7 +49,8 @@ export function install(gateway: Installer): void {
 export interface JsonCounter {
   /**
    * Counts one more text. Returns which bound all texts together exceed, or undefined. A text that
-   * exceeds a bound will not be parsed, so its values are not counted: a smaller text may still pass.
+   * exceeds a bound will not be parsed, so its values are not counted: a smaller text may still
+   * pass.
    */
   add(text: string): string | undefined;
 }

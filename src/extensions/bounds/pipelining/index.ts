@@ -1,7 +1,7 @@
-// Bounds HTTP pipelining. Node parses everything in one read: 64 KB hold about 1,800 small requests,
-// each of which takes memory until its turn comes. Here the bytes of a connection reach the parser
-// one request at a time, and stay unparsed while MAX_PIPELINED requests wait for their responses. A
-// client that reads its responses gets all of them, in order.
+// Bounds HTTP pipelining. Node parses everything in one read: 64 KB hold about 1,800 small
+// requests, each of which takes memory until its turn comes. Here the bytes of a connection reach
+// the parser one request at a time, and stay unparsed while MAX_PIPELINED requests wait for their
+// responses. A client that reads its responses gets all of them, in order.
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Installer } from "../../../core/extension/installer.ts";
@@ -122,5 +122,8 @@ function takeParser(socket: Duplex): (bytes: Buffer) => void {
   return parse;
 }
 
-/** Node's server sets `_paused` while too many response bytes are unsent. It must get no bytes then. */
+/**
+ * Node's server sets `_paused` while too many response bytes are unsent. It must get no bytes
+ * then.
+ */
 const isHeldByNode = (socket: Duplex & { _paused?: boolean }): boolean => socket._paused === true;

@@ -1,8 +1,8 @@
-// Removes secrets from a provider's text, for the operator's logs, /status and the ledger. The text
-// may quote keys, and is not trusted. It loses all secrets of this configuration and everything that
-// looks like a key: `sk-...` and the like, the word after Bearer, `key=` and similar names, the user
-// and password of a URL, and long runs of letters and digits. Control characters are removed, so
-// that they cannot forge lines or colours.
+// Removes secrets from a provider's text, for the operator's logs, /status and the ledger. The
+// text may quote keys, and is not trusted. It loses all secrets of this configuration and
+// everything that looks like a key: `sk-...` and the like, the word after Bearer, `key=` and
+// similar names, the user and password of a URL, and long runs of letters and digits. Control
+// characters are removed, so that they cannot forge lines or colours.
 //
 // The work is bounded: a long text is cut first, and every pattern runs in linear time. Not
 // recognised: a short key of another party without a prefix or name, and a key with blanks in it.

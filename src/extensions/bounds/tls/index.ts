@@ -1,5 +1,5 @@
-// HTTPS on the public and the admin listener. A reload reads the files of the certificate and its key
-// again.
+// HTTPS on the public and the admin listener. A reload reads the files of the certificate and its
+// key again.
 import type { Installer } from "../../../core/extension/installer.ts";
 import https from "node:https";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
