@@ -20,24 +20,21 @@ export function relayBroadcasts(): () => void {
   return () => cluster.off("message", pass);
 }
 
-/** The broadcasts of one subject. */
-export interface Broadcast<Note> {
+/** The broadcasts about one subject. */
+export interface Channel<Note> {
   /** Sends to all other workers. Does nothing if there is only one process. */
   send(note: Note): void;
   /** Stops listening. */
   close(): void;
 }
 
-/** `listener` is called with the broadcasts of the other workers. */
-export function openBroadcast<Note>(
-  subject: string,
-  listener: (note: Note) => void,
-): Broadcast<Note> {
+/** `onNote` is called with the broadcasts of the other workers. */
+export function openBroadcast<Note>(subject: string, onNote: (note: Note) => void): Channel<Note> {
   const { worker } = cluster;
   if (!worker) return { send: () => undefined, close: () => undefined };
 
   function receive({ broadcast, note }: BroadcastMessage): void {
-    if (broadcast === subject) listener(note as Note);
+    if (broadcast === subject) onNote(note as Note);
   }
   worker.on("message", receive);
   return {

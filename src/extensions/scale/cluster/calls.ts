@@ -23,7 +23,7 @@ export interface FirstProcess<Question, Note, Answer> {
 }
 
 /** Sent by a worker. Other messages on Node's channel have no `calls`. */
-interface CallMessage {
+interface Calls {
   /** The subject. */
   readonly calls?: string;
   /** The number of the first question; the others follow. */
@@ -33,10 +33,10 @@ interface CallMessage {
 }
 
 /** Sent by the first process: the answers to all questions of one message. */
-interface AnswerMessage {
+interface Answers {
   /** The subject. */
   readonly answers?: string;
-  /** As in CallMessage. */
+  /** As in Calls. */
   readonly first: number;
   readonly values: readonly unknown[];
 }
@@ -48,15 +48,15 @@ export function answerWorkers<Question, Note, Answer>(
 ): () => void {
   const alive = new Set<number>();
 
-  async function answer(worker: Worker, { first, questions }: CallMessage): Promise<void> {
+  async function answer(worker: Worker, { first, questions }: Calls): Promise<void> {
     if (!alive.has(worker.id)) return;
     const batch = questions as readonly Question[];
     const values = await Promise.all(batch.map((question) => handlers.answer(question, worker.id)));
-    const message: AnswerMessage = { answers: subject, first, values };
+    const message: Answers = { answers: subject, first, values };
     if (worker.isConnected()) worker.send(message);
   }
 
-  function hear(worker: Worker, message: CallMessage): void {
+  function hear(worker: Worker, message: Calls): void {
     if (message.calls !== subject) return;
     for (const note of message.notes) handlers.onNote(note as Note, worker.id);
     // Answer in the next turn: a slot that another worker released earlier may be in a message that
@@ -93,17 +93,12 @@ export function callFirstProcess<Question, Note, Answer>(
 
   function send(notes: readonly Note[]): void {
     if (questions.length === 0 && notes.length === 0) return;
-    const message: CallMessage = {
-      calls: subject,
-      first: next - questions.length,
-      questions,
-      notes,
-    };
+    const message: Calls = { calls: subject, first: next - questions.length, questions, notes };
     questions = [];
     if (worker.isConnected()) worker.send(message);
   }
 
-  function hear({ answers, first, values }: AnswerMessage): void {
+  function hear({ answers, first, values }: Answers): void {
     if (answers !== subject) return;
     for (const [index, value] of values.entries()) {
       waiting.get(first + index)?.(value as Answer);
