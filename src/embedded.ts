@@ -1,8 +1,8 @@
-// Texts that stand in files of their own beside the sources: pages, scripts, the manual. A build of
-// one file puts them into the program.
+// Reads text files that lie beside the sources: pages, scripts, the manual. The bundled build has
+// these texts inside the program.
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Defined by a build of one file: texts by their paths under src. */
+/** Defined by the bundled build only: texts by their paths under src. */
 declare const EMBEDDED_TEXTS: Readonly<Record<string, string>>;
 
 const isBuilt = typeof EMBEDDED_TEXTS !== "undefined";

@@ -1,11 +1,11 @@
-// All extensions, and when each is loaded. This is the only file that names them: without its line
-// here, and without its folder, the program has no such extension. The order is that of `help`, and
-// that in which their parts of a gateway are opened.
+// All extensions, and when each is loaded. This is the only file that names them: delete an
+// extension's line here and its folder, and the extension is gone. `help` lists commands in this
+// order, and the parts of a gateway open in this order.
 import type { ExtensionEntry } from "./config/extension.ts";
 
 /**
- * `when` is absent: it is loaded whenever a gateway serves. Exported, because nothing uses it in a
- * table without entries.
+ * `when` absent: load whenever a gateway serves. Exported so that the linter accepts a table
+ * without entries.
  */
 export const entry = (
   name: string,
@@ -29,8 +29,8 @@ export const extensions: readonly ExtensionEntry[] = [
     serves: true,
   }),
   entry("admin-keys", () => import("./extensions/operations/admin-keys/index.ts")),
-  // Before the books: parts are closed in the reverse order, and the last requests are settled
-  // when the books close. Always, as a reload would start it otherwise.
+  // Before the books: parts close in reverse order, and telemetry must still be open when the
+  // closing books settle the last requests. Always loaded, so that a reload cannot start it.
   entry("telemetry", () => import("./extensions/operations/telemetry/index.ts"), {
     settings: ["telemetry"],
     serves: true,
@@ -40,7 +40,7 @@ export const extensions: readonly ExtensionEntry[] = [
     commands: ["usage sync"],
     serves: true,
   }),
-  // Before the APIs, so that what their guards refuse has its headers too.
+  // Before the APIs, so that responses of their guards carry CORS headers too.
   entry("cors", () => import("./extensions/apis/cors/index.ts"), { settings: ["server.cors"] }),
   entry("client-apis", () => import("./extensions/apis/client-apis/index.ts"), {
     settings: ["apis"],
@@ -51,7 +51,7 @@ export const extensions: readonly ExtensionEntry[] = [
   entry("responses-api", () => import("./extensions/apis/responses-api/index.ts"), {
     loadIf: { setting: "apis.*", test: (api) => api === "responses" },
   }),
-  // After the books, which have settled by then what a dead process left open.
+  // After the books, which first settle the requests that a dead process left open.
   entry("budgets", () => import("./extensions/money/budgets/index.ts"), {
     settings: [
       "accounts.*.budget",
@@ -76,10 +76,10 @@ export const extensions: readonly ExtensionEntry[] = [
   entry("service-tiers", () => import("./extensions/routing/service-tiers/index.ts"), {
     settings: ["models.*.service_tiers"],
   }),
-  // Always, as GET /status must know it before a reload brings the policy.
+  // Always loaded: GET /status must know it before a reload sets the policy.
   entry("fastest", () => import("./extensions/routing/fastest/index.ts")),
-  // Always, as the first process of several must know it before a reload brings its settings; so
-  // must it know "key-pool".
+  // Always loaded, as is "key-pool": the first of several processes must know it before a reload
+  // brings its settings.
   entry("provider-limits", () => import("./extensions/routing/provider-limits/index.ts"), {
     settings: ["providers.*.limits", "models.*.limits"],
     serves: true,
@@ -130,7 +130,7 @@ export const extensions: readonly ExtensionEntry[] = [
       "providers.*.key_file",
     ],
   }),
-  // After the client, so that token services are called as the provider is.
+  // After the client, so that token services are called through the same client as the provider.
   entry("credentials", () => import("./extensions/providers/credentials/index.ts"), {
     settings: ["providers.*.credentials"],
   }),

@@ -6,13 +6,13 @@ import type { Process, Signals } from "./command-line/terminal.ts";
 
 const signals = listenForSignals();
 
-/** From the first moment on. A signal that comes before its listener is kept for it. */
+/** Listens at once. A signal that arrives before the program listens is kept for it. */
 function listenForSignals(): Signals {
   const received = new Set<NodeJS.Signals>();
   const stop = new AbortController();
   let hangUp = (): void => undefined;
 
-  /** The first signal to stop stops the program, the second ends the process at once. */
+  /** The first SIGTERM or SIGINT drains the gateway; the second ends the process at once. */
   function onSignal(name: NodeJS.Signals): void {
     received.add(name);
     if (name === "SIGHUP") hangUp();
@@ -44,7 +44,7 @@ function actAs({ uid, gid }: { readonly uid: number; readonly gid: number }): vo
 }
 
 async function main(argv: readonly string[]): Promise<number | void> {
-  // A reader of our output that goes away must not take the gateway with it.
+  // If the reader of our output closes its pipe, the gateway must keep running.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
   const [{ run }, { extensions }] = await Promise.all([
     import("./program.ts"),

@@ -1,5 +1,5 @@
-// The program: a command line to a command. `serve` is here, from the configuration to the end; the
-// others are in extensions.
+// Finds the command that a command line names, and runs it. `serve` is in this file; extensions
+// have the other commands.
 import cluster from "node:cluster";
 import {
   DEFAULT_COMMAND,
@@ -92,7 +92,7 @@ async function runCommand(
 
 const isPort = (text: string): boolean => /^\d{1,5}$/.test(text) && Number(text) <= 65_535;
 
-/** What `serve` is, but for what it does. */
+/** The help text and the options of `serve`. */
 export const serveCommand: Omit<Command, "run"> = {
   summary: "run the gateway (the default command)",
   example: "serve --config gateway.json --port 8080",
@@ -113,8 +113,9 @@ export const serveCommand: Omit<Command, "run"> = {
 };
 
 /**
- * What `help` prints: a command, a page of the manual or a group of commands; without a topic all
- * commands and topics; with --search what it finds. Rejects with a UsageError.
+ * The text that `help` prints. A topic is a command, a page of the manual or a group of commands;
+ * without one, all commands and topics are listed. With --search: the sections found. Rejects with
+ * a UsageError if there is no such topic or section.
  */
 async function helpAbout(
   { operand: topic, values: { search } }: CommandArguments,
@@ -138,14 +139,14 @@ async function helpAbout(
   throw new UsageError(`the manual has no topic ${JSON.stringify(topic)}; topics: ${names}`);
 }
 
-/** What a search of the manual finds. Throws a UsageError if it is nothing. */
+/** The results of a search of the manual. Throws a UsageError if there are none. */
 function searched(manual: Manual | undefined, words: string): string {
   const results = manual?.search(words) ?? [];
   if (results.length > 0) return searchText(results);
   throw new UsageError(`no section of the manual has all the words of ${JSON.stringify(words)}`);
 }
 
-/** `serve`, and the commands that extensions bring. */
+/** `serve`, and the commands of extensions. */
 function commandTable(loader: Loader, serve: Command): CommandTable {
   const names = [DEFAULT_COMMAND, ...loader.entries.flatMap(({ commands = [] }) => commands)];
   return {
@@ -161,7 +162,7 @@ function commandTable(loader: Loader, serve: Command): CommandTable {
   };
 }
 
-/** What to change where the gateway cannot listen, by what the system says. */
+/** Which settings to change when the gateway cannot listen, by the system's error message. */
 const OTHER_PLACES: readonly (readonly [words: RegExp, place: string])[] = [
   [/EADDRINUSE|listen EACCES/, "port: --port, server.port, admin.port or admin.metrics.port"],
   [/EADDRNOTAVAIL|getaddrinfo/, "host: --host, server.host, admin.host or admin.metrics.host"],
@@ -199,9 +200,9 @@ async function serveGateway(
   try {
     address = await gateway.listen();
   } catch (error) {
-    if (stopped.aborted) return currentProcess.exit(0); // it has closed
+    if (stopped.aborted) return currentProcess.exit(0); // a signal closed the gateway
     const { message } = error as Error;
-    // A worker hands on the message alone.
+    // Match the message: an error from a worker process arrives without its code.
     const [, other] = OTHER_PLACES.find(([words]) => words.test(message)) ?? [];
     throw other === undefined ? error : new Error(`${message}; choose another ${other}`);
   }
@@ -220,11 +221,11 @@ async function serveGateway(
   currentProcess.stdout.write(`chat-gateway listens on ${address} (${announced})\n`);
 }
 
-/** Without an extension that watches, a reload takes SIGHUP. */
+/** Without an extension that watches files, only SIGHUP reloads. */
 const watchOf = (installed: Installed): Watch =>
   installed.filled(programSlots.watchConfig) ?? (() => ({ close: () => undefined }));
 
-/** The gateway of this process, or what an extension puts in its place. */
+/** The gateway of this process, or the supervisor of several processes if an extension has one. */
 function createServing(
   config: Config,
   extensions: readonly ConfigExtension[],
@@ -239,8 +240,8 @@ function createServing(
 }
 
 /**
- * One of several processes, which another one has started. That one hears SIGHUP too, and sends
- * what is to be in force.
+ * Runs a worker process. The first process handles SIGHUP, and sends each new configuration to its
+ * workers.
  */
 async function work(currentProcess: Process, loader: Loader): Promise<void> {
   const load = (names: readonly string[]) => loader.load(({ name }) => names.includes(name));
@@ -263,10 +264,7 @@ async function work(currentProcess: Process, loader: Loader): Promise<void> {
   else stopped.addEventListener("abort", stop);
 }
 
-/**
- * Ends the process when the gateway, if there is one, has drained; with exit code 1 if there is
- * none.
- */
+/** Drains the gateway and exits with code 0. Without a gateway: exits with code 1. */
 async function end(
   currentProcess: Process,
   gateway?: Pick<RunningGateway, "drain">,

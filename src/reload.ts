@@ -1,6 +1,6 @@
-// Another configuration for a running gateway: from the file again, whenever it or the file of one
-// of its secrets changes, or SIGHUP comes. All or nothing: if the new file is invalid, the error is
-// logged and the old configuration stays active.
+// Reloads the configuration of a running gateway when its file or a file of its secrets changes, or
+// on SIGHUP. All or nothing: if the new configuration is invalid, the error is logged and the old
+// one stays active.
 import { isDeepStrictEqual } from "node:util";
 import { assertFits } from "./config/check.ts";
 import type { ConfigExtension } from "./config/extension.ts";
@@ -16,8 +16,8 @@ import { ValidationError } from "./core/schema/checker.ts";
 import type { Watch } from "./command-line/processes.ts";
 
 /**
- * The same gateway, whose reload refuses a configuration that cannot take the place of `initial`,
- * and tells the operator what was put in force and what needs a restart.
+ * The same gateway, with a `reload` that throws if the new configuration cannot replace `initial`.
+ * It logs the reload, and names the changed settings that need a restart.
  */
 export const reloadable = <G extends RunningGateway>(
   gateway: G,
@@ -29,7 +29,7 @@ export const reloadable = <G extends RunningGateway>(
   reload(config: Config, extensions: readonly ConfigExtension[]) {
     assertFits(config, initial);
     gateway.reload(config, extensions);
-    // A section that is gone is one of an extension that is not loaded any more.
+    // An extension whose section was deleted is not in `extensions`, but its settings changed too.
     const all = [...new Set([...loaded, ...extensions])];
     record.restart = [...new Set(changedFixedSettings(initial, config, all))];
     const detail = `read at start only: ${record.restart.join(", ")}`;
@@ -39,7 +39,7 @@ export const reloadable = <G extends RunningGateway>(
   },
 });
 
-/** The core's settings that are read once, at start. */
+/** The core's settings that only a restart changes. */
 const FIXED = [
   "server.host",
   "server.port",
@@ -48,13 +48,13 @@ const FIXED = [
   "data_dir",
   "limits.store",
 ].map((path) => ({ path, of: valueAt(path) }));
-/** Certificates are renewed by a reload, but a listener has TLS, or has none. */
+/** A reload renews certificates, but cannot switch a listener between HTTP and HTTPS. */
 const HAS_TLS = {
   path: "server.tls",
   of: (config: object) => valueAt("server.tls")(config) !== undefined,
 };
 
-/** The names of the settings that are read once and differ between two configurations. */
+/** The names of the settings that need a restart and differ between two configurations. */
 function changedFixedSettings(
   before: Config,
   after: Config,
@@ -66,15 +66,15 @@ function changedFixedSettings(
     .map(({ path }) => path);
 }
 
-/** Why a reload failed, as GET /status has it. */
+/** Why a reload failed, as GET /status shows it. */
 interface ReloadFault {
   /** When it failed, in ISO 8601. */
   readonly time: string;
-  /** The field of the first fault: `server.drain_ms`. Empty: it is the file itself. */
+  /** The field of the first fault: `server.drain_ms`. Empty: the file as a whole is at fault. */
   readonly path: string;
   /** The error, without any secret. */
   readonly message: string;
-  /** All faults, the first one included. */
+  /** The number of faults, including this one. */
   readonly count: number;
 }
 
@@ -84,11 +84,11 @@ export interface ReloadRecord {
   file: string | null;
   /** Null: the last reload succeeded, or there was none. */
   fault: ReloadFault | null;
-  /** The settings that differ from those at the start, and are read there only. */
+  /** The settings that have changed since the start and need a restart. */
   restart: readonly string[];
 }
 
-/** That of a gateway that was just started. */
+/** The record of a gateway that has just started. */
 export const startRecord = (file: string | undefined): ReloadRecord => ({
   file: file ?? null,
   fault: null,
@@ -114,16 +114,17 @@ export const reloadStatus = (record: ReloadRecord): Extension => ({
   },
 });
 
-/** A gateway, and what became of its last reload. */
+/** A gateway, and the result of its last reload. */
 export interface Reloading {
   readonly gateway: Pick<RunningGateway, "reload" | "diagnose">;
   readonly record: ReloadRecord;
 }
 
 /**
- * Reads the configuration again and puts it in force, or reports its errors. One reading follows
- * the other, so the last one counts. All files that the last one has read are watched, first those
- * of `options.secretFiles`: whatever has changed since they were read is a change.
+ * Returns a function that reads the configuration again and puts it in force, or reports its
+ * errors. Reloads run one after another, so the last one counts. The files that the last reload
+ * read are watched; before the first reload, those of `options.secretFiles`. A file that has
+ * changed since it was read causes another reload.
  */
 export function createReloader(
   { gateway, record }: Reloading,
@@ -149,7 +150,7 @@ export function createReloader(
       gateway.reload(loaded.config, loaded.extensions);
       record.file = loaded.source ?? null;
     });
-    // Those of an invalid configuration too: once its secret is right, it is put in force.
+    // Also after a failed reload: correcting a secret's file must reload the configuration.
     watchFiles(secretFiles);
   }
 
@@ -163,8 +164,8 @@ export function createReloader(
 }
 
 /**
- * Does `work`. If it fails, the old configuration stays active, and the error is in the log, and in
- * the record until another reload succeeds.
+ * Runs `work`, which reloads. If it fails, the error is logged, and stays in the record until a
+ * reload succeeds.
  */
 export async function reportFailure(
   { gateway, record }: Reloading,

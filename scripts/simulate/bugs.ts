@@ -186,7 +186,7 @@ export const BUGS: readonly Bug[] = [
   {
     name: "a worker that dies keeps what its requests hold",
     file: "extensions/scale/cluster/calls.ts",
-    find: "      calls.ended(id);\n",
+    find: "      handlers.onExit(id);\n",
     replace: "",
     faults: ["workers", "kill-worker"],
   },

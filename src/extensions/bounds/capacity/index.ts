@@ -1,5 +1,4 @@
-// Bounds what a process takes on: the connections of its clients, and the bytes of bodies and
-// replies that it keeps in memory.
+// Bounds the connections of clients, and the bytes of bodies and replies that are kept in memory.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { integer, nullable, positive } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
@@ -44,7 +43,7 @@ export function createCapacity(connectionLimit: number, byteLimit: number): Capa
         }
     },
     retain(bytes, own) {
-      // One exchange has bounds of its own, so alone it always has room.
+      // A single exchange has bounds of its own, so one that is alone always has room.
       const isAlone = total === own;
       if (bytes > 0 && total + bytes > byteLimit && !isAlone)
         return new ApiError("server_overloaded", "The gateway has too many large requests.", SOON);

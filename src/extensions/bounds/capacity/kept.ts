@@ -1,16 +1,16 @@
-// Counts what a streamed reply keeps in memory until its end. A stream of chat completions keeps
-// nothing. In the other APIs the end repeats what was said, or waits for arguments of calls; what
-// that takes follows from the number of blocks too.
+// Counts the bytes that a streamed reply keeps in memory until its end. A stream of chat
+// completions keeps nothing. In the other APIs the last events repeat the whole reply, or tool
+// calls wait for their arguments. That memory grows with the text and with the number of blocks.
 import type { Part } from "../../../core/openai/parts.ts";
 import { tooMuch } from "../../../core/routing/attempt-errors.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 
-/** The most blocks of a reply: texts, thoughts and calls. Their number costs time at its end. */
+/** The most blocks of a reply: texts, thoughts and calls. Each one costs time at its end. */
 const MAX_BLOCKS = 10_000;
-/** A block has a head of its own. */
+/** Counted for each block, for its fields beside the text. */
 const BLOCK_BYTES = 512;
-/** Of a token's log probability, and of each alternative. */
+/** Counted for a token's log probability, and for each alternative. */
 const LOGPROB_BYTES = 64;
 
 const sizeOf = (part: Part): number => {
@@ -43,8 +43,8 @@ function createSum() {
 }
 
 /**
- * Completes requests of another API so that their replies have no more than so many blocks, and
- * their streams keep no more than a whole reply may have.
+ * Ends replies of the other APIs that have more than MAX_BLOCKS blocks, and streams that keep more
+ * than `maxReplyBytes`.
  */
 export const countingKept =
   (complete: Complete): Complete =>

@@ -1,19 +1,20 @@
-// Counts what JSON texts from outside hold before JSON.parse sees them. A parse cannot be
-// interrupted, and its cost depends on what the text holds, not only on its length: for each new
-// sequence of property names V8 makes a hidden class, which takes 2 us and more and much memory,
-// while a value takes 0.02 to 0.3 us. The threat is a text of a few megabytes that stops the
-// process for seconds. Measured on Node 20 with 10 MiB each: 1,000,000 new names in objects of 100
-// take 3.0 s and 0.5 GB, one object with 1,000,000 names 0.5 s, 3,500,000 empty objects 0.4 s, one
-// long string 0.01 s. Within the bounds below the worst known texts take 0.2 s. An honest text
-// repeats its sequences of names: each of 100,000 messages has three values and no new sequence.
+// Counts the values and the new property names of JSON texts from outside before JSON.parse sees
+// them. A parse cannot be interrupted, and its cost depends on more than the length of the text:
+// for each new sequence of property names V8 makes a hidden class, which takes at least 2 us and
+// much memory, while a value takes 0.02 to 0.3 us. The threat is a text of a few megabytes that
+// stops the process for seconds. Measured on Node 20 with 10 MiB each: 1,000,000 new names in
+// objects of 100 take 3.0 s and 0.5 GB, one object with 1,000,000 names 0.5 s, 3,500,000 empty
+// objects 0.4 s, one long string 0.01 s. Within the bounds below the worst known texts take 0.2 s.
+// An honest text repeats its sequences of names: each of 100,000 messages has three values and no
+// new sequence.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 
-/** The most property names that continue an object in a way that no object before it did. */
+/** The most names that continue an object's sequence of names as no earlier object has. */
 const MAX_NEW_NAMES = 50_000;
 /**
- * The continuations of one sequence that are remembered (V8 keeps 1,536). Any further one counts as
- * new each time.
+ * How many continuations of one sequence are remembered (V8 keeps 1,536). Further ones count as new
+ * each time.
  */
 const MAX_SIBLINGS = 1_000;
 const QUOTE = 0x22;
@@ -25,10 +26,7 @@ const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/**
- * The factor of the hash is secret. Otherwise a client could choose different names with the same
- * hash.
- */
+/** Random, so that a client cannot choose different names with the same hash. */
 const FACTOR = Math.floor(Math.random() * 2 ** 31) * 2 + 1;
 
 /**
@@ -50,9 +48,9 @@ export function install(gateway: Installer): void {
 
 export interface JsonCounter {
   /**
-   * Counts one more text. Returns undefined, or what exceeds the bounds in this text and those
-   * before it together. The values of a text that exceeds them are not counted, because it will not
-   * be parsed: a smaller one may still pass.
+   * Counts one more text. Returns which bound all texts together exceed, or undefined. A text that
+   * exceeds a bound will not be parsed, so its values are not counted: a smaller text may still
+   * pass.
    */
   add(text: string): string | undefined;
 }

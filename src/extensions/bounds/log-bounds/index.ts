@@ -1,11 +1,10 @@
-// Bounds the memory of a log whose reader falls behind: further lines are dropped, counted, and
-// reported.
+// Bounds the memory of a log whose reader is slow: further lines are dropped, counted and reported.
 import type { Writable } from "node:stream";
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots, type DropEvents } from "../../../core/extension/places.ts";
 import type { WriteLines } from "../../../core/http/line-log.ts";
 
-/** Characters that are kept for a reader that is behind. */
+/** The most characters that wait for the reader. */
 export const MAX_BACKLOG = 8 * 1024 * 1024;
 
 export function install(gateway: Installer): void {
@@ -16,7 +15,7 @@ export function install(gateway: Installer): void {
 export function boundLog(stream: Writable, events: DropEvents): WriteLines {
   let droppedLines = 0;
 
-  /** After dropped lines, all are dropped until the backlog is gone: one gap, not many. */
+  /** Once a line is dropped, all are until the backlog is empty: the log has one gap, not many. */
   function mustDrop(lines: string): boolean {
     if (droppedLines > 0) return true;
     const backlog = stream.writableLength;

@@ -1,7 +1,7 @@
-// Bounds HTTP pipelining. Node parses everything that one read brings: 64 KB hold some 1,800 small
+// Bounds HTTP pipelining. Node parses everything in one read: 64 KB hold about 1,800 small
 // requests, each of which takes memory until its turn comes. Here the bytes of a connection reach
-// the parser one request at a time. They wait unparsed while enough requests of the connection wait
-// for their responses. A client that reads its responses gets all of them, in order.
+// the parser one request at a time, and stay unparsed while MAX_PIPELINED requests wait for their
+// responses. A client that reads its responses gets all of them, in order.
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Installer } from "../../../core/extension/installer.ts";
@@ -41,7 +41,7 @@ export function boundPipeline(connection: Bounded): Pipeline {
   const latest = () => connection.latest?.req;
   const parse = takeParser(socket);
   let unparsed: Buffer | undefined;
-  /** The last three bytes of a head that has not ended: two reads may share its end. */
+  /** The last three bytes of an unfinished head: its end may be split between two reads. */
   let seam = NO_BYTES;
   /** Bytes of a body with a Content-Length that have not arrived. */
   let bodyLeft = 0;
@@ -114,7 +114,7 @@ export function boundPipeline(connection: Bounded): Pipeline {
   };
 }
 
-/** Takes the place of the listener by which Node's server parses the bytes of a connection. */
+/** Removes the listener with which Node's server parses a connection, and returns it. */
 function takeParser(socket: Duplex): (bytes: Buffer) => void {
   const [parse] = socket.listeners("data") as ((bytes: Buffer) => void)[];
   if (!parse) throw new TypeError("the HTTP server does not listen for data");
@@ -122,5 +122,8 @@ function takeParser(socket: Duplex): (bytes: Buffer) => void {
   return parse;
 }
 
-/** Node's server sets this while too much of its responses is unsent. It must get no bytes then. */
+/**
+ * Node's server sets `_paused` while too many response bytes are unsent. It must get no bytes
+ * then.
+ */
 const isHeldByNode = (socket: Duplex & { _paused?: boolean }): boolean => socket._paused === true;

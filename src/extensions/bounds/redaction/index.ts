@@ -10,8 +10,8 @@ import { passwordsIn } from "../../scale/stores/index.ts";
 import { createRedact } from "./redact.ts";
 
 /**
- * What the operator's logs may have. Without `provider_messages` a provider's words about a failed
- * attempt, which may quote a prompt, are dropped.
+ * What the operator's logs may quote. Without `provider_messages` a provider's error message, which
+ * may quote a prompt, is dropped.
  */
 const logs = defineSetting("logs", { provider_messages: true }, () =>
   section({ provider_messages: withDefault(boolean(), true) }),

@@ -1,28 +1,27 @@
-// Makes a provider's text fit for the operator's logs, /status and the ledger. It may quote keys,
-// and it may hold anything. Taken out are the secrets of this configuration wherever they stand,
-// and everything that looks like a key: `sk-...` and its like, what follows Bearer, `key=` and
-// other such names, the user and password of a URL, and long runs of letters and digits. Control
+// Removes secrets from a provider's text, for the operator's logs, /status and the ledger. The
+// text may quote keys, and is not trusted. It loses all secrets of this configuration and
+// everything that looks like a key: `sk-...` and the like, the word after Bearer, `key=` and
+// similar names, the user and password of a URL, and long runs of letters and digits. Control
 // characters are removed, so that they cannot forge lines or colours.
 //
-// The work is bounded: a long text is cut first, and every pattern takes time in proportion to that
-// bound. Not found are a short key of another party without any sign of a key, and keys that are
-// split by blanks.
+// The work is bounded: a long text is cut first, and every pattern runs in linear time. Not
+// recognised: a short key of another party without a prefix or name, and a key with blanks in it.
 import { sha256 } from "../../../core/hash.ts";
 
-/** Characters of a text that are looked at. */
+/** Characters of a text that are read. */
 const READ_CHARS = 4_096;
-/** Characters of a text that are left. */
+/** Characters of a text that are quoted. */
 const SHOWN_CHARS = 300;
 /** No secret has more characters. */
 const LONGEST_WORD = 512;
-/** Placeholders such as "x" are no secrets: taking them out would garble every text. */
+/** Placeholders such as "x" are not secrets: removing them would garble every text. */
 const SHORTEST_SECRET = 4;
 const MARK = "[redacted]";
 
 const LINE_ENDS = /[\t\n\v\f\r\u0085\u2028\u2029]/g;
 /**
- * Control and formatting characters, which hide text or turn it around, and halves of surrogate
- * pairs.
+ * Control and formatting characters, which can hide text or reverse its direction, and halves of
+ * surrogate pairs.
  */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}]/gu;
 const WORDS = /[^\s"'`<>(){}[\],;]{4,512}/g;
@@ -30,7 +29,7 @@ const WORDS = /[^\s"'`<>(){}[\],;]{4,512}/g;
 const PIECES = /[\w.~-]{4,512}/g;
 const RUNS = /[A-Za-z0-9+/_=-]{20,}/g;
 const CAMEL_CASE = /^[A-Z]?[a-z]{2,14}(?:[A-Z][a-z]{2,14})*$/;
-/** `api_key: ...` and its like: a name, a sign of assignment, and the secret. */
+/** `api_key: ...` and the like: a name, `:` or `=`, and the secret. */
 const NAMED_SECRET = new RegExp(
   "(api[ _-]?key|access[ _-]?key|secret|token|passw(?:or)?d|credential)" +
     /(["']?\s{0,4}(?:provided|given|is)?\s{0,4}[:=]\s{0,4}["']?)[^\s"'`,;&]+/.source,
@@ -55,17 +54,17 @@ const PATTERNS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
 ];
 
 /**
- * Takes the secrets out of a text, and cuts it at 300 characters. `secrets` are taken out wherever
- * they stand, also as base64 and in URLs; words whose SHA-256 is in `digests` likewise.
+ * Returns a function that removes secrets from a text and cuts it at 300 characters. It removes
+ * `secrets`, also in base64 or URL encoding, and words whose SHA-256 is in `digests`.
  */
 export function createRedact(
   secrets: readonly string[],
   digests: ReadonlySet<string>,
 ): (text: string) => string {
   const forms = [...new Set(secrets.filter(isSecret).flatMap(formsOf))];
-  forms.sort((a, b) => b.length - a.length); // one may be a part of another
+  forms.sort((a, b) => b.length - a.length); // longest first: one may contain another
 
-  /** Clients' keys are known by their digests only. Punctuation after a word is not the word's. */
+  /** Clients' keys are known by their digests only. A key may be followed by punctuation. */
   function isKey(word: string): boolean {
     const endings = new Set([word, word.replace(/[.:!?]+$/, "")]);
     return [...endings].some((form) => digests.has(sha256(form)));
@@ -86,7 +85,7 @@ export function createRedact(
 
 const isSecret = (text: string): boolean => text.length >= SHORTEST_SECRET;
 
-/** As it stands, in a URL, in JSON, in base64. */
+/** A secret verbatim, and as it appears in a URL, in JSON and in base64. */
 const formsOf = (secret: string): string[] => [
   secret,
   encodeURIComponent(secret),
@@ -105,8 +104,8 @@ function readable(text: string): string {
 }
 
 /**
- * Whether a run is more likely made by chance than a name such as `claude-sonnet-4-5-20250929` or
- * `streamGenerateContent`: by its longest pieces between signs.
+ * Whether a run is more likely random than a name such as `claude-sonnet-4-5-20250929` or
+ * `streamGenerateContent`. The pieces between punctuation are judged one by one.
  */
 const isRandom = (run: string): boolean => run.split(/[-_/+=]/).some(isRandomPiece);
 

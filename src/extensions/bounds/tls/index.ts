@@ -1,5 +1,5 @@
-// HTTPS on the public and on the admin listener, with the certificate and key of the files that the
-// configuration names. They are read again at each reload.
+// HTTPS on the public and the admin listener. A reload reads the files of the certificate and its
+// key again.
 import type { Installer } from "../../../core/extension/installer.ts";
 import https from "node:https";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
@@ -56,7 +56,7 @@ function secureSection(config: Config, section: ListenerSection): SecureSection 
     create(options) {
       const handshakeTimeout = options.headersTimeout;
       const server = https.createServer({ ...options, ...certificate, handshakeTimeout });
-      // Before the core answers: nothing can be sent before there is a connection.
+      // Before the core's listener, which would send a response: without a TLS session it cannot.
       server.prependListener("tlsClientError", ({ code }: NodeJS.ErrnoException, socket) => {
         if (code === "ERR_TLS_HANDSHAKE_TIMEOUT") socket.destroy();
       });
@@ -65,7 +65,7 @@ function secureSection(config: Config, section: ListenerSection): SecureSection 
     },
     reload(changed) {
       const wanted = setting.of(changed);
-      // Whether there is TLS at all is decided at the start.
+      // Only a restart switches between HTTP and HTTPS.
       if (!wanted) return () => undefined;
       const renewed = readCertificate(wanted, section);
       return () => {
@@ -75,7 +75,7 @@ function secureSection(config: Config, section: ListenerSection): SecureSection 
   };
 }
 
-/** The errors in the files that a configuration names, found before anything starts. */
+/** The errors in the files that a configuration names. */
 function issuesIn(json: unknown, section: ListenerSection): readonly ValidationIssue[] {
   const configured = files(asObject(asObject(json)[section])["tls"]);
   if (!configured) return []; // plain HTTP, or an issue of shape already
@@ -89,8 +89,8 @@ function issuesIn(json: unknown, section: ListenerSection): readonly ValidationI
 }
 
 /**
- * The certificate and its key. Throws a ValidationError with the path of each file that cannot be
- * read, or that of both if they are not a pair. `section`: that of gateway.json that names them.
+ * The certificate and its key. Throws a ValidationError with an issue for each file that cannot be
+ * read or used, or one for both if they are not a pair. `section`: where gateway.json names them.
  */
 function readCertificate(files: Files, section: ListenerSection) {
   const faults: ValidationIssue[] = [];

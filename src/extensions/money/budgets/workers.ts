@@ -12,20 +12,20 @@ const SUBJECT = "budgets";
 /** Milliseconds until the books are read again after a failure. */
 const RETRY_MS = 1_000;
 
-/** A request, or that the budgets of the configuration in force have to be known. */
+/** A request to reserve. "open": read the budgets of the configuration in force. */
 type Question = ReserveRequest | "open";
 
-/** What requests came to: the arguments of Accountant.settle. */
+/** Settlements of requests: the arguments of Accountant.settle. */
 type Note = (readonly [token: string | undefined, outcome: Outcome | undefined])[];
 
 /** The accountant of a worker. */
 export function createRemoteAccountant(): Accountant {
   const first = callFirstProcess<Question, Note, Decision>(SUBJECT);
-  /** What the first process is told at the end of this turn. */
+  /** Settlements to send to the first process at the end of this turn. */
   let note: Note = [];
 
   function send(): void {
-    if (note.length > 0) first.tell(note);
+    if (note.length > 0) first.notify(note);
     note = [];
   }
 
@@ -73,14 +73,14 @@ export function serveWorkers(host: Host): HostPart {
     return decision;
   }
 
-  function hear(note: Note): void {
+  function onNote(note: Note): void {
     for (const [token = "", outcome] of note) {
       accountant().settle(token, outcome);
       workers.delete(token);
     }
   }
 
-  function ended(worker: number): void {
+  function onExit(worker: number): void {
     const tokens = new Set([...workers.keys()].filter((token) => workers.get(token) === worker));
     for (const token of tokens) workers.delete(token);
     settleByBooks(tokens);
@@ -96,7 +96,7 @@ export function serveWorkers(host: Host): HostPart {
     for (const token of tokens) accountant().settle(token, outcomes.get(token));
   }
 
-  const stop = answerWorkers<Question, Note, Decision>(SUBJECT, { answer, hear, ended });
+  const stop = answerWorkers<Question, Note, Decision>(SUBJECT, { answer, onNote, onExit });
   return {
     report: () => created?.standing(),
     close() {

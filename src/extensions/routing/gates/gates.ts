@@ -82,17 +82,17 @@ export function gatesFor(
       async enter({ cancel, ...entry }) {
         asked += 1;
         const number = asked;
-        const undo = () => first.tell({ number });
+        const undo = () => first.notify({ number });
         const detach = cancel?.onAbort(undo);
         const entered = await first.ask({ ...entry, name, bounds, number });
         detach?.();
         if (entered !== true) return entered;
         return {
-          leave: (tokens, ending) => first.tell({ number, tokens, ending }),
+          leave: (tokens, ending) => first.notify({ number, tokens, ending }),
           undo,
         };
       },
-      pause: (pauseMs) => first.tell({ name, pauseMs }),
+      pause: (pauseMs) => first.notify({ name, pauseMs }),
     }),
     limits: () => ({}),
   };
@@ -116,7 +116,7 @@ export function serveGates(subject: string, { clock }: Host): HostPart {
     permits.set(key, entered);
     return true;
   }
-  function hear(note: Note, worker: number): void {
+  function onNote(note: Note, worker: number): void {
     if ("pauseMs" in note) {
       gates.of(note.name, {}).pause(note.pauseMs);
       return;
@@ -128,7 +128,7 @@ export function serveGates(subject: string, { clock }: Host): HostPart {
     if ("tokens" in note) permit?.leave(note.tokens, note.ending);
     else permit?.undo();
   }
-  function ended(worker: number): void {
+  function onExit(worker: number): void {
     const isOwn = (key: string): boolean => key.startsWith(`${worker} `);
     for (const [key, cancel] of waiting) if (isOwn(key)) cancel.abort();
     for (const [key, permit] of permits)
@@ -137,6 +137,6 @@ export function serveGates(subject: string, { clock }: Host): HostPart {
         permit.leave(0, "other");
       }
   }
-  const close = answerWorkers<Question, Note, true | number>(subject, { answer, hear, ended });
+  const close = answerWorkers<Question, Note, true | number>(subject, { answer, onNote, onExit });
   return { report: gates.limits, close };
 }

@@ -1,26 +1,25 @@
-// A library: how long models and keys are to be left alone, because their providers said so. What
-// one process learns, all of them keep to.
+// A library: pauses of models and keys that their providers asked for. All processes share them.
 import type { GatewayContext } from "../../../core/extension/installer.ts";
-import { talkToOthers } from "../../scale/cluster/index.ts";
+import { openBroadcast } from "../../scale/cluster/index.ts";
 
 /** The pause of one model or key. */
 export interface Rest {
-  /** Milliseconds that are left of it. 0: it may be asked. */
+  /** Milliseconds until the pause ends. 0: there is none. */
   left(): number;
-  /** Begins a pause of so many milliseconds, in the place of one that ends earlier. */
+  /** Begins a pause of `ms` milliseconds, unless the present one ends later. */
   begin(ms: number): void;
 }
 
-/** A provider that states an absurd time does not take anything away for longer. */
+/** The longest pause, whatever a provider asks for. */
 const MAX_REST_MS = 3_600_000;
 
-/** What the processes tell each other. */
+/** The message between processes. */
 interface Note {
   readonly name: string;
   readonly ms: number;
 }
 
-/** Finds the pause of what has a name. `subject`: names these pauses among those of others. */
+/** Finds a pause by its name. `subject` keeps the pauses of different extensions apart. */
 export function sharedRests(
   { clock, on }: Pick<GatewayContext, "clock" | "on">,
   subject: string,
@@ -32,13 +31,13 @@ export function sharedRests(
     const end = clock.monotonic() + Math.min(ms, MAX_REST_MS);
     ends.set(name, Math.max(end, ends.get(name) ?? end));
   }
-  const others = talkToOthers<Note>(subject, begin);
-  on("close", others.close);
+  const broadcast = openBroadcast<Note>(subject, begin);
+  on("close", broadcast.close);
   return (name) => ({
     left: () => Math.max(0, (ends.get(name) ?? -Infinity) - clock.monotonic()),
     begin(ms) {
       begin({ name, ms });
-      others.tell({ name, ms });
+      broadcast.send({ name, ms });
     },
   });
 }

@@ -1,66 +1,66 @@
-// Calls from workers to the first process, which holds the state that must be exact for all of
-// them. What a worker asks in one turn of the event loop goes out in one message.
+// Calls from workers to the first process, which holds the state that must be exact across
+// workers. A worker sends all questions of one turn of the event loop in one message.
 import cluster, { type Worker } from "node:cluster";
 
 /** The first process's handlers for the calls of one subject. */
-export interface Calls<Question, Note, Answer> {
-  /** Answers a worker, by its id. Must not reject. Called in the order in which it has asked. */
+export interface CallHandlers<Question, Note, Answer> {
+  /** Answers a question. Must not reject. Called in the order of the worker's questions. */
   answer(question: Question, worker: number): Answer | Promise<Answer>;
-  /** Hears what needs no answer. */
-  hear(note: Note, worker: number): void;
-  /** The process of a worker has ended, and everything that it has said was heard. */
-  ended(worker: number): void;
+  /** Called with a message that needs no answer. */
+  onNote(note: Note, worker: number): void;
+  /** Called when a worker has ended, after all its messages. */
+  onExit(worker: number): void;
 }
 
-/** How a worker calls the first process about one subject. */
-export interface Caller<Question, Note, Answer> {
+/** The first process, as a worker calls it about one subject. */
+export interface FirstProcess<Question, Note, Answer> {
   /** Resolves with the answer. It never settles if the first process has ended. */
   ask(question: Question): Promise<Answer>;
   /** Sends a note at once, so that it arrives before messages that follow from it. */
-  tell(note: Note): void;
+  notify(note: Note): void;
   /** Ignores further answers. */
   close(): void;
 }
 
-/** From a worker. Other messages on the channel of Node have no `calls`. */
-interface Called {
+/** Sent by a worker. Other messages on Node's channel have no `calls`. */
+interface Calls {
   /** The subject. */
   readonly calls?: string;
-  /** Questions are numbered from this one on. */
+  /** The number of the first question; the others follow. */
   readonly first: number;
   readonly questions: readonly unknown[];
   readonly notes: readonly unknown[];
 }
 
-/** From the first process: the answers to all questions of one message. */
-interface Answered {
+/** Sent by the first process: the answers to all questions of one message. */
+interface Answers {
   /** The subject. */
   readonly answers?: string;
-  /** As in Called. */
+  /** As in Calls. */
   readonly first: number;
   readonly values: readonly unknown[];
 }
 
-/** Answers all workers that are started from now on. Returns what ends that. */
+/** Answers all workers that start from now on. Returns a function that stops it. */
 export function answerWorkers<Question, Note, Answer>(
   subject: string,
-  calls: Calls<Question, Note, Answer>,
+  handlers: CallHandlers<Question, Note, Answer>,
 ): () => void {
   const alive = new Set<number>();
 
-  async function answer(worker: Worker, { first, questions }: Called): Promise<void> {
+  async function answer(worker: Worker, { first, questions }: Calls): Promise<void> {
     if (!alive.has(worker.id)) return;
     const batch = questions as readonly Question[];
-    const values = await Promise.all(batch.map((question) => calls.answer(question, worker.id)));
-    const message: Answered = { answers: subject, first, values };
+    const values = await Promise.all(batch.map((question) => handlers.answer(question, worker.id)));
+    const message: Answers = { answers: subject, first, values };
     if (worker.isConnected()) worker.send(message);
   }
 
-  function hear(worker: Worker, message: Called): void {
+  function hear(worker: Worker, message: Calls): void {
     if (message.calls !== subject) return;
-    for (const note of message.notes) calls.hear(note as Note, worker.id);
-    // In a turn of its own: what another worker gave back before this was asked is read in the same
-    // turn, in any order.
+    for (const note of message.notes) handlers.onNote(note as Note, worker.id);
+    // Answer in the next turn: a slot that another worker released earlier may be in a message that
+    // is read later in this turn.
     if (message.questions.length > 0) setImmediate(answer, worker, message);
   }
 
@@ -69,11 +69,11 @@ export function answerWorkers<Question, Note, Answer>(
     // By "close" the channel has been read to its end.
     childProcess.once("close", () => {
       alive.delete(id);
-      calls.ended(id);
+      handlers.onExit(id);
     });
   }
 
-  cluster.setMaxListeners(0); // each subject has some
+  cluster.setMaxListeners(0); // each subject adds listeners
   cluster.on("fork", follow);
   cluster.on("message", hear);
   return () => {
@@ -82,10 +82,10 @@ export function answerWorkers<Question, Note, Answer>(
   };
 }
 
-/** To be used in a worker. There is one caller of a subject. */
+/** For workers only. Call it once for each subject. */
 export function callFirstProcess<Question, Note, Answer>(
   subject: string,
-): Caller<Question, Note, Answer> {
+): FirstProcess<Question, Note, Answer> {
   const { worker } = cluster as { worker: Worker };
   const waiting = new Map<number, (answer: Answer) => void>();
   let questions: Question[] = [];
@@ -93,12 +93,12 @@ export function callFirstProcess<Question, Note, Answer>(
 
   function send(notes: readonly Note[]): void {
     if (questions.length === 0 && notes.length === 0) return;
-    const message: Called = { calls: subject, first: next - questions.length, questions, notes };
+    const message: Calls = { calls: subject, first: next - questions.length, questions, notes };
     questions = [];
     if (worker.isConnected()) worker.send(message);
   }
 
-  function hear({ answers, first, values }: Answered): void {
+  function hear({ answers, first, values }: Answers): void {
     if (answers !== subject) return;
     for (const [index, value] of values.entries()) {
       waiting.get(first + index)?.(value as Answer);
@@ -117,7 +117,7 @@ export function callFirstProcess<Question, Note, Answer>(
         waiting.set(number, resolve);
       });
     },
-    tell: (note) => send([note]),
+    notify: (note) => send([note]),
     close: () => worker.off("message", hear),
   };
 }

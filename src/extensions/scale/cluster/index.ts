@@ -8,7 +8,7 @@ import { createSupervisor } from "./supervisor.ts";
 import { runWorker } from "./worker.ts";
 
 export { answerWorkers, callFirstProcess } from "./calls.ts";
-export { talkToOthers } from "./others.ts";
+export { openBroadcast } from "./broadcast.ts";
 
 /** How many processes serve, each with connections, breakers and requests in flight of its own. */
 const workers = defineSetting("server.workers", 1, () => integer(1, 256), {

@@ -10,12 +10,12 @@ import { answerWorkers, callFirstProcess } from "./calls.ts";
 
 const SUBJECT = "limiter";
 
-/** A slot that is free, or, with `refunded`, a request that counts no longer. */
+/** Releases a slot or, with `refunded`, takes back an admission. */
 interface Note extends AdmissionRequest {
   readonly refunded?: AdmissionDecision;
 }
 
-/** Admits the requests of all workers in the first process. Returns what ends that. */
+/** Admits the requests of all workers in the first process. Returns a function that stops it. */
 export function admitForWorkers(limiter: LocalLimiter): () => void {
   /** The requests of each worker that hold a slot. */
   const slots = new Map<number, AdmissionRequest[]>();
@@ -28,14 +28,14 @@ export function admitForWorkers(limiter: LocalLimiter): () => void {
       heldSlots.push(request);
       return decision;
     },
-    hear({ refunded, ...released }, worker) {
+    onNote({ refunded, ...released }, worker) {
       if (refunded) return limiter.refund(released, refunded);
       limiter.release(released);
       const heldSlots = slots.get(worker) ?? [];
       const at = heldSlots.findIndex(({ account }) => account === released.account);
       if (at !== -1) heldSlots.splice(at, 1);
     },
-    ended(worker) {
+    onExit(worker) {
       for (const request of slots.get(worker) ?? []) limiter.release(request);
       slots.delete(worker);
     },
@@ -51,11 +51,12 @@ export function createRemoteLimiter(): Limiter {
       if (request.maxInFlight === null && isUnlimited) return decide(true, []);
       return first.ask(plain(request));
     },
-    // The first process must know of it before the client knows that its answer has ended.
+    // Sent before the client sees the end of its response, so that its next request finds the slot
+    // free.
     release(request) {
-      if (request.maxInFlight !== null) first.tell(plain(request));
+      if (request.maxInFlight !== null) first.notify(plain(request));
     },
-    refund: (request, refunded) => first.tell({ ...plain(request), refunded }),
+    refund: (request, refunded) => first.notify({ ...plain(request), refunded }),
     used: () => 0, // the first process knows
   };
 }

@@ -1,7 +1,7 @@
 // The lines of a worker's output.
 import type { Readable } from "node:stream";
 
-/** Characters after which a line that has no end is passed on as it is. */
+/** A longer line is passed on in pieces. In characters. */
 export const MAX_LINE = 1024 * 1024;
 
 /**

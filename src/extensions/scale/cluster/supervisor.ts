@@ -1,6 +1,6 @@
-// The first process of several: it serves none of the public port itself. It has the workers, the
-// windows and slots of all, what exists once in the installation (the admin listener), and the
-// logs: several writers on one pipe would interleave their lines.
+// The first process of several. It serves no public request itself. It has the workers, the limiter
+// for all of them, what exists once in the installation (the admin listener), and the logs: several
+// writers on one pipe would interleave their lines.
 import { createKeyring, NO_CREATED_KEYS } from "../../../core/accounts/keyring.ts";
 import { createLimiter } from "../../../core/accounts/limiter.ts";
 import { assertFits } from "../../../config/check.ts";
@@ -14,7 +14,7 @@ import type { SuperviseOptions } from "../../../command-line/processes.ts";
 import { createLogs } from "../../../core/logs.ts";
 import { admitForWorkers } from "./limiter.ts";
 import type { ConfigMessage } from "./worker.ts";
-import { relayToOthers } from "./others.ts";
+import { relayBroadcasts } from "./broadcast.ts";
 import { createWorkerPool } from "./worker-pool.ts";
 
 /** `workers`: how many processes serve. */
@@ -30,7 +30,7 @@ export function createSupervisor(
   const { diagnose } = logs;
   const limiter = createLimiter(clock.monotonic);
   const stopAdmitting = admitForWorkers(limiter);
-  const stopRelaying = relayToOthers();
+  const stopRelaying = relayBroadcasts();
   const atStart = messageOf(initial, extensions);
   const pool = createWorkerPool({ atStart, logs, clock, stopped });
   // Only for the list of accounts. A keys.json that cannot be read any more is reported by the

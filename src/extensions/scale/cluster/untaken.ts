@@ -1,5 +1,5 @@
-// Connections that were handed to a worker and that it has not taken. node:cluster forgets these
-// when the worker dies, and keeps them open, so that their clients would wait for ever.
+// Connections that were handed to a worker which has not acknowledged them. When the worker dies,
+// node:cluster forgets these and leaves them open, so their clients would wait for ever.
 //
 // The handover is no public interface of Node (lib/internal/cluster/round_robin_handle.js): a
 // message `newconn` with a number takes the connection to the worker, and the worker's answer has
@@ -8,13 +8,13 @@ import type { ChildProcess } from "node:child_process";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 
 interface Connection {
-  /** Closes the copy of this process. A copy that the worker has taken stays open. */
+  /** Closes this process's handle. The worker's own handle, if it has one, stays open. */
   close(): void;
 }
 
 /**
- * Closes the connections that a worker has not taken when it cannot take them any more. Their
- * clients see what those see whose connections the worker had: an end, after which they ask again.
+ * Closes a worker's unacknowledged connections when it exits. Their clients see a closed
+ * connection, as the worker's other clients do, and can retry.
  */
 export function closeUntaken(worker: ChildProcess): void {
   /** By the numbers of their messages. The worker is handed one at a time. */

@@ -1,5 +1,4 @@
-// The workers of one installation: started, greeted with what is in force, asked for reports, and
-// replaced when they die.
+// Starts the workers, sends them their configuration, collects reports, and replaces dead workers.
 import cluster, { type Worker } from "node:cluster";
 import { on } from "node:events";
 import type { Clock } from "../../../core/clock.ts";
@@ -9,34 +8,31 @@ import type { ConfigMessage, PrimaryMessage, WorkerMessage } from "./worker.ts";
 import { readLines } from "./output.ts";
 import { closeUntaken } from "./untaken.ts";
 
-/**
- * How long to wait before a worker is started again that could not even begin to listen. In
- * milliseconds.
- */
+/** How long to wait before replacing a worker that never listened. In milliseconds. */
 const RETRY_MS = 1_000;
 
-/** A worker that has not reported by then stands still, and is left out. In milliseconds. */
+/** How long to wait for a worker's report. A later one is left out. In milliseconds. */
 const LATE_MS = 2_000;
 
 /**
- * A worker that a signal asked to stop is told to after this time, in milliseconds. By then a
- * signal to all processes of the group has been heard here too, and the worker's end is no fault.
+ * How long to wait before stopping a worker that received a stop signal, in milliseconds. By then
+ * this process has received a signal to the whole group too, and does not replace the worker.
  */
 const SIGNAL_MS = 100;
 
 /**
- * Whether it is one of the signals that a terminal sends to all processes that were started from
- * it. One that ends a worker before Node runs the program is no fault of the worker. The first
- * process has it too, but may hear of it only later; it then stops when all listen.
+ * Whether a terminal sends this signal to its whole process group. It may end a worker before the
+ * worker can listen for it. The first process may receive the same signal later, so it starts the
+ * worker once more, and stops when all listen.
  */
 const isForGroup = (signal: string | null): boolean =>
   signal !== null && ["SIGHUP", "SIGTERM", "SIGINT"].includes(signal);
 
-/** What a worker does after drain_ms takes less. One that hangs must not hold up the others. */
+/** How long after drain_ms a worker that has not ended is killed. In milliseconds. */
 const LAST_WORK_MS = 8_000;
 
 export interface WorkerPoolOptions {
-  /** The configuration at the start, with which every worker begins. */
+  /** The configuration at the start. Every worker gets it first. */
   readonly atStart: ConfigMessage;
   /** Gets the lines of all workers, so that only one process writes to each log. */
   readonly logs: Logs;
@@ -57,7 +53,7 @@ export interface WorkerPool {
   start(): Promise<string>;
   /** Gives all workers another configuration. */
   configure(configuration: ConfigMessage): void;
-  /** The reports of the workers that listen, but of none that does not answer in time. */
+  /** The reports of the workers that listen and answer in time. */
   reports(): Promise<readonly Report[]>;
   /** Tells all workers to drain. Resolves when they have ended. */
   stop(): Promise<void>;
@@ -68,7 +64,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const { access, diagnostics, diagnose } = options.logs;
   const running = new Set<Worker>();
   const listening = new Set<Worker>();
-  /** Those that have their first configuration. A worker would take any before it for that one. */
+  /** Workers that have their first configuration. Only these get later ones. */
   const greeted = new Set<Worker>();
   let inForce = atStart;
   let stopping = false;
@@ -79,10 +75,10 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   function start(): Promise<string> {
     const worker = cluster.fork();
     const { process: child } = worker;
-    let hasSpoken = false; // by then it listens for signals itself
+    let hasSpoken = false; // from its first message on, the worker handles signals itself
     let why = "";
     running.add(worker);
-    worker.setMaxListeners(0); // each question for a report has some
+    worker.setMaxListeners(0); // each pending report adds listeners
     closeUntaken(child);
     readLines(child.stdout!, access.writeText);
     readLines(child.stderr!, diagnostics.writeText);

@@ -1,5 +1,5 @@
-// A worker: a gateway that asks the first process for the admission of its requests. It has a spend
-// log segment, connections and breakers of its own. With the messages between the two.
+// A worker: a gateway that asks the first process to admit its requests. It has its own spend log
+// segment, connections and breakers. The messages between the two are defined here.
 import cluster, { type Worker } from "node:cluster";
 import type { Config } from "../../../core/config.ts";
 import type { Report } from "../../../core/extension/places.ts";
@@ -19,7 +19,7 @@ export interface WorkerMessage {
   readonly failed?: string;
   /** The answer to PrimaryMessage.report. */
   readonly report?: Report;
-  /** A signal asked it to stop: it does when the first process says so. */
+  /** The worker received a stop signal. It stops when the first process says so. */
   readonly signalled?: true;
 }
 
@@ -42,8 +42,9 @@ export interface PrimaryMessage {
 }
 
 /**
- * Returns what a signal to stop calls. A terminal and systemd send one to all processes of a group:
- * a worker that ended before the first process has heard of it would be replaced.
+ * Runs a worker. Returns the function to call on a stop signal. A terminal and systemd send the
+ * signal to the whole group, so the worker asks the first process: if it ended by itself before
+ * the first process received the signal, it would be replaced.
  */
 export function runWorker(program: WorkerProgram): () => void {
   const { worker } = cluster as { worker: Worker };
