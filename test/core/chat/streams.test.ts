@@ -272,35 +272,6 @@ describe("what a provider answers with", () => {
     assert.ok(done);
     assert.equal(assemble(chunks).message["content"], "Whole.");
   });
-
-  it("a provider that answers a whole request with a stream is read by its content type", async (t) => {
-    const events = [chunk({ content: "Fi" }), chunk({ content: "ne." }), chunk({}, "stop")];
-    const provider = memoryProvider(t, { m: stream(events), cut: stream(events.slice(0, 2)) });
-    const { chat } = createMemoryGateway(configFor(provider.url, ["m", "cut"]));
-    const reply = await json(await chat({ model: "m", messages: user("hi") }));
-    assert.equal(reply.choices[0].message.content, "Fine.");
-    const { error } = await json(await chat({ model: "cut", messages: user("hi") }));
-    assert.equal(error.code, "upstream_error");
-  });
-});
-
-it("keep-alive comments come in the middle of a stream, and while thinking is hidden", async (t) => {
-  const provider = await startProvider(t, {
-    m: (given) => {
-      given.res.writeHead(200, { "content-type": "text/event-stream" });
-      given.res.write(event(chunk({ reasoning_content: "Hm." })));
-    },
-  });
-  const gateway = await startGateway(
-    t,
-    configFor(provider.url, ["m"], { server: { keep_alive_ms: 20 } }),
-  );
-  const response = await gateway.chat({ model: "m", stream: true, messages: user("hi") });
-  (await provider.nth(0)).res.end(event(chunk({ content: "So." }, "stop")));
-  const { comments, chunks, done } = await readStream(response);
-  assert.ok(comments >= 1 && done);
-  assertSound(chunks, "m");
-  assert.equal(assemble(chunks).message["content"], "So.");
 });
 
 describe("clients that stop reading", () => {

@@ -10,7 +10,6 @@ import { configFile } from "../../support/books.ts";
 import { folder } from "../../support/folder.ts";
 import { configFor, json, startGateway, user } from "../../support/gateway.ts";
 import { speak, startProvider, type Provider } from "../../support/provider.ts";
-import { fingerprintKey } from "../../../src/extensions/apis/fingerprint/index.ts";
 import { runHere } from "../../support/run-here.ts";
 
 /** The fingerprint of a reply of a gateway over this data_dir. */
@@ -38,17 +37,6 @@ describe("system_fingerprint", () => {
     assert.equal(statSync(secret).mode & 0o777, 0o600, "only the owner can read it");
     const files = readdirSync(one).filter((name) => name.startsWith("fingerprint"));
     assert.deepEqual(files, ["fingerprint-secret"]);
-  });
-
-  it("has a random key for the process, and says so, where the secret cannot be made", () => {
-    const told: unknown[] = [];
-    const [one, other] = [0, 1].map(() =>
-      fingerprintKey(join(folder(), "missing"), ({ event }) => {
-        told.push(event);
-      }),
-    );
-    assert.notDeepEqual(one, other);
-    assert.deepEqual(told, Array(2).fill("fingerprint_secret_unavailable"));
   });
 
   it("makes no data_dir for commands that only look", async () => {
