@@ -10,7 +10,7 @@ import type { Ledger, Opening, Settlement } from "../../../src/core/ledger/ledge
 import { makeUsage } from "../../../src/core/openai/usage.ts";
 import { notStarted, type RequestProgress } from "../../../src/core/routing/fallback.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
-import { catalogOf, chatOf, settingsFor } from "../../support/routing.ts";
+import { catalogOf, chatOf, settingsFor, turn } from "../../support/routing.ts";
 
 const price = { input_cache_miss: 1, output: 2 };
 const model = catalogOf(settingsFor({ m: { price } })).models.get("m")!;
@@ -89,6 +89,23 @@ describe("the settlement of a request", () => {
       [settled.length, status, firstTokenMs, durations],
       [1, "completed", 250, [500]],
     );
+  });
+
+  it("waits for the ledger's line, and gives back what is held after it", async () => {
+    let write = () => {};
+    const written = new Promise<void>((resolve) => {
+      write = resolve;
+    });
+    const events: string[] = [];
+    const hold = { amount: "0.5", token: undefined, settle: () => events.push("given back") };
+    const open = () => ({ opened: Promise.resolve(), settle: () => written });
+    const { settlement } = setUp({ hold }, { open });
+    const settling = settlement.settle(replied, COMPLETED).then(() => events.push("settled"));
+    await turn();
+    assert.deepEqual(events, []);
+    write();
+    await settling;
+    assert.deepEqual(events, ["given back", "settled"]);
   });
 
   for (const [name, attempts, modelServed] of [

@@ -3,6 +3,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Part } from "../../../src/core/openai/parts.ts";
+import { wholeReply } from "../../../src/core/providers/decoding.ts";
+import type { Target } from "../../../src/core/providers/dialect.ts";
 import { createOpenaiDecoder } from "../../../src/core/providers/openai/decoder.ts";
 import { openaiDialect } from "../../../src/core/providers/openai/index.ts";
 import { refusal } from "../../../src/core/providers/openai/refusal.ts";
@@ -133,6 +135,14 @@ it("the core takes for a whole reply what has a message", () => {
     [{ object: "list" }, false],
   ] as const)
     assert.equal(openaiDialect.isReply(json), isReply);
+});
+
+it("a whole reply without a finish reason is finished", () => {
+  const json = { choices: [{ message: { content: "Hi." } }] };
+  assert.deepEqual(wholeReply(openaiDialect, json, {} as Target), [
+    { type: "text", text: "Hi." },
+    { type: "finish", reason: "stop" },
+  ]);
 });
 
 describe("the core's view of a refusal", () => {

@@ -60,14 +60,6 @@ describe("makeDataDir", () => {
 });
 
 describe("readOrCreateHex", () => {
-  it("makes the file once, for its owner alone, and returns the same from then on", () => {
-    const path = join(folder(), "id");
-    const digits = readOrCreateHex(path, 16);
-    assert.match(digits, /^[0-9a-f]{32}$/);
-    assert.equal(readOrCreateHex(path, 16), digits);
-    assert.equal(statSync(path).mode & 0o777, 0o600);
-  });
-
   it("writes what is known if the file was deleted, and reads the file if it is there", () => {
     const path = join(folder(), "id");
     assert.equal(readOrCreateHex(path, 16, "known"), "known");
