@@ -241,6 +241,15 @@ describe("books rebuild", { concurrency: 2 }, () => {
     assertAsBefore(dir);
   });
 
+  it("prints what it changed", async () => {
+    const { stdout } = await command(copyOf(scene.dir), ["books", "rebuild"]);
+    assert.equal(
+      stdout,
+      "usage records: 0 added, 0 changed, 0 removed, 34 as the spend log has them; " +
+        "0 have no lines there and were left as they were\n",
+    );
+  });
+
   for (const [what, spoil, expected] of [
     [
       "lines of days that can be read",
