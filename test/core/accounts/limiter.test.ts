@@ -228,6 +228,7 @@ describe("places in flight", () => {
   it("are as many as the account may have, and refused with the reason; one given back is one to have", () => {
     const { admit, release } = limiter();
     for (let at = 0; at < 3; at += 1) assert.ok(admit(request(3)).admitted);
+    assert.ok(admit({ ...request(3), account: "b" }).admitted, "another account has its own");
     for (let at = 0; at < 10; at += 1) {
       assert.deepEqual(admit(request(3)), full);
       release(request(3));

@@ -311,17 +311,4 @@ describe("a reply of which a filter has left nothing", { concurrency: 2 }, () =>
       assert.deepEqual([await ask("m", "bad"), await ask("both", "bad")], [FAILED, "200 next"]);
     }
   });
-
-  it("a blockReason of null blocks nothing", async (t) => {
-    const said = {
-      promptFeedback: { blockReason: null },
-      ...candidate({ content: { parts: [{ text: "Hi." }] }, finishReason: "STOP" }),
-    };
-    const { gateway } = await bench(t, "gemini", status(200, said));
-    const reply = await json(await gateway.chat({ model: "m", messages: user("bad") }));
-    assert.deepEqual(
-      [reply.choices[0].message.content, reply.choices[0].finish_reason],
-      ["Hi.", "stop"],
-    );
-  });
 });

@@ -3,7 +3,7 @@
 // test/extensions/operations/commands/check.test.ts.
 
 import assert from "node:assert/strict";
-import fs, { cpSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import fs, { cpSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { describe, it } from "node:test";
@@ -69,15 +69,6 @@ describe("readOrCreateHex", () => {
 });
 
 describe("secretOf", () => {
-  it("is 32 bytes, the same ones while the file is there", () => {
-    const dir = folder();
-    const secret = secretOf(dir, assert.fail);
-    assert.equal(secret.length, 32);
-    assert.deepEqual(secretOf(dir, assert.fail), secret);
-    rmSync(join(dir, "fingerprint-secret"));
-    assert.notDeepEqual(secretOf(dir, assert.fail), secret);
-  });
-
   it("is a random one if the file holds anything else or cannot be had, and says why", () => {
     const dir = folder();
     const reasons: string[] = [];
