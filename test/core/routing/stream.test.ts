@@ -37,6 +37,15 @@ function setUp(ended?: () => boolean) {
 }
 
 describe("the decoding of a stream's events", () => {
+  it("gives out nothing before the first content", () => {
+    const { decoding, say } = setUp();
+    assert.equal(say([usage]), false);
+    assert.deepEqual(decoding.takeParts(), []);
+    assert.equal(say([text("a")]), true);
+    assert.deepEqual(decoding.takeParts(), [usage, text("a")]);
+    assert.deepEqual(decoding.takeParts(), []);
+  });
+
   it("decodes no further event after a bug of this program", () => {
     const { decoding, say } = setUp();
     say([text("a")], { bug: true }, [usage]);
