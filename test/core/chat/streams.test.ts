@@ -4,8 +4,6 @@
 import assert from "node:assert/strict";
 import http from "node:http";
 import { describe, it } from "node:test";
-import { createChunkWriter } from "../../../src/core/openai/reply.ts";
-import { makeUsage } from "../../../src/core/openai/usage.ts";
 import { completionShape } from "../../support/shapes.ts";
 import {
   assemble,
@@ -125,16 +123,6 @@ describe("sequences", () => {
       );
       assert.equal(seen.at(-1)!.finish_reason, "stop");
     });
-});
-
-it("an empty piece of arguments is no chunk; a call without any ends with an empty object", () => {
-  const shown = { showReasoning: false, showLogprobs: false, includeUsage: false };
-  const head = { id: "chatcmpl-1", created: 7, model: "m", system_fingerprint: "fp" };
-  const writer = createChunkWriter(head, shown);
-  writer.add([{ type: "tool_call", call: 0, id: "a", name: "f" }]);
-  assert.equal(writer.add([{ type: "tool_arguments", call: 0, text: "" }]), "");
-  const usage = makeUsage({ prompt: 3, completion: 2, cacheHit: 0, reasoning: 0 });
-  assert.match(writer.end(usage, "tool_calls"), /"arguments":"\{\}"/);
 });
 
 describe("streamed and whole agree", () => {

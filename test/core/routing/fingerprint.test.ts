@@ -3,14 +3,12 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { configFile } from "../../support/books.ts";
 import { folder } from "../../support/folder.ts";
 import { configFor, json, startGateway, user } from "../../support/gateway.ts";
 import { speak, startProvider, type Provider } from "../../support/provider.ts";
-import { runHere } from "../../support/run-here.ts";
 
 /** The fingerprint of a reply of a gateway over this data_dir. */
 async function fingerprintIn(t: TestContext, { url }: Provider, dir: string): Promise<string> {
@@ -37,20 +35,5 @@ describe("system_fingerprint", () => {
     assert.equal(statSync(secret).mode & 0o777, 0o600, "only the owner can read it");
     const files = readdirSync(one).filter((name) => name.startsWith("fingerprint"));
     assert.deepEqual(files, ["fingerprint-secret"]);
-  });
-
-  it("makes no data_dir for commands that only look", async () => {
-    const dir = join(folder(), "data");
-    const config = configFile(
-      configFor("http://127.0.0.1:1", ["m"], {
-        data_dir: dir,
-        aliases: { a: { models: ["m"] } },
-      }),
-    );
-    for (const args of [["check"], ["explain", "a"], ["keys", "list"]]) {
-      const { code, stderr } = await runHere([...args, "--config", config]);
-      assert.equal(code, 0, stderr);
-    }
-    assert.equal(existsSync(dir), false);
   });
 });

@@ -115,3 +115,16 @@ describe("the pump", () => {
     assert.equal(clock.pending(), 0);
   });
 });
+
+it("a refusal's body has a second of its own, whatever time its attempt has, and ends with the refusal", () => {
+  const clock = createFakeClock();
+  const expired: string[] = [];
+  const times = { timeouts: TIMEOUTS, attemptMs: 500 };
+  const deadlines = new Deadlines(clock, times, ({ code }) => expired.push(code));
+  deadlines.sent();
+  deadlines.refused(() => new ProviderError("model_overloaded", "status 429"));
+  clock.advance(999);
+  assert.deepEqual(expired, []);
+  clock.advance(1);
+  assert.deepEqual([expired, clock.pending()], [["model_overloaded"], 0]);
+});

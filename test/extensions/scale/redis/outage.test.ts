@@ -128,18 +128,6 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     assertTurns(gateway);
   });
 
-  it("standing still while no request has a limit of requests: is known not to answer all the same", async (t) => {
-    await redis.command("FLUSHALL");
-    const accounts = { acme: { rpm: null, tokens_per_minute: 1e6 } };
-    const gateway = await serveHere(t, { accounts });
-    redis.pause();
-    t.after(() => redis.resume());
-    await gateway.down(SLOW);
-    redis.resume();
-    await gateway.up();
-    assertTurns(gateway);
-  });
-
   it("not there at the start: the gateway limits by itself, and finds it when it comes", async (t) => {
     await kill(t);
     const gateway = await serveHere(t, { onError: "local", accounts: acme(20) });
