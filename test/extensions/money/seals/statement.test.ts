@@ -97,6 +97,16 @@ describe("a sealed statement", () => {
     assert.ok(records.length === bill.total.requests && by_head > 0);
   });
 
+  it("proves a month without records of the account too", async () => {
+    assert.deepEqual(verified(await statement("2025-12")).findings, []);
+  });
+
+  it("is proved once segments are deleted", async () => {
+    const dir = copyOf(scene.dir);
+    retire(dir, [A, B, C]);
+    assert.deepEqual(verified(await statement("2026-01", dir)).findings, []);
+  });
+
   it("is found out if any byte of it was changed", () => {
     const bytes = Buffer.from(text);
     for (let at = 0; at < bytes.length - 2; at += 101) {
