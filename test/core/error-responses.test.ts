@@ -2,7 +2,11 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { internalErrorReporter, renderError } from "../../src/core/error-responses.ts";
+import {
+  internalErrorReporter,
+  renderError,
+  shuttingDown,
+} from "../../src/core/error-responses.ts";
 import { ApiError, ERRORS, type ErrorCode } from "../../src/core/openai/errors.ts";
 import { ValidationError } from "../../src/core/schema/checker.ts";
 
@@ -52,6 +56,11 @@ describe("anything thrown", () => {
       assert.deepEqual(headers, { "x-should-retry": "false" });
       assert.doesNotMatch(body, /secret/);
     });
+});
+
+it("the shutdown is a 503 that may be retried", () => {
+  const { headers } = renderError(shuttingDown(), "req_1", {});
+  assert.deepEqual(headers, { "Retry-After": "1" });
 });
 
 it("the operator reads what was thrown, with its cause", () => {

@@ -7,6 +7,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { folder } from "../../support/folder.ts";
+import { fingerprintKey } from "../../../src/extensions/apis/fingerprint/index.ts";
 import { configFor, json, startGateway, user } from "../../support/gateway.ts";
 import { speak, startProvider, type Provider } from "../../support/provider.ts";
 
@@ -35,5 +36,11 @@ describe("system_fingerprint", () => {
     assert.equal(statSync(secret).mode & 0o777, 0o600, "only the owner can read it");
     const files = readdirSync(one).filter((name) => name.startsWith("fingerprint"));
     assert.deepEqual(files, ["fingerprint-secret"]);
+  });
+
+  it("will change at the next start where the secret cannot be made, which is told", () => {
+    const told: unknown[] = [];
+    fingerprintKey(join(folder(), "missing"), ({ event }) => told.push(event));
+    assert.deepEqual(told, ["fingerprint_secret_unavailable"]);
   });
 });
