@@ -44,6 +44,7 @@ describe("traceRequest", () => {
     rmSync(segmentPath(dir, NAME));
     const trace = await traceRequest(books, "request 1", WAITING);
     assert.deepEqual([trace.records.length, trace.receipts.length, trace.spend], [1, 1, []]);
+    assert.ok(trace.records.every((record) => !record.details && !record.log));
   });
 
   it("stops when nobody waits any more", async () => {

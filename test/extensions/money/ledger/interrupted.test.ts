@@ -4,12 +4,23 @@ import assert from "node:assert/strict";
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { settleInterrupted, socketOf } from "../../../../src/extensions/money/ledger/index.ts";
+import {
+  hasWriter,
+  settleInterrupted,
+  socketOf,
+} from "../../../../src/extensions/money/ledger/index.ts";
 import type { OpenRecord } from "../../../../src/extensions/money/records/index.ts";
-import { linesOf, NO_USAGE, openLine, settleLine, textOf } from "../../../support/books.ts";
+import {
+  linesOf,
+  NO_USAGE,
+  openLine,
+  segmentPath,
+  settleLine,
+  textOf,
+} from "../../../support/books.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { folder } from "../../../support/folder.ts";
-import { NOON } from "../../../support/spend-log.ts";
+import { NOON, startSpendLog } from "../../../support/spend-log.ts";
 
 const open = (n: number, over: object = {}) => openLine(n, over) as OpenRecord;
 const options = { currency: "EUR", clock: createFakeClock(NOON + 5_000) };
@@ -52,5 +63,14 @@ describe("settleInterrupted", () => {
     assert.equal(await settleInterrupted(path, end, [open(1)], options), false);
     assert.equal(readFileSync(path, "utf8"), before);
     assert.ok(!existsSync(socketOf(path)));
+  });
+
+  it("leaves the segment of a process that answers alone", async (t) => {
+    const log = await startSpendLog(t);
+    const path = segmentPath(log.dataDir);
+    assert.equal(await hasWriter(path), true);
+    assert.equal(await settleInterrupted(path, 0, [], options), false);
+    await log.request();
+    assert.equal(linesOf(path).length, 2);
   });
 });
