@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { configFor, KEY, readStream, user } from "../../support/gateway.ts";
+import { configFor, KEY, user } from "../../support/gateway.ts";
 import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
-import { rawStream, status, type Behaviour } from "../../support/provider.ts";
+import { status, type Behaviour } from "../../support/provider.ts";
 
 const ANTHROPIC = {
   type: "message",
@@ -21,13 +21,6 @@ const called = (id: string, args = "{}") => ({
 });
 const result = (tool_call_id: string, content: string) => ({ role: "tool", tool_call_id, content });
 const DEEP = `{"a":${"[".repeat(6_000)}${"]".repeat(6_000)}}`;
-const thought = { type: "thinking", thinking: "SECRET", signature: "c2ln" };
-/** Anthropic's model thinks, and calls a tool. */
-const thinking = status(200, {
-  ...ANTHROPIC,
-  content: [thought, { type: "tool_use", id: "a", name: "f", input: {} }],
-  stop_reason: "tool_use",
-});
 
 /** A model of this vendor. */
 function serving(
@@ -80,31 +73,3 @@ for (const [vendor, reply] of [
     });
   });
 }
-
-describe("thoughts", () => {
-  it("of a model that cannot stop thinking come back also where nobody asked for them", async (t) => {
-    const model = { reasoning: true, thinking_off: false };
-    const { ask, asked } = serving(t, ["anthropic", thinking], model);
-    await ask([]);
-    const tools = [{ type: "function", function: { name: "f" } }];
-    const fields = { tools, tool_choice: "required", temperature: 0.5 };
-    await ask([called("a"), result("a", "1")], fields);
-    const { messages, temperature, tool_choice, thinking: mode } = asked[1]!.body;
-    assert.deepEqual(
-      [messages[1].content[0], temperature, tool_choice, mode],
-      [thought, undefined, { type: "auto" }, undefined],
-    );
-  });
-});
-
-it("a Gemini stream that says in every event that it is the end goes on all the same, and an unspecified reason is none", async (t) => {
-  const reasons = ["FINISH_REASON_UNSPECIFIED", "STOP", "STOP", "MAX_TOKENS"];
-  const events = reasons.map((finishReason, at) => {
-    const candidates = [{ content: { parts: [{ text: `${at}` }] }, finishReason }];
-    return `data: ${JSON.stringify({ candidates })}\n\n`;
-  });
-  const { ask } = serving(t, ["gemini", rawStream(events.join(""))]);
-  const { chunks, done } = await readStream(await ask([], { stream: true }));
-  assert.equal(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? "").join(""), "0123");
-  assert.deepEqual([chunks.at(-1)!.choices[0]!.finish_reason, done], ["length", true]);
-});
