@@ -12,7 +12,7 @@ import { configFor, demo, startGateway, user } from "../../support/gateway.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { folder } from "../../support/folder.ts";
 import { chunk, speak, startProvider, status, stream, usageChunk } from "../../support/provider.ts";
-import { within } from "../../support/wait.ts";
+import { waitFor, within } from "../../support/wait.ts";
 
 const ALWAYS = [
   ...["time", "request_id", "method", "path", "status", "duration_ms"],
@@ -105,6 +105,28 @@ describe("a line of the access log", () => {
     await gateway.chat({ model: "x", messages: user("hi") }, { "x-request-id": "both" });
     const { model, provider } = await gateway.accessOf("both");
     assert.deepEqual([model, provider], ["b", "other"]);
+  });
+
+  it("has them too where the client left, once", async (t) => {
+    const provider = await startProvider(t, {
+      m: stream([chunk({ content: "Once upon a time" })], "open"),
+    });
+    const models = { m: { provider: "lab", price: PRICE } };
+    const gateway = await startGateway(
+      t,
+      configFor(provider.url, [], { models, timeouts: { leave_ms: 0 } }),
+    );
+    const request = { model: "m", stream: true, messages: user("hi") };
+    const response = await gateway.chat(request, { "x-request-id": "left" });
+    const reader = response.body!.getReader();
+    await reader.read();
+    await reader.cancel();
+    const record = await gateway.accessOf("left");
+    const { status, cost, currency, provider: served, completion_tokens } = record;
+    assert.deepEqual([status, currency, served], [499, "USD", "lab"]);
+    assert.ok(Number(cost) > 0 && Number(completion_tokens) > 0, JSON.stringify(record));
+    await waitFor(() => gateway.gateway.report().inFlight === 0, "the request to be over");
+    assert.equal(gateway.access.length, 1);
   });
 });
 
