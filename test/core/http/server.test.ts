@@ -123,6 +123,16 @@ describe("a request whose body is on its way", () => {
     assert.equal((await gateway.accessOf("large"))["status"], 413);
   });
 
+  it("is told so at shutdown", async (t) => {
+    const gateway = await startGateway(t, demo());
+    const { socket, text } = connect(t, gateway.url, half("half"));
+    await waitFor(() => socket.bytesWritten > 0, "the bytes to leave");
+    await (await fetch(`${gateway.url}/healthz`)).text();
+    await within(gateway.gateway.close(0), "the gateway to close");
+    await waitFor(() => text().includes("server_overloaded"), "the refusal");
+    assert.equal((await gateway.accessOf("half"))["status"], 503);
+  });
+
   it("is asked for it (100-continue) only if its key is good", async (t) => {
     const gateway = await startGateway(t, demo());
     const body = JSON.stringify({ model: "demo-chat", messages: user("hi") });
