@@ -143,6 +143,12 @@ describe("the file store", () => {
       }
   });
 
+  it("yields batches without records too, so that readers can stop", async () => {
+    const reading = at.books.store.records({ account: "none" })[Symbol.asyncIterator]();
+    assert.deepEqual(await reading.next(), { done: false, value: [] });
+    await reading.return?.();
+  });
+
   it("puts records in the place of a day's: others if it is open, the same if it is closed", async () => {
     const other = await fiveDays(100);
     const { store } = other.books;

@@ -109,6 +109,14 @@ describe("segments of dead processes", () => {
     assert.ok(!existsSync(at.segment(A)));
     assert.equal(linesOf(at.segment(B)).length, 2);
   });
+
+  it("are recovered although another process has copied them before", async () => {
+    const at = createScene();
+    at.write(A, open(1), open(2), settle(2));
+    assert.equal((await at.other({ recovers: false }).pass()).copied, 1);
+    assert.equal((await at.pass()).copied, 1);
+    assert.deepEqual(numbersOf(await at.records()), [2, 1]);
+  });
 });
 
 describe("segments of living processes", () => {
@@ -127,7 +135,21 @@ describe("segments of living processes", () => {
   });
 });
 
-describe("two processes", () => {});
+describe("two processes", () => {
+  it("see what the other has copied: sums, records and ids of an open day", async () => {
+    const at = createScene({ recovers: false });
+    const reader = at.other({ recovers: false }).books.store;
+    for (let n = 0; n < 3; n += 1) {
+      at.write(A, open(n), settle(n));
+      await at.pass();
+      assert.equal((await reader.sums({}, ["account"]))[0]?.requests, n + 1);
+      assert.equal((await reader.find({ requestId: `request ${n}`, limit: 1 })).length, 1);
+    }
+    await at.passUntil("2026-02-01T12:00:00.000Z");
+    assert.equal((await reader.sums({}, ["account"]))[0]?.requests, 3);
+    assert.equal((await reader.find({ requestId: "request 2", limit: 1 })).length, 1);
+  });
+});
 
 describe("a clock that cannot be believed", () => {
   async function oneDay(): Promise<Scene> {
