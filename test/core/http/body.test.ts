@@ -43,6 +43,9 @@ const refusal = (reason: ErrorCode) => (error: unknown) =>
   error instanceof ApiError && error.code === reason;
 
 describe("readBody", () => {
+  it("refuses an empty body as such", () =>
+    assert.rejects(read([]), { code: "invalid_json", message: /^The request body is empty/ }));
+
   it("takes JSON of every name, not encoded, and refuses any other type and encoding", async () => {
     for (const type of ["Application/JSON ; charset=utf-8", "application/x+json"])
       assert.equal(await read(["{}"], { "content-type": type }), "{}");
