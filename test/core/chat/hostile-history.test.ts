@@ -1,9 +1,9 @@
-// Histories made to do harm, through the native formats: what a client sends must not be taken for a
-// fault of the provider, and must not block the process.
+// Requests and provider traffic made to do harm, through the native formats: what a client sends
+// must not be taken for a fault of the provider, and must not block the process.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { configFor, user } from "../../support/gateway.ts";
+import { configFor, KEY, user } from "../../support/gateway.ts";
 import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
 import { status, type Behaviour } from "../../support/provider.ts";
 
@@ -21,6 +21,13 @@ const called = (id: string, args = "{}") => ({
 });
 const result = (tool_call_id: string, content: string) => ({ role: "tool", tool_call_id, content });
 const DEEP = `{"a":${"[".repeat(6_000)}${"]".repeat(6_000)}}`;
+const thought = { type: "thinking", thinking: "SECRET", signature: "c2ln" };
+/** Anthropic's model thinks, and calls a tool. */
+const thinking = status(200, {
+  ...ANTHROPIC,
+  content: [thought, { type: "tool_use", id: "a", name: "f", input: {} }],
+  stop_reason: "tool_use",
+});
 
 /** A model of this vendor. */
 function serving(
@@ -37,9 +44,11 @@ function serving(
       ...over,
     }),
   );
-  const ask = async (messages: readonly object[]) => {
-    const request = { model: "m", messages: [...user("hi"), ...messages] };
-    assert.equal((await chat(request)).status, 200);
+  const ask = async (messages: readonly object[], fields: object = {}, key = KEY) => {
+    const request = { model: "m", messages: [...user("hi"), ...messages], ...fields };
+    const response = await chat(request, { authorization: `Bearer ${key}` });
+    assert.equal(response.status, 200);
+    return response;
   };
   return { asked, ask };
 }
@@ -71,3 +80,19 @@ for (const [vendor, reply] of [
     });
   });
 }
+
+describe("thoughts", () => {
+  it("of a model that cannot stop thinking come back also where nobody asked for them", async (t) => {
+    const model = { reasoning: true, thinking_off: false };
+    const { ask, asked } = serving(t, ["anthropic", thinking], model);
+    await ask([]);
+    const tools = [{ type: "function", function: { name: "f" } }];
+    const fields = { tools, tool_choice: "required", temperature: 0.5 };
+    await ask([called("a"), result("a", "1")], fields);
+    const { messages, temperature, tool_choice, thinking: mode } = asked[1]!.body;
+    assert.deepEqual(
+      [messages[1].content[0], temperature, tool_choice, mode],
+      [thought, undefined, { type: "auto" }, undefined],
+    );
+  });
+});

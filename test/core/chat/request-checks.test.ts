@@ -592,6 +592,13 @@ describe("fields that are never an error", () => {
     assert.ok(!JSON.stringify(seen).includes("ada@"), "the name itself stays here");
   });
 
+  it("what stores something for the client or only hastens the reply, and a user that is no text, is ignored", async (t) => {
+    const b = bench(t);
+    for (const value of [[1], { a: 1 }, null, "", 5, true])
+      for (const name of ["metadata", "store", "service_tier", "prediction", "audio", "user"])
+        await acceptEach(b, [[{ [name]: value }, {}]]);
+  });
+
   it("fields that nobody knows are ignored and not passed on", async (t) => {
     const b = bench(t);
     const names = ["top_k", "best_of", "providerOptions", "models", "api_key", "extra_body"];
