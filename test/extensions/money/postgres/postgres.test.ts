@@ -131,6 +131,19 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.equal((await at.records()).length, 4_800);
   });
 
+  it("lines of a day are counted from one batch to the next", async (t) => {
+    const at = scene(t, await db.database("batches"));
+    at.write(A, ...Array.from({ length: 6 }, (_, index) => lot(at, index * 400)).flat());
+    await at.pass();
+    const batches: (readonly [first: number, lines: number])[] = [];
+    for await (const { lines, first } of at.books.store.linesOf(DAY))
+      batches.push([first, lines.length]);
+    assert.deepEqual(batches, [
+      [1, 2_000],
+      [2_001, 400],
+    ]);
+  });
+
   it("readers that stand still keep no one from adding records and finding them", async (t) => {
     const at = scene(t, await db.database("slow_readers"));
     at.write(A, ...lot(at, 0));
