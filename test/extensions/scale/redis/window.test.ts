@@ -104,6 +104,11 @@ describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
   });
   after(() => redis?.close());
 
+  rule("of 0 admit nothing, ever", async () => {
+    for (const told of await many(3, "none")) assert.equal(assertLimited(told, 0), 60);
+    assert.deepEqual(await redis.command("KEYS", "*"), []);
+  });
+
   rule(
     "that refuse a request say when there is room; it costs nothing, and holds no key alive",
     async () => {
