@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { folder } from "../../../support/folder.ts";
+import { json } from "../../../support/gateway.ts";
 import { quickest } from "../../../support/program.ts";
 import { until } from "../../../support/wait.ts";
 import {
@@ -15,6 +16,7 @@ import {
   COST,
   HOLD,
   LONG_MS,
+  money,
   text,
   untilStanding,
 } from "./processes.ts";
@@ -31,6 +33,17 @@ const childrenOf = (pid: number): number[] =>
     .map(Number);
 
 describe("several workers", () => {
+  it("count none of the requests that a budget refuses among those of a minute", async (t) => {
+    const acme = { budget: { amount: money(COST + HOLD), period: "total" }, rpm: 5 };
+    const { start } = await bench(t, program, { ...WORKERS, accounts: { acme } });
+    const { url, running, standing } = await start();
+    for (let served = 0; served < 2; served += 1) assert.equal(await ask(url), 200);
+    for (let refused = 0; refused < 12; refused += 1) assert.equal(await ask(url), 402);
+    await untilStanding(standing, { spent: text(2n * COST), held: "0" });
+    const { limits } = await json(await fetch(`${running.admin()}/status`));
+    assert.equal(limits.accounts[0].used, 2);
+  });
+
   it("give back what one of them held that dies", async (t) => {
     const { start } = await bench(t, program, { ...WORKERS, ...budget(HOLD) });
     const { url, running, standing } = await start();

@@ -244,6 +244,33 @@ describe("several workers share", () => {
     for (const { leave } of [...others, ...again]) leave();
   });
 
+  it("what a provider can take, also if a reload says so for the first time", async () => {
+    const { address, provider, readStatus, write } = at;
+    const api_keys = [{ key: "sk-1", rpm: 12 }, { key: "sk-2" }];
+    write({
+      providers: { pool: { dialect: "openai", base_url: provider.url, api_keys } },
+      models: {
+        pooled: { provider: "pool", upstream_model: "m", limits: { rpm: 20, max_in_flight: 4 } },
+        new: { provider: "lab", upstream_model: "m" },
+      },
+      retry: { max_wait_ms: 0 },
+    });
+    const areKnown = async () => String(await everywhere(address, { model: "new" })) === "200";
+    await until(areKnown, "all workers to have the limits");
+    const codes: number[] = [];
+    for (let round = 0; round < 10; round += 1) {
+      const four = Array.from({ length: 4 }, () => status(ask(address, { model: "pooled" })));
+      codes.push(...(await Promise.all(four)));
+    }
+    const served = codes.filter((code) => code === 200);
+    assert.deepEqual([served.length, codes.length], [20, 40]);
+    assert.deepEqual((await readStatus())["provider_limits"], { "model pooled": 4 });
+    const keys = provider.asked.map(({ headers }) => headers.authorization ?? "");
+    assert.equal(keys.filter((key) => /sk-[12]$/.test(key)).length, 20);
+    const first = keys.filter((key) => key.endsWith("sk-1")).length;
+    assert.ok(first <= 12, `${first} with the first key`);
+  });
+
   it("a configuration: the first process refuses what none of them can use", async () => {
     const { readStatus, told, write } = at;
     const accountsBefore = (await readStatus())["limits"].accounts;
