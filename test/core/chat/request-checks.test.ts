@@ -218,30 +218,11 @@ describe("numbers and their ranges", () => {
       assertRange(bench(t), range));
   }
 
-  it("of max_tokens and max_completion_tokens the smaller counts", async (t) => {
-    const { accepted } = bench(t);
-    for (const [a, b, max_tokens] of [
-      [5, 9, 5],
-      [9, 5, 5],
-      [null, 7, 7],
-    ] as const) {
-      const sent = await accepted({ max_tokens: a, max_completion_tokens: b });
-      assert.deepEqual(sent, { ...PLAIN, max_tokens });
-    }
-  });
-
   it("top_logprobs without logprobs is inert", async (t) => {
     const { accepted } = bench(t);
     for (const fields of [{ top_logprobs: 20 }, { top_logprobs: 5, logprobs: false }])
       assert.deepEqual(await accepted(fields), PLAIN);
     assert.deepEqual(await accepted({ logprobs: true }), { ...PLAIN, logprobs: true });
-  });
-
-  it("n: 1 alone", async (t) => {
-    const { accepted, refused } = bench(t);
-    assert.deepEqual(await accepted({ n: 1 }), PLAIN);
-    for (const n of [0, 2, -1, 128]) await refused({ n }, unsupported("n"));
-    for (const n of ["1", true, 1.5]) await refused({ n }, wrongType("n"));
   });
 });
 
@@ -264,22 +245,6 @@ it("model: a string that is not empty, and known", async (t) => {
 
 describe("messages", () => {
   const one = (message: unknown) => ({ messages: [message] });
-
-  it("an array of at least one message, of known roles", async (t) => {
-    const b = bench(t);
-    await b.refused({ messages: undefined }, missing("messages"));
-    await refuseEach(b, "messages", (messages) => ({ messages }), [
-      ["", wrongType, null, "hi", {}, 1],
-      ["", wrongValue, []],
-    ]);
-    const second = (message: unknown) => ({ messages: [...user("a"), message] });
-    await refuseEach(b, "messages[1]", second, [["", wrongType, null, "hi", 1, []]]);
-    await refuseEach(b, "messages[1].role", (role) => second({ role, content: "x" }), [
-      ["", wrongValue, "function", "User", "", "tools", "__proto__", "constructor"],
-      ["", wrongType, null, 1, ["user"]],
-      ["", missing, undefined],
-    ]);
-  });
 
   for (const role of ["system", "developer", "user", "assistant"]) {
     it(`content of ${role}: text, or parts; nothing else`, async (t) => {
@@ -327,20 +292,6 @@ describe("messages", () => {
     const bare = [{ type: "refusal" }];
     await refused(one({ role, content: bare }), missing("messages[0].content[0].refusal"));
   });
-
-  for (const part of [
-    { type: "image_url", image_url: { url: "data:image/png;base64,AA", detail: "low" } },
-    { type: "input_audio", input_audio: { data: "AA", format: "wav" } },
-    { type: "file", file: { file_data: "AA==" } },
-  ]) {
-    it(`${part.type}: forwarded to a model that takes it, else refused`, async (t) => {
-      const { accepted, refused } = bench(t);
-      const messages = [{ role: "user", content: [{ type: "text", text: "this" }, part] }];
-      const sent = await accepted({ model: "seer", messages });
-      assert.deepEqual(sent, { ...PLAIN, model: "seer", messages });
-      await refused({ messages }, unsupported("messages[0].content"));
-    });
-  }
 
   it("media parts are checked themselves", async (t) => {
     const image = (image_url: unknown) => ({ type: "image_url", image_url });
@@ -458,34 +409,6 @@ async function acceptEach({ accepted }: Bench, rows: readonly (readonly [object,
   for (const [fields, sent] of rows)
     assert.deepEqual(await accepted(fields), { ...PLAIN, ...sent }, JSON.stringify(fields));
 }
-
-describe("switches", () => {
-  it("stream and logprobs are booleans", async (t) => {
-    for (const field of ["stream", "logprobs"])
-      await refuseValues(bench(t), field, [["", wrongType, "true", 1, 0, {}, []]]);
-  });
-
-  it("stream true is passed on, and usage is always asked for; stream false is not mentioned", async (t) => {
-    const streamed = { stream: true, stream_options: { include_usage: true } };
-    const options = [undefined, null, {}, { include_usage: false }, { include_obfuscation: true }];
-    await acceptEach(bench(t), [
-      ...options.map((stream_options) => [{ stream: true, stream_options }, streamed] as const),
-      [{ stream: false }, {}],
-      [{ stream: false, stream_options: null }, {}],
-    ]);
-  });
-
-  it("stream_options only with stream", async (t) => {
-    const b = bench(t);
-    for (const stream of [undefined, null, false])
-      await refuseValues(b, "stream_options", [["", badCombination, {}, { other: 1 }]], { stream });
-    const rows: Row[] = [
-      ["", wrongType, "x", 1, true, []],
-      [".include_usage", wrongType, ...["true", 1, {}].map((value) => ({ include_usage: value }))],
-    ];
-    await refuseValues(b, "stream_options", rows, { stream: true });
-  });
-});
 
 it("stop: a string, or up to four, none of them empty", async (t) => {
   const b = bench(t);
@@ -642,22 +565,6 @@ describe("response_format", () => {
   });
 });
 
-it("thinking: enabled, disabled, adaptive; other keys are ignored", async (t) => {
-  const b = bench(t);
-  const given = (type: unknown) => ({ thinking: { type, budget_tokens: -1, keep: {} } });
-  await acceptEach(b, [
-    [given("enabled"), { thinking: { type: "enabled" } }],
-    [given("adaptive"), { thinking: { type: "enabled" } }],
-    [given("disabled"), { thinking: { type: "disabled" } }],
-  ]);
-  await refuseValues(b, "thinking", [
-    ["", wrongType, "enabled", true, 1, []],
-    [".type", missing, {}],
-    [".type", wrongType, ...[true, null, 1].map((type) => ({ type }))],
-    [".type", wrongValue, ...["", "on", "Enabled", "auto"].map((type) => ({ type }))],
-  ]);
-});
-
 describe("fields that are never an error", () => {
   it("seed, parallel_tool_calls: passed on", async (t) => {
     const tools = [fn("f")];
@@ -725,14 +632,8 @@ describe("seed, parallel_tool_calls, reasoning_effort", () => {
   });
 });
 
-it("explicit null is the same as absent, of fields and in them", async (t) => {
+it("explicit null is the same as absent, in fields and messages", async (t) => {
   const b = bench(t);
-  const names = [
-    ...["stream", "temperature", "max_tokens", "max_completion_tokens", "top_p", "stop", "n"],
-    ...["frequency_penalty", "presence_penalty", "tools", "tool_choice", "response_format", "seed"],
-    ...["thinking", "logprobs", "top_logprobs", "stream_options", "user", "parallel_tool_calls"],
-    "reasoning_effort",
-  ];
   const message = { role: "assistant", content: "a" };
   const nulls = { reasoning_content: null, tool_calls: null, refusal: null, name: null };
   const json_schema = { name: "x", description: null, schema: null, strict: null };
@@ -742,8 +643,6 @@ it("explicit null is the same as absent, of fields and in them", async (t) => {
     response_format: { type: "json_schema", json_schema },
   });
   await acceptEach(b, [
-    ...names.map((name) => [{ [name]: null }, {}] as const),
-    [Object.fromEntries(names.map((name) => [name, null])), {}],
     [{ messages: [{ ...message, ...nulls }] }, { messages: [message] }],
     [format(json_schema), format({ name: "x" })],
     [{ messages: [{ role: "assistant", tool_calls }] }, { messages: [completed] }],
@@ -839,12 +738,9 @@ describe("hostile bodies", () => {
       wrongValue("response_format.json_schema.schema"),
     ],
     ["100,000 levels that are never closed", "[".repeat(DEEP), badJson],
-    ["empty", "", badJson],
-    ["cut off", '{"model":"m","messages":[{"role":"us', badJson],
     ["two documents", `${body(messages)}${body(messages)}`, badJson],
     ["NaN", body(`${messages},"temperature":NaN`), badJson],
     ["two BOMs", `\ufeff\ufeff${body(messages)}`, badJson],
-    ["an array", "[]", notAnObject],
     ["a string", '"model"', notAnObject],
     ["null", "null", notAnObject],
     ["an empty object", "{}", missing("model")],

@@ -4,8 +4,6 @@
 import assert from "node:assert/strict";
 import http from "node:http";
 import { describe, it } from "node:test";
-import { createChunkWriter } from "../../../src/core/openai/reply.ts";
-import { makeUsage } from "../../../src/core/openai/usage.ts";
 import { completionShape } from "../../support/shapes.ts";
 import {
   assemble,
@@ -125,16 +123,6 @@ describe("sequences", () => {
       );
       assert.equal(seen.at(-1)!.finish_reason, "stop");
     });
-});
-
-it("an empty piece of arguments is no chunk; a call without any ends with an empty object", () => {
-  const shown = { showReasoning: false, showLogprobs: false, includeUsage: false };
-  const head = { id: "chatcmpl-1", created: 7, model: "m", system_fingerprint: "fp" };
-  const writer = createChunkWriter(head, shown);
-  writer.add([{ type: "tool_call", call: 0, id: "a", name: "f" }]);
-  assert.equal(writer.add([{ type: "tool_arguments", call: 0, text: "" }]), "");
-  const usage = makeUsage({ prompt: 3, completion: 2, cacheHit: 0, reasoning: 0 });
-  assert.match(writer.end(usage, "tool_calls"), /"arguments":"\{\}"/);
 });
 
 describe("streamed and whole agree", () => {
@@ -272,35 +260,6 @@ describe("what a provider answers with", () => {
     assert.ok(done);
     assert.equal(assemble(chunks).message["content"], "Whole.");
   });
-
-  it("a provider that answers a whole request with a stream is read by its content type", async (t) => {
-    const events = [chunk({ content: "Fi" }), chunk({ content: "ne." }), chunk({}, "stop")];
-    const provider = memoryProvider(t, { m: stream(events), cut: stream(events.slice(0, 2)) });
-    const { chat } = createMemoryGateway(configFor(provider.url, ["m", "cut"]));
-    const reply = await json(await chat({ model: "m", messages: user("hi") }));
-    assert.equal(reply.choices[0].message.content, "Fine.");
-    const { error } = await json(await chat({ model: "cut", messages: user("hi") }));
-    assert.equal(error.code, "upstream_error");
-  });
-});
-
-it("keep-alive comments come in the middle of a stream, and while thinking is hidden", async (t) => {
-  const provider = await startProvider(t, {
-    m: (given) => {
-      given.res.writeHead(200, { "content-type": "text/event-stream" });
-      given.res.write(event(chunk({ reasoning_content: "Hm." })));
-    },
-  });
-  const gateway = await startGateway(
-    t,
-    configFor(provider.url, ["m"], { server: { keep_alive_ms: 20 } }),
-  );
-  const response = await gateway.chat({ model: "m", stream: true, messages: user("hi") });
-  (await provider.nth(0)).res.end(event(chunk({ content: "So." }, "stop")));
-  const { comments, chunks, done } = await readStream(response);
-  assert.ok(comments >= 1 && done);
-  assertSound(chunks, "m");
-  assert.equal(assemble(chunks).message["content"], "So.");
 });
 
 describe("clients that stop reading", () => {

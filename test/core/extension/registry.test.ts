@@ -5,7 +5,6 @@ import { describe, it } from "node:test";
 import { install } from "../../../src/core/extension/install.ts";
 import {
   createdSlot,
-  moment,
   start,
   type Extension,
   type GatewayContext,
@@ -64,26 +63,6 @@ describe("installing extensions", () => {
     assert.deepEqual(order(wrapper("a"), wrapper("b"), wrapper("c", "a")), ["b", "c", "a"]);
     assert.deepEqual(order(wrapper("a"), wrapper("b", "absent")), ["a", "b"]);
   });
-
-  it("finds what fills a slot, the members of a family, and the listeners of a moment", () => {
-    const asked = moment<() => string>("asked");
-    const format = { name: "x" } as never;
-    const installed = install([
-      extension("one", (gateway) => gateway.on(asked, () => "first")),
-      extension("two", (gateway) => {
-        gateway.fill(slots.dialect("x"), format);
-        gateway.on(asked, () => "second");
-      }),
-    ]);
-    assert.equal(installed.filled(slots.dialect("x")), format);
-    assert.equal(installed.filled(slots.dialect("y")), undefined);
-    assert.deepEqual([...installed.family(slots.dialect)], [["x", format]]);
-    const heard = installed.listeners(asked).map(({ extension, call }) => [extension, call()]);
-    assert.deepEqual(heard, [
-      ["one", "first"],
-      ["two", "second"],
-    ]);
-  });
 });
 
 describe("the parts of a process", () => {
@@ -117,14 +96,6 @@ describe("the parts of a process", () => {
       ...["one's slot", "one starts", "two starts"],
       ...["one opens", "two opens", "two closes", "one closes"],
     ]);
-  });
-
-  it("wrap a request from the outermost to the innermost", async () => {
-    const { log, wrapper } = wrappers();
-    const extensions = [wrapper("last"), wrapper("inner", "last"), wrapper("outer", "inner")];
-    const { complete } = startProcess(install(extensions), services);
-    assert.equal(await complete(...NOTHING), PROGRESS);
-    assert.deepEqual(log, ["outer", "inner", "last"]);
   });
 
   it("wrap requests at once with an extension that a reload needs for the first time", async () => {

@@ -55,23 +55,6 @@ function start({ minor = 0 } = {}) {
 }
 
 describe("event sink", () => {
-  it("sends the head with the first events, and not before", async () => {
-    const { sink, head, body, text, res } = start();
-    assert.deepEqual([text(), res.headersSent], ["", false]);
-    assert.equal(sink.write("data: a\n\n"), undefined);
-    await turnEnd();
-    assert.deepEqual(head().split("\r\n").slice(0, 4), [
-      "HTTP/1.1 200 OK",
-      "Content-Type: text/event-stream; charset=utf-8",
-      "Cache-Control: no-cache, no-transform",
-      "X-Accel-Buffering: no",
-    ]);
-    sink.end("data: b\n\n");
-    sink.release();
-    await turnEnd();
-    assert.equal(body(), "data: a\n\ndata: b\n\n");
-  });
-
   it("sends a comment after each time of silence, with the head if there was none", async () => {
     const { sink, clock, head, body } = start();
     clock.advance(KEEP_ALIVE_MS - 1);

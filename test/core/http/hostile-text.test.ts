@@ -24,24 +24,7 @@ const LARGE = 80_000;
 const BOUND_MS = 250;
 
 /** What a text is stuffed with, and what ends it so that nothing fits. */
-const STUFFING = [
-  " ",
-  "\t",
-  "a",
-  "0",
-  "1:",
-  ":",
-  "/",
-  ".",
-  ",",
-  ";",
-  "?",
-  "#",
-  "=",
-  "\n",
-  "\r\n",
-  "+",
-];
+const STUFFING = [..." \ta0:/.,;?#=\n+", "1:", "\r\n"];
 const ENDS = ["", "\x01", "x", "!", " ", "\r\n", "%"];
 
 const config = checkConfig(demo(), {});

@@ -60,13 +60,6 @@ it("a path is found as it is, or with a parameter in its place", () => {
 });
 
 describe("route", () => {
-  it("finds the handler by the method; HEAD is GET where there is no handler for it", () => {
-    assert.equal(route(routes, "POST", "/v1/chat/completions").handler, handlers.chat);
-    const found = route(routes, "PUT", "/v1/models/m");
-    assert.deepEqual(found, { handler: handlers.put, parameter: "m" });
-    assert.equal(route(routes, "HEAD", "/v1/models").handler, handlers.list);
-  });
-
   it("refuses another method and says which ones there are", () => {
     const error = errorOf("DELETE", "/v1/models/m");
     assert.equal(error.message, "This path answers GET and HEAD and PUT only.");

@@ -30,11 +30,9 @@ describe("the meter", () => {
     ["nothing came", [], [0, 0, "none"]],
     ["a text without figures", [text(40), finish], [2, 10, "estimated"]],
     ["a figure after the last text", [text(40), usage(9, 7), finish], [9, 7, "provider"]],
-    ["a figure after the last text of a cut stream", [text(40), usage(9, 7)], [9, 7, "provider"]],
     ["a figure before the text, cut", [usage(9, 1), text(400)], [9, 100, "estimated"]],
     ["an early figure, finished", [text(4), usage(9, 1), text(400), finish], [9, 101, "estimated"]],
     ["an early figure above the estimate", [usage(9, 70), text(40), finish], [9, 70, "estimated"]],
-    ["a prompt count alone", [text(40), usage(9, undefined), finish], [9, 10, "estimated"]],
     ["a completion count alone", [text(40), usage(undefined, 7), finish], [2, 7, "estimated"]],
     [
       "the two counts apart",
@@ -49,11 +47,8 @@ describe("the meter", () => {
     ["0 tokens for a text that is there", [text(1), usage(9, 0), finish], [9, 1, "estimated"]],
     ["0 tokens where nothing came", [usage(9, 0), finish], [9, 0, "provider"]],
     ["zeros", [text(40), usage(0, 0), finish], [2, 10, "estimated"]],
-    ["zeros, and nothing came", [usage(0, 0)], [0, 0, "none"]],
-    ["a figure of 10^9", [text(40), usage(1, 999_999_999)], [1, 999_999_999, "provider"]],
     ["a figure beyond 10^9", [text(40), usage(1_000_000_001, 0)], [2, 10, "estimated"]],
     ["a sum beyond 10^9", [text(40), usage(999_999_999, 2)], [2, 10, "estimated"]],
-    ["a sum beyond 2^53", [text(40), usage(Number.MAX_SAFE_INTEGER, 10)], [2, 10, "estimated"]],
     [
       "a count of cache writes beyond 10^9",
       [text(40), usage(9, 7, { cacheWrite: 1e300 })],
@@ -79,11 +74,6 @@ describe("the meter", () => {
   ];
   for (const [name, parts, expected] of CASES)
     it(`${name}: ${expected.join(", ")}`, () => assert.deepEqual(metered(parts), expected));
-
-  it("an estimate of a text that is there is never 0", () => {
-    for (let length = 1; length < 20; length += 1)
-      assert.ok(Number(metered([text(length)])[1]) > 0, `${length} bytes`);
-  });
 
   it("is final when the provider has finished and counted all that came", () => {
     const meter = new Meter(chatOf("hi"), () => 0);

@@ -3,6 +3,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Part } from "../../../src/core/openai/parts.ts";
+import { wholeReply } from "../../../src/core/providers/decoding.ts";
+import type { Target } from "../../../src/core/providers/dialect.ts";
 import { createOpenaiDecoder } from "../../../src/core/providers/openai/decoder.ts";
 import { openaiDialect } from "../../../src/core/providers/openai/index.ts";
 import { refusal } from "../../../src/core/providers/openai/refusal.ts";
@@ -46,35 +48,6 @@ describe("the core's decoder", () => {
       read.map((part) => part.type === "finish" && part.reason),
       ["length", "tool_calls", "tool_calls", "content_filter", "stop"],
     );
-  });
-
-  it("numbers tool calls in the order of their beginning, whatever index the provider states", () => {
-    const call = (index: number, fields: object) => delta({ tool_calls: [{ index, ...fields }] });
-    assert.deepEqual(
-      partsOf(
-        call(900_000, { id: "call_a", function: { name: "f", arguments: "" } }),
-        call(5, { id: "call_b", function: { name: "g", arguments: "{" } }),
-        call(5, { function: { arguments: "}" } }),
-        call(900_000, { function: { arguments: "{}" } }),
-      ),
-      [
-        { type: "tool_call", call: 0, id: "call_a", name: "f" },
-        { type: "tool_call", call: 1, id: "call_b", name: "g" },
-        { type: "tool_arguments", call: 1, text: "{" },
-        { type: "tool_arguments", call: 1, text: "}" },
-        { type: "tool_arguments", call: 0, text: "{}" },
-      ],
-    );
-  });
-
-  it("reads the tool calls of a whole reply, which have no index", () => {
-    const tool_calls = ["f", "g"].map((name) => ({ id: `call_${name}`, function: { name } }));
-    const message = { content: null, tool_calls };
-    assert.deepEqual(partsOf({ choices: [{ message, finish_reason: "tool_calls" }] }), [
-      { type: "tool_call", call: 0, id: "call_f", name: "f" },
-      { type: "tool_call", call: 1, id: "call_g", name: "g" },
-      { type: "finish", reason: "tool_calls" },
-    ]);
   });
 
   it("reads as JSON what is no text: nothing is lost", () => {
@@ -133,6 +106,14 @@ it("the core takes for a whole reply what has a message", () => {
     [{ object: "list" }, false],
   ] as const)
     assert.equal(openaiDialect.isReply(json), isReply);
+});
+
+it("a whole reply without a finish reason is finished", () => {
+  const json = { choices: [{ message: { content: "Hi." } }] };
+  assert.deepEqual(wholeReply(openaiDialect, json, {} as Target), [
+    { type: "text", text: "Hi." },
+    { type: "finish", reason: "stop" },
+  ]);
 });
 
 describe("the core's view of a refusal", () => {

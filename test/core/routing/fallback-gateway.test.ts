@@ -171,14 +171,13 @@ describe("readyz and status", () => {
     return { status: response.status, body: await json(response) };
   };
 
-  it("ready while a model can serve; status tells which, in what order, and why not", async (t) => {
+  it("ready while a model can serve; status tells which, and why not", async (t) => {
     const clock = { now: 0 };
     const second = await startProvider(t, { b: status(401) });
     const over = {
       breaker: { failures: 1, cooldown_ms: 10_000 },
       retry: { max_retries: 0 },
       providers: { other: { base_url: second.url } },
-      accounts: { acme: { rpm: 50 } },
     };
     const { gateway } = await wireBench(t, status(500), over, { monotonic: () => clock.now });
     const ready = () => get(`${gateway.url}/readyz`);
@@ -206,17 +205,6 @@ describe("readyz and status", () => {
     assert.match(
       body.models[1].breaker.last_fault,
       /model_unavailable: the provider answered with status 401/,
-    );
-    const candidate = (rank: number, model: string) => {
-      return { rank, model, why: `number ${rank} in the alias's list`, breaker: "open" };
-    };
-    assert.deepEqual(body.aliases, [
-      { alias: "x", enabled: true, candidates: [candidate(1, "a"), candidate(2, "b")] },
-    ]);
-    const limits = { store: "memory", fault: null };
-    assert.deepEqual(
-      [body.status, body.in_flight, body.limits],
-      ["serving", 0, { ...limits, accounts: [{ account: "acme", rpm: 50, used: 2 }] }],
     );
     clock.now += 10_000;
     assert.equal((await ready()).status, 200, "a probe could be served");

@@ -104,18 +104,6 @@ describe("completeWithFallback", () => {
     await pass(world, 1_001);
     assert.equal((await run.result).attempts.length, 3);
   });
-
-  it("throws context_length_exceeded with the largest size where no model is larger", async () => {
-    const world = lab(
-      { a: [refuse(400, "context_length_exceeded")] },
-      {},
-      { a: { context_tokens: 1_000 } },
-    );
-    const { error } = await failure(start(world));
-    assert.ok(error instanceof ApiError && error.code === "context_length_exceeded");
-    assert.match(error.message, /1000 tokens/);
-    assert.equal(world.models[0]!.status().failures, 0, "the breaker does not count it");
-  });
 });
 
 describe("completeWithFallback, cancelled", () => {

@@ -17,7 +17,6 @@ const usage: Part = {
   type: "usage",
   usage: { prompt: 5, completion: 2, cacheHit: 0, reasoning: 0 },
 };
-const finish: Part = { type: "finish", reason: "stop" };
 
 /**
  * Events are lists of parts, as JSON; `{"error":true}` is a provider's error, `{"bug":true}` one of
@@ -42,34 +41,9 @@ describe("the decoding of a stream's events", () => {
     const { decoding, say } = setUp();
     assert.equal(say([usage]), false);
     assert.deepEqual(decoding.takeParts(), []);
-    assert.equal(decoding.begun, false);
     assert.equal(say([text("a")]), true);
     assert.deepEqual(decoding.takeParts(), [usage, text("a")]);
     assert.deepEqual(decoding.takeParts(), []);
-  });
-
-  it("is finished at a finish reason, and ended at [DONE], after which nothing counts", () => {
-    const { decoding, say } = setUp();
-    say([text("a"), finish]);
-    assert.deepEqual([decoding.finished, decoding.ended], [true, false]);
-    say("[DONE]", [text("b")]);
-    assert.equal(decoding.ended, true);
-    assert.deepEqual(decoding.takeParts(), [text("a"), finish]);
-  });
-
-  it("is ended when the dialect says so", () => {
-    const { decoding, say } = setUp(() => true);
-    say([text("a")], [text("b")]);
-    assert.equal(decoding.ended, true);
-    assert.deepEqual(decoding.takeParts(), [text("a")]);
-  });
-
-  it("takes only figures after an error, and keeps the first error", () => {
-    const { decoding, say, meter } = setUp();
-    say([text("a")], { error: true }, [text("b"), usage], { error: true });
-    assert.ok(decoding.error instanceof ProviderError);
-    assert.deepEqual(decoding.takeParts(), [text("a"), usage]);
-    assert.equal(meter.usage().usage.total_tokens, 7);
   });
 
   it("decodes no further event after a bug of this program", () => {

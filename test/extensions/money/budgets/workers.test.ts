@@ -4,7 +4,6 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import { settles } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
 import { json } from "../../../support/gateway.ts";
 import { quickest } from "../../../support/program.ts";
@@ -18,14 +17,11 @@ import {
   HOLD,
   LONG_MS,
   money,
-  OPEN,
-  pico,
   text,
   untilStanding,
 } from "./processes.ts";
 
 const program = quickest(folder());
-const FIVE = 5_000_000_000_000n;
 const WORKERS = { server: { workers: 3 } };
 
 /** The processes that one has started. */
@@ -37,19 +33,6 @@ const childrenOf = (pid: number): number[] =>
     .map(Number);
 
 describe("several workers", () => {
-  it("outspend no budget with replies that no client has bounded", async (t) => {
-    const { start, dir } = await bench(t, program, { ...WORKERS, ...budget(FIVE) });
-    const { url, standing } = await start();
-    const statuses = await Promise.all(Array.from({ length: 200 }, () => ask(url, OPEN)));
-    const served = statuses.filter((status) => status === 200).length;
-    assert.equal(statuses.filter((status) => status === 402).length, 200 - served);
-    assert.ok(served >= 16, `${served} were served`);
-    const spent = settles(dir).reduce((total, { cost }) => total + pico(cost), 0n);
-    assert.equal(settles(dir).length, served);
-    assert.ok(spent <= FIVE, `${money(spent)} was spent`);
-    await untilStanding(standing, { spent: text(spent), held: "0" });
-  });
-
   it("count none of the requests that a budget refuses among those of a minute", async (t) => {
     const acme = { budget: { amount: money(COST + HOLD), period: "total" }, rpm: 5 };
     const { start } = await bench(t, program, { ...WORKERS, accounts: { acme } });

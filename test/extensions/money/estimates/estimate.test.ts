@@ -129,11 +129,6 @@ describe("the estimate of a request", () => {
     assert.equal(costOf(thinking, { reasoning: true }), MARKS + 500 + 102_400);
   });
 
-  it("takes the dearest of the input prices", () => {
-    const dear = { ...price, input_cache_hit: 0.1, input_cache_write: 3 };
-    assert.equal(costOf({ max_tokens: 1 }, { price: dear }), 3 * MARKS + 100);
-  });
-
   it("counts each attempt that may continue a stream", () => {
     const config = { models: { m: { recovery: "continue" } }, retry: { max_recoveries: 3 } };
     const once = MARKS + 500;

@@ -1,14 +1,7 @@
 // What a dead process has left in its segment is settled as interrupted.
 
 import assert from "node:assert/strict";
-import {
-  appendFileSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import {
@@ -70,13 +63,6 @@ describe("settleInterrupted", () => {
     assert.equal(await settleInterrupted(path, end, [open(1)], options), false);
     assert.equal(readFileSync(path, "utf8"), before);
     assert.ok(!existsSync(socketOf(path)));
-  });
-
-  it("does not make a segment that is gone", async () => {
-    const path = left("");
-    rmSync(path);
-    await assert.rejects(settleInterrupted(path, 0, [open(1)], options), { code: "ENOENT" });
-    assert.ok(!existsSync(path) && !existsSync(socketOf(path)));
   });
 
   it("leaves the segment of a process that answers alone", async (t) => {

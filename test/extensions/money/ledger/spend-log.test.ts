@@ -188,14 +188,6 @@ describe("the spend log", () => {
     assert.equal(linesOf(segmentPath(dataDir)).length, 3);
     assert.equal(await hasWriter(segmentPath(dataDir)), false, "others settle the second");
   });
-
-  it("is closed as soon as all is settled", async (t) => {
-    const { open, settle, close } = await startSpendLog(t);
-    const entry = open();
-    const closing = close();
-    await settle(entry);
-    await within(closing, "the end");
-  });
 });
 
 describe("a segment under a running log", () => {
@@ -275,18 +267,4 @@ describe("a segment under a running log", () => {
       assert.equal(existsSync(socket), isStolen, "the other's socket is left alone");
     });
   }
-
-  it("whose socket is gone is noticed within a second, without a request", async (t) => {
-    const { clock, fencings, path } = await running(t);
-    rmSync(socketOf(path));
-    clock.advance(1_000);
-    await waitFor(() => fencings.length === 1, "the fencing");
-  });
-
-  it("refuses a request whose write finds the claim gone", async (t) => {
-    const { clock, open, path } = await running(t);
-    rmSync(socketOf(path));
-    clock.advance(20);
-    await assert.rejects(open().opened, { code: "server_overloaded" });
-  });
 });

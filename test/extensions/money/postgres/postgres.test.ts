@@ -60,19 +60,6 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.deepEqual(idsOf(await recordsOf(at, {}, 4)), [4, 5]);
   });
 
-  it("find the latest of a request id", async (t) => {
-    const at = scene(t, await db.database("latest"));
-    for (let n = 0; n < 10; n += 1) {
-      const about = { gateway_request_id: "same", account: `${n % 2}` };
-      at.write(A, ...own(at, n, `2026-01-31T12:00:0${n}.000Z`, about));
-    }
-    await at.pass();
-    const find = async (limit: number, account?: string) =>
-      idsOf(await at.books.store.find({ requestId: "same", account, limit }));
-    assert.deepEqual(await find(3), [7, 8, 9]);
-    assert.deepEqual(await find(3, "0"), [4, 6, 8]);
-  });
-
   it("have the seal of their own gateway's day, and of no other's", async (t) => {
     const url = await db.database("vouched");
     const [at, other] = [scene(t, url), scene(t, url)];

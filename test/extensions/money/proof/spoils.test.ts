@@ -120,21 +120,6 @@ describe("a line of an open day", { concurrency: 2 }, () => {
     for (const segment of [D, E])
       it(`that settles a request is found if it is spoiled in ${segment}: ${name}`, () =>
         assertFound(SPOILS[name]!, { dir: scene.dir, file: `spend/${segment}`, only: isSettle }));
-
-  it("that is a record is found if it was changed or removed", async () => {
-    const file = "usage/2026-02-02.jsonl";
-    await assertFound(SPOILS["change"]!, { dir: scene.dir, file });
-    for (let at = 0; at < 13; at += 1) {
-      const copy = copyOf(scene.dir);
-      edit(copy, file, (lines) => SPOILS["remove"]!(lines, at));
-      const found = await findingsIn(copy);
-      const expected = /^spend\/.*, line \d+ \(.*: settled, and not in usage/;
-      assert.ok(
-        found.some((text) => expected.test(text)),
-        JSON.stringify(found, null, 1),
-      );
-    }
-  });
 });
 
 it("a cursor that the system does not let read is a finding beside the others", async () => {

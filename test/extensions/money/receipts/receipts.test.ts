@@ -16,7 +16,7 @@ import {
   usageFile,
   type Line,
 } from "../../../support/books.ts";
-import { json, KEY, merge, user } from "../../../support/gateway.ts";
+import { json, KEY, merge } from "../../../support/gateway.ts";
 import { runHere } from "../../../support/run-here.ts";
 import { completion, status, type Behaviour } from "../../../support/provider.ts";
 import { today } from "../../../support/today.ts";
@@ -90,19 +90,6 @@ describe("GET /v1/requests/{request_id}", { concurrency: 4 }, () => {
     assert.deepEqual(body, { object: "list", data: [expected] });
     const text = JSON.stringify(body);
     for (const word of ["lab", new URL(provider.url).host]) assert.ok(!text.includes(word), word);
-  });
-
-  it("is there when the reply has ended, streamed too, while the books are copied", async (t) => {
-    const { gw, receipt } = await site(t, { usage: { sync_ms: 20 } });
-    await Promise.all(
-      Array.from({ length: 20 }, async (_, round) => {
-        const request = { model: "m", stream: round % 2 === 0, messages: user("hi") };
-        const response = await gw.chat(request, { "x-request-id": `round ${round}` });
-        await response.text();
-        const { status: code, body } = await receipt(`round ${round}`);
-        assert.deepEqual([code, body.data?.length], [200, 1], `round ${round}`);
-      }),
-    );
   });
 
   it("has every request of the account with the id, and nothing of another account's", async (t) => {

@@ -138,13 +138,4 @@ describe("the rows of a gateway in a shared store", () => {
     await Promise.all([opened, store.close()]);
     assert.equal(new Set(asked.map(({ account }) => account)).size, names.length);
   });
-
-  it("are written again after an ask that failed", async () => {
-    const { store, reserve, state } = bench();
-    state.fails = true;
-    assert.deepEqual(await Promise.all([reserve("a1"), reserve("a1")]), [undefined, undefined]);
-    state.fails = false;
-    assert.deepEqual((await reserve("a1"))?.offer, OFFER);
-    store.close();
-  });
 });

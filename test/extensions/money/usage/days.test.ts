@@ -43,15 +43,6 @@ describe("the projection of the spend log", () => {
     );
   });
 
-  it("books a request on the day on which it ended", async () => {
-    const at = createScene({ now: NEXT_NOON, recovers: false });
-    at.write(A, ...request(1, "2026-01-31T23:59:59.000Z", "2026-01-31T23:59:59.999Z"));
-    at.write(A, ...request(2, "2026-01-31T23:59:59.000Z", "2026-02-01T00:00:00.000Z"));
-    await at.pass();
-    assert.deepEqual(numbersOf(recordsIn(at.dayFile("2026-01-31"))), [1]);
-    assert.deepEqual(numbersOf(recordsIn(at.dayFile("2026-02-01"))), [2]);
-  });
-
   it("books a late voucher on the first open day", async () => {
     const at = createScene({ recovers: false });
     at.write(A, ...request(1, NOON));

@@ -3,7 +3,7 @@
 // test/extensions/operations/commands/check.test.ts.
 
 import assert from "node:assert/strict";
-import fs, { cpSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import fs, { cpSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { describe, it } from "node:test";
@@ -60,14 +60,6 @@ describe("makeDataDir", () => {
 });
 
 describe("readOrCreateHex", () => {
-  it("makes the file once, for its owner alone, and returns the same from then on", () => {
-    const path = join(folder(), "id");
-    const digits = readOrCreateHex(path, 16);
-    assert.match(digits, /^[0-9a-f]{32}$/);
-    assert.equal(readOrCreateHex(path, 16), digits);
-    assert.equal(statSync(path).mode & 0o777, 0o600);
-  });
-
   it("writes what is known if the file was deleted, and reads the file if it is there", () => {
     const path = join(folder(), "id");
     assert.equal(readOrCreateHex(path, 16, "known"), "known");
@@ -77,15 +69,6 @@ describe("readOrCreateHex", () => {
 });
 
 describe("secretOf", () => {
-  it("is 32 bytes, the same ones while the file is there", () => {
-    const dir = folder();
-    const secret = secretOf(dir, assert.fail);
-    assert.equal(secret.length, 32);
-    assert.deepEqual(secretOf(dir, assert.fail), secret);
-    rmSync(join(dir, "fingerprint-secret"));
-    assert.notDeepEqual(secretOf(dir, assert.fail), secret);
-  });
-
   it("is a random one if the file holds anything else or cannot be had, and says why", () => {
     const dir = folder();
     const reasons: string[] = [];

@@ -51,12 +51,6 @@ describe("acquireSocketLock", () => {
 describe("withLock", () => {
   const LOCK = { name: "books" } as const;
 
-  it("runs the work, passes on what it resolves with, and leaves no socket", async () => {
-    const dir = join(folder(), "spend");
-    assert.equal(await withLock({ ...LOCK, dir }, async () => readdirSync(dir).length), 1);
-    assert.deepEqual(readdirSync(dir), []);
-  });
-
   it("leaves no socket if the work fails", async () => {
     const dir = folder();
     const work = () => Promise.reject(new Error("no"));
@@ -70,23 +64,6 @@ describe("withLock", () => {
       const second = withLock({ ...LOCK, dir, patienceMs: 0 }, async () => "never");
       await assert.rejects(second, BusyError);
     });
-  });
-
-  it("waits on its clock until the other one has ended", async () => {
-    const dir = folder();
-    const clock = createFakeClock();
-    let isWaiting = true;
-    let second: Promise<void> | undefined;
-    await withLock({ ...LOCK, dir }, async () => {
-      second = withLock({ ...LOCK, dir, clock }, async () => {
-        isWaiting = false;
-      });
-      while (clock.pending() === 0) await turn();
-    });
-    assert.equal(isWaiting, true);
-    clock.advance(100);
-    await second;
-    assert.equal(isWaiting, false);
   });
 
   it("gives up when its patience has passed", async () => {
