@@ -48,6 +48,7 @@ describe("token counts", () => {
     ["openrouter", details(8, { cache_write_tokens: 13 }), { cacheHit: 8, cacheWrite: 12 }],
     ["generic", { cached_tokens: 21, ...thought(8) }, { cacheHit: 20, reasoning: 7 }],
     ["vllm", NO_DETAILS, {}],
+    ["generic", { prompt_tokens: "20", completion_tokens: "7" }, {}],
   ];
   for (const [vendor, stated, counts] of CASES)
     it(`${vendor}: ${JSON.stringify(stated)}`, () => {

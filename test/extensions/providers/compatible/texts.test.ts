@@ -108,12 +108,6 @@ describe("content", () => {
   });
 
   it("in a message of null is no reply", () => assert.throws(() => read(null), ProviderError));
-
-  it("too deep to be written as JSON is left to the guard of dialects", () => {
-    let deep: unknown = "x";
-    for (let level = 0; level < 100_000; level += 1) deep = [deep];
-    assert.throws(() => read({ content: { deep } }), RangeError);
-  });
 });
 
 describe("a whole message after deltas", () => {

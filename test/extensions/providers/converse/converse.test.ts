@@ -242,14 +242,6 @@ describe("a request to Converse", () => {
     });
     assert.deepEqual(messages[1].content, [{ text: "It is" }, { cachePoint: { type: "default" } }]);
   });
-
-  it("is refused where Converse has no form for it", async (t) => {
-    const { provider, chat } = start(t);
-    const image = { type: "image_url", image_url: { url: "https://example.com/a.png" } };
-    const answer = await chat({ model: "nova", messages: [{ role: "user", content: [image] }] });
-    assert.equal((await json(answer)).error.code, "unsupported_value");
-    assert.equal(provider.asked.length, 0);
-  });
 });
 
 describe("a reply of Converse", () => {

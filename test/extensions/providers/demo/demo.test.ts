@@ -15,7 +15,6 @@ type Json = Record<string, any>;
 const AUTH = { authorization: "Bearer sk-demo" };
 const QUESTION = "What is the capital of Norway?";
 const ASK = { model: "demo-chat", messages: user(QUESTION) };
-const THINK = { model: "demo-reasoner", thinking: { type: "enabled" } };
 
 const tool = (name: string, parameters?: object) => ({
   type: "function",
@@ -73,18 +72,6 @@ describe("the demo model", () => {
     assert.match(content, /“Norway\?”/);
   });
 
-  it("thinks where it is asked to and can, and gives the same answer", async () => {
-    const on = await ask(THINK);
-    assert.match(on.message.reasoning_content, /Norway/);
-    assert.ok(on.usage.completion_tokens_details.reasoning_tokens > 0);
-    for (const fields of [{ model: "demo-reasoner" }, { thinking: THINK.thinking }]) {
-      const { message, usage } = await ask(fields);
-      assert.ok(!("reasoning_content" in message));
-      assert.equal(message.content, on.message.content);
-      assert.equal(usage.completion_tokens_details.reasoning_tokens, 0);
-    }
-  });
-
   it("fills arguments and JSON by their schema, and has an id for each conversation", async () => {
     const [call] = (await ask(CALLS)).message.tool_calls;
     assert.deepEqual(JSON.parse(call.function.arguments), { city: "Oslo" });
@@ -101,18 +88,6 @@ describe("the demo model", () => {
     }
   });
 
-  it("answers a tool's result in text; if a call is required, by another call", async () => {
-    const { message } = await ask(CALLS);
-    const [{ id }] = message.tool_calls;
-    const result = { role: "tool", tool_call_id: id, content: "It is 14:05." };
-    const messages = [...user(QUESTION), message, result];
-    assert.match((await ask({ ...CALLS, messages })).content, /It is 14:05\./);
-    const again = await ask({ ...CALLS, messages, tool_choice: "required" });
-    assert.notEqual(again.message.tool_calls[0].id, id);
-    const next = await ask({ ...CALLS, messages: [...messages, ...user("And in Rome?")] });
-    assert.equal(next.finish, "tool_calls", "a new question is a new turn");
-  });
-
   it("gives log probabilities of each token, and as many alternatives as were asked for", async () => {
     const given = await ask({ messages: user("Grüße, 😀!"), logprobs: true, top_logprobs: 20 });
     const tokens: Json[] = given.logprobs.content;
@@ -124,17 +99,6 @@ describe("the demo model", () => {
       assert.deepEqual(top_logprobs[0], { token, logprob, bytes });
       assert.ok(top_logprobs.every((each: Json) => each["logprob"] <= logprob));
     }
-  });
-
-  it("is cut off by max_tokens, in its thoughts, its text and its arguments", async () => {
-    for (const fields of [{}, THINK, CALLS]) {
-      const full = await ask(fields);
-      const all = full.usage.completion_tokens;
-      assert.deepEqual((await ask({ ...fields, max_tokens: all })).message, full.message);
-      const { finish, usage } = await ask({ ...fields, max_tokens: all - 1 });
-      assert.deepEqual([finish, usage.completion_tokens], ["length", all - 1]);
-    }
-    assert.equal((await ask({ ...THINK, max_tokens: 3 })).content, "");
   });
 
   it("counts more tokens for longer prompts, and as cached what a conversation repeats", async () => {

@@ -83,20 +83,6 @@ describe("requirements of a request", () => {
 });
 
 describe("candidates that each lack something else", () => {
-  it("are all left out, and the client reads the first thing that one of them lacks", () => {
-    const { models } = catalogOf(
-      settingsFor({
-        blind: { ...ABLE, supports: ["tools", "json_object"] },
-        wordy: { ...ABLE, supports: ["tools", "images"] },
-      }),
-    );
-    const request = { tools, response_format: { type: "json_object" }, messages: [says(image)] };
-    assert.throws(() => capable([...models.values()], chatOf(request)), {
-      message:
-        "response_format: 'response_format' of type 'json_object' is not supported with this model",
-    });
-  });
-
   it("are all left out, and the client reads what the format of an able one refuses", () => {
     const { models } = catalogOf(settingsFor({ blind: { ...ABLE, supports: [] }, able: ABLE }));
     const lack = { path: ["messages", 0, "content"], message: "takes no such image" };

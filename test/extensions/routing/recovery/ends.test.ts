@@ -6,14 +6,7 @@ import { describe, it } from "node:test";
 import { Cancel } from "../../../../src/core/http/cancel.ts";
 import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
 import { buffering } from "../../../../src/extensions/routing/recovery/buffered.ts";
-import { recovering } from "../../../../src/extensions/routing/recovery/recover.ts";
 import type { Part } from "../../../../src/core/openai/parts.ts";
-import type { RequestContext } from "../../../../src/core/routing/attempt.ts";
-import {
-  CompletionFailed,
-  notStarted,
-  type Complete,
-} from "../../../../src/core/routing/fallback.ts";
 import { configFor, KEY, startGateway, user } from "../../../support/gateway.ts";
 import {
   askScene,
@@ -92,40 +85,6 @@ describe("the end of the request's time", () => {
     await assert.rejects(attempt({} as never, serving, deliver, options), {
       code: "upstream_timeout",
     });
-  });
-
-  it("is said of a joined reply whose client reads slowly", async () => {
-    const cancel = new Cancel();
-    const model = { traits: { prefill: "plain" }, provider: { maxReplyBytes: 1_000 } } as never;
-    const joined = { model, meter: undefined as never };
-    let ended: unknown;
-    // As completeWithFallback: one stream that breaks, and one attempt that goes on.
-    const complete: Complete = async (chat, _candidates, deliver, context) => {
-      if (ended === undefined) {
-        ended = "broken";
-        await deliver([{ type: "text", text: SHOWN }], joined);
-        const error = new ProviderError("upstream_error", "reset");
-        throw new CompletionFailed({ ...notStarted(model), begunAt: 1 }, error);
-      }
-      const taken = (parts: readonly Part[]) => deliver(parts, joined);
-      await context.attempt!(chat, joined, taken, context as never).catch((error) => {
-        ended = error;
-      });
-      throw new CompletionFailed(notStarted(model), ended);
-    };
-    // So little is compared, and leaves at the end.
-    const attempt: RequestContext["attempt"] = async (_chat, _serving, deliver) => {
-      await deliver([{ type: "text", text: " q" }]);
-    };
-    const deliver = (parts: readonly Part[]): Promise<void> | undefined => {
-      if (JSON.stringify(parts).includes(SHOWN)) return undefined;
-      cancel.abort(timeout);
-      return Promise.reject(new Error("The operation was aborted"));
-    };
-    const context = { cancel, attempt, report: () => undefined } as never;
-    const chat = { messages: [], stream: true } as never;
-    await assert.rejects(recovering(complete, 1)(chat, [model], deliver, context));
-    assert.equal((ended as ProviderError).code, "upstream_timeout");
   });
 });
 
