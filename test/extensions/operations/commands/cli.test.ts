@@ -56,12 +56,6 @@ describe("the sources", () => {
 });
 
 describe("a process", () => {
-  it("with wrong arguments ends with exit 2, and one line on stderr", async (t) => {
-    const end = await ended(t, ["frobnicate"]);
-    assertOneLine(end, /no command 'frobnicate'/);
-    assert.equal(end.code, 2);
-  });
-
   it("finds ./gateway.json, and looks its secrets up in the environment; else it has the demo", async (t) => {
     const cwd = folder();
     const keys = [{ account: "a", key: "$A_KEY" }];
