@@ -60,6 +60,13 @@ describe("who may use the admin listener", () => {
     assertRefused(await post({}), 403, "origin_not_allowed");
     for (const origin of ["null", "http://evil.example", evil, admin.replace(/\d+$/, "1")])
       assertRefused(await post({ origin }), 403, "origin_not_allowed");
+    for (const [path, method] of [
+      ["/keys", "POST"],
+      ["/keys/key_none", "DELETE"],
+    ] as const) {
+      const answer = await ask(admin, path, { origin: evil }, { method, body });
+      assertRefused(answer, 403, "origin_not_allowed");
+    }
     assert.equal(gw.access.length, 1, "the others never reached the public listener");
     for (const [path, mode, isAllowed] of [
       ["/usage.csv?month=2026-01", "no-cors", false],
