@@ -310,28 +310,25 @@ describe("single fields of LiteLLM's configuration", () => {
     }
   });
 
-  it("retries and breaker out of range are left out", async () => {
-    const router_settings = { num_retries: 11, allowed_fails: "two", cooldown_time: -1 };
-    const made = await convert(one({ model: "openai/x" }, {}, { router_settings }));
-    assert.deepEqual([made.config.retry, made.config.breaker], [undefined, undefined]);
-    assert.deepEqual(pathsOf(made).sort(), [
-      "router_settings.allowed_fails",
-      "router_settings.cooldown_time",
-      "router_settings.num_retries",
-    ]);
-  });
-
-  it("sections and figures of another type are left out", async () => {
-    const sections = { router_settings: { cooldown_time: true }, litellm_settings: [] };
+  it("sections and figures of another type or out of range are left out", async () => {
     const price = { input_cost_per_token: true, output_cost_per_token: true };
-    const made = await convert(one({ model: "openai/x", ...price }, {}, sections));
-    assert.deepEqual([made.config.breaker, made.config.models.m.price], [undefined, undefined]);
-    assert.deepEqual(pathsOf(made).sort(), [
-      "litellm_settings",
-      "model_list[0].litellm_params.input_cost_per_token",
-      "model_list[0].litellm_params.output_cost_per_token",
-      "router_settings.cooldown_time",
-    ]);
+    const settings = (router_settings: object) => ({ router_settings, litellm_settings: [] });
+    for (const router_settings of [
+      { num_retries: 11, allowed_fails: "two", cooldown_time: -1 },
+      { cooldown_time: true },
+    ]) {
+      const more = settings(router_settings);
+      const made = await convert(one({ model: "openai/x", ...price }, {}, more));
+      const { retry, breaker, models } = made.config;
+      assert.deepEqual([retry, breaker, models.m.price], [undefined, undefined, undefined]);
+      assert.deepEqual(pathsOf(made).sort(), [
+        "litellm_settings",
+        ...Object.keys(price).map((name) => `model_list[0].litellm_params.${name}`),
+        ...Object.keys(router_settings)
+          .map((name) => `router_settings.${name}`)
+          .sort(),
+      ]);
+    }
   });
 
   it("a secret in plain text gets no variable that the file names for another one", async () => {
