@@ -81,7 +81,11 @@ describe("serve that cannot: one line for each fault, exit 1", { concurrency: 4 
   const foreign = { server: { host: "192.0.2.1" }, keys: [{ account: "a", key: "k" }] };
   for (const [situation, args, ...words] of [
     ["the demo on an open address", ["--host", "0.0.0.0"], /server\.host: must be a loopback/],
-    ["a file that is missing", ["--config", "nowhere.json"], /cannot read nowhere\.json: ENOENT/],
+    [
+      "a file that is missing",
+      ["--config", "nowhere.json"],
+      /^chat-gateway: cannot read nowhere\.json: ENOENT$/,
+    ],
     [
       "certificate and key that are missing",
       ["--config", configFile({ server: { tls } })],
