@@ -54,17 +54,6 @@ describe("policy value", () => {
   });
 });
 
-describe("a list of models", () => {
-  it("keeps its own order and names only its models", () => {
-    const settings = settingsFor({ a: {}, b: {}, c: {} });
-    const ranked = rank(settings, { models: ["c", "a"], enabled: true });
-    assert.deepEqual(order(ranked), [
-      ["c", 1],
-      ["a", 2],
-    ]);
-  });
-});
-
 describe("a bound of a policy", () => {
   const settings = settingsFor({
     dear: { quality_score: 90, price: price(10, 30), reasoning: true, reasoning_score: 90 },

@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import { checkConfig as checkCoreConfig } from "../../src/config/check.ts";
 import { partial } from "../../src/config/fields.ts";
 import vendorsJson from "../../src/config/vendors.json" with { type: "json" };
-import { traitsOf, vendorPreset } from "../../src/config/vendors.ts";
+import { traitsOf } from "../../src/config/vendors.ts";
 import { createSecretFiles } from "../../src/config/secrets.ts";
 import { install } from "../../src/core/extension/install.ts";
 import { traitChecks } from "../../src/config/traits.ts";
@@ -21,7 +21,7 @@ import {
   record,
   type ValidationError,
 } from "../../src/core/schema/checker.ts";
-import { formats, VENDORS } from "../support/config.ts";
+import { formats } from "../support/config.ts";
 
 describe("vendor presets", () => {
   it("state known traits only, and the generic one all that must be stated", () => {
@@ -67,14 +67,6 @@ describe("vendor presets", () => {
     faulty("providers.x.vendor", { vendor: "anthropic", thinking: "thinking" });
     faulty("providers.x.dialect", { dialect: "anthropic", thinking: "thinking" });
     faulty("providers.x.thinking", { vendor: "deepseek", thinking: "adaptive" });
-  });
-
-  it("are found by vendor, by a native format, and as the generic one by the OpenAI format", () => {
-    assert.equal(vendorPreset({ vendor: "openai" })?.title, "OpenAI");
-    assert.equal(vendorPreset({ dialect: "anthropic" })?.title, "Anthropic");
-    assert.equal(vendorPreset({ dialect: "openai" }), VENDORS.get("generic"));
-    assert.equal(vendorPreset({ vendor: "nobody" }), undefined);
-    assert.equal(vendorPreset({}), undefined);
   });
 });
 

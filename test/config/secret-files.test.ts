@@ -179,12 +179,12 @@ describe("a file without a secret", () => {
       }),
       { client: "two words", password: "", store: "mysql://u:CANARY@x" },
     );
-    const { code, stdout } = await runHere(["check", "--json", "--config", file]);
+    const { code, stdout, stderr } = await runHere(["check", "--json", "--config", file]);
     const { ok, faults } = JSON.parse(stdout) as {
       ok: boolean;
       faults: { path: string; message: string }[];
     };
-    assert.deepEqual([code, ok], [1, false]);
+    assert.deepEqual([code, stderr, ok], [1, "", false]);
     const none = (name: string, why: string) => `no secret in the file ${at(name)}: ${why}`;
     const store = 'expected "memory" or the address of a Redis or Valkey server (redis://...)';
     assert.deepEqual(Object.fromEntries(faults.map(({ path, message }) => [path, message])), {

@@ -167,20 +167,4 @@ describe("keys over the admin listener", () => {
     assert.match(await revoke(configured), /stands in the configuration/);
     assert.match(await revoke("key_none"), /no key of this id/);
   });
-
-  it("another site's page can neither make nor revoke one", async (t) => {
-    const { gw, ask } = await setUp(t);
-    const origin = "http://evil.example";
-    for (const [path, method] of [
-      ["/keys", "POST"],
-      ["/keys/key_none", "DELETE"],
-    ] as const)
-      assertRefused(
-        await ask(path, method, { account: "evil" }, { origin }),
-        403,
-        "origin_not_allowed",
-      );
-    assert.equal((await ask("/keys")).body.keys.length, 1);
-    assert.ok(!gw.diagnostics.some(({ event }) => event === "key_created"));
-  });
 });

@@ -1,8 +1,6 @@
 // `check`: what it prints of a configuration for people and for programs, its faults and warnings.
 
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, it } from "node:test";
 import { configFile } from "../../../support/books.ts";
 import { certificate } from "../../../support/certificate.ts";
@@ -28,43 +26,6 @@ describe("check", () => {
     const ofDemo = await runHere(["check", "--json"]);
     assert.deepEqual(JSON.parse(ofDemo.stdout), { ok: true, source: null, ...report });
   });
-
-  it("faults: each with its path, on a line of its own, or on stdout for programs; exit 1", async () => {
-    const file = written({
-      server: { port: "x", prot: 1 },
-      limits: { rpm: -1 },
-      keys: [{ account: "a", sha256: "CANARY" }],
-    });
-    const paths = ["server.port", "server.prot", "keys[0].sha256", "limits.rpm"];
-    const { code, stdout, stderr } = await runHere(["check", "--config", file]);
-    assert.deepEqual([code, stdout], [1, ""]);
-    const found = lines(stderr).map((line) => /^chat-gateway: (\S+): \S/.exec(line)?.[1]);
-    assert.deepEqual(found, paths);
-    const programs = await runHere(["check", "--json", "--config", file]);
-    assert.deepEqual([programs.code, programs.stderr], [1, ""]);
-    const { ok, faults } = JSON.parse(programs.stdout) as {
-      ok: boolean;
-      faults: { path: string; message: string }[];
-    };
-    assert.deepEqual([ok, faults.map(({ path }) => path)], [false, paths]);
-    assert.ok(faults.every(({ message }) => message !== ""));
-    assert.doesNotMatch(stderr + programs.stdout, /CANARY/);
-  });
-
-  it("a file that is missing, or no JSON: exit 1", async () => {
-    const file = join(folder(), "broken.json");
-    writeFileSync(file, '{\n  "api_key": "CANARY"\n  "x": 1\n}');
-    const broken = `${file} is not JSON: the fault is at line 3, column 3`;
-    const faults = [{ path: "", message: broken }];
-    for (const [args, stdout, stderr] of [
-      [["--config", "nowhere.json"], "", "chat-gateway: cannot read nowhere.json: ENOENT\n"],
-      [["--config", file], "", `chat-gateway: ${broken}\n`],
-      [["--config", file, "--json"], `${JSON.stringify({ ok: false, faults })}\n`, ""],
-    ] as const) {
-      const end = await runHere(["check", ...args]);
-      assert.deepEqual([end.code, end.stdout, end.stderr], [1, stdout, stderr]);
-    }
-  });
 });
 
 describe("certificates", () => {
@@ -85,12 +46,6 @@ describe("certificates", () => {
       /^chat-gateway: admin\.tls\.cert_file: nowhere.pem cannot be read: ENOENT$/,
     );
     assert.deepEqual(others, []);
-  });
-
-  it("that are a pair are none", async () => {
-    const file = written({ server: { port: 0, tls: certificate() } });
-    const { code, stderr } = await runHere(["check", "--config", file]);
-    assert.deepEqual([code, stderr], [0, ""]);
   });
 });
 

@@ -310,28 +310,25 @@ describe("single fields of LiteLLM's configuration", () => {
     }
   });
 
-  it("retries and breaker out of range are left out", async () => {
-    const router_settings = { num_retries: 11, allowed_fails: "two", cooldown_time: -1 };
-    const made = await convert(one({ model: "openai/x" }, {}, { router_settings }));
-    assert.deepEqual([made.config.retry, made.config.breaker], [undefined, undefined]);
-    assert.deepEqual(pathsOf(made).sort(), [
-      "router_settings.allowed_fails",
-      "router_settings.cooldown_time",
-      "router_settings.num_retries",
-    ]);
-  });
-
-  it("sections and figures of another type are left out", async () => {
-    const sections = { router_settings: { cooldown_time: true }, litellm_settings: [] };
+  it("sections and figures of another type or out of range are left out", async () => {
     const price = { input_cost_per_token: true, output_cost_per_token: true };
-    const made = await convert(one({ model: "openai/x", ...price }, {}, sections));
-    assert.deepEqual([made.config.breaker, made.config.models.m.price], [undefined, undefined]);
-    assert.deepEqual(pathsOf(made).sort(), [
-      "litellm_settings",
-      "model_list[0].litellm_params.input_cost_per_token",
-      "model_list[0].litellm_params.output_cost_per_token",
-      "router_settings.cooldown_time",
-    ]);
+    const settings = (router_settings: object) => ({ router_settings, litellm_settings: [] });
+    for (const router_settings of [
+      { num_retries: 11, allowed_fails: "two", cooldown_time: -1 },
+      { cooldown_time: true },
+    ]) {
+      const more = settings(router_settings);
+      const made = await convert(one({ model: "openai/x", ...price }, {}, more));
+      const { retry, breaker, models } = made.config;
+      assert.deepEqual([retry, breaker, models.m.price], [undefined, undefined, undefined]);
+      assert.deepEqual(pathsOf(made).sort(), [
+        "litellm_settings",
+        ...Object.keys(price).map((name) => `model_list[0].litellm_params.${name}`),
+        ...Object.keys(router_settings)
+          .map((name) => `router_settings.${name}`)
+          .sort(),
+      ]);
+    }
   });
 
   it("a secret in plain text gets no variable that the file names for another one", async () => {
@@ -378,8 +375,9 @@ describe("single fields of LiteLLM's configuration", () => {
       model_list: deployments,
       router_settings: { model_group_alias },
     });
-    assert.ok("m/openai" in made.config.models);
-    assert.deepEqual(Object.keys(made.config.aliases), ["m", "old"]);
+    const numbered = ["m/openai", "m/openai-2"];
+    assert.deepEqual(made.config.aliases, { m: { models: numbered }, old: { models: numbered } });
+    assert.equal(made.config.models["m/openai-2"].upstream_model, "b");
     assert.deepEqual(pathsOf(made), [
       "router_settings.model_group_alias.m/openai",
       "router_settings.model_group_alias.",
@@ -398,12 +396,5 @@ describe("single fields of LiteLLM's configuration", () => {
       "router_settings.fallbacks[1].a",
       "litellm_settings.fallbacks[0].a",
     ]);
-  });
-
-  it("deployments of one provider and one name get numbers", async () => {
-    const model_list = ["x", "y"].map((name) => chat("m", { model: `openai/${name}` }));
-    const { config } = await convert({ model_list });
-    assert.deepEqual(config.aliases.m.models, ["m/openai", "m/openai-2"]);
-    assert.equal(config.models["m/openai-2"].upstream_model, "y");
   });
 });

@@ -6,16 +6,9 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { describe, it } from "node:test";
 import { FAMILIES } from "../../../../src/extensions/operations/metrics/families.ts";
 import { priced, settled } from "../../../support/books.ts";
-import { configFor, demo, KEY, startGateway, user } from "../../../support/gateway.ts";
+import { demo, KEY, startGateway, user } from "../../../support/gateway.ts";
 import { LONG } from "../../../support/long.ts";
-import {
-  chunk,
-  speak,
-  startProvider,
-  status,
-  stream,
-  type Behaviour,
-} from "../../../support/provider.ts";
+import { chunk, speak, stream } from "../../../support/provider.ts";
 import { waitFor } from "../../../support/wait.ts";
 import { identity, scrape } from "./read-metrics.ts";
 
@@ -116,31 +109,6 @@ describe("metrics", () => {
       assert.ok(!text.includes(word), word);
     const requests = read("chat_gateway_requests_total", "path", "status", "model");
     assert.equal(requests["other | 404 | "], ROUNDS + 4);
-  });
-
-  it("a breaker is 0 while closed, 2 when open, 1 while it is probed", async (t) => {
-    const clock = { now: 0 };
-    let behaviour: Behaviour = status(500);
-    const provider = await startProvider(t, (asked) => behaviour(asked));
-    const breaker = { failures: 1, cooldown_ms: 10_000 };
-    const config = configFor(provider.url, ["m", "other"], { breaker });
-    const gw = await startGateway(t, config, { monotonic: () => clock.now });
-    const assertState = async (m: number) => {
-      const states = (await scrape(gw)).read("chat_gateway_breaker_state", "model");
-      assert.deepEqual(states, { m, other: 0 });
-    };
-    const ask = async () => (await gw.chat({ model: "m", messages: user("hi") })).text();
-    await assertState(0);
-    await ask();
-    await assertState(2);
-    clock.now += 10_000;
-    behaviour = () => undefined;
-    const probe = ask();
-    const asked = await provider.nth(1);
-    await assertState(1);
-    speak("Well again.")(asked);
-    await probe;
-    await assertState(0);
   });
 
   it("the event loop's delay is told in seconds, and is that since it was last looked at", async (t) => {

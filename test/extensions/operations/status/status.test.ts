@@ -89,7 +89,14 @@ describe("status", () => {
   it("of one with a failing model: which, until when, in the provider's words, exit 1; healthy when it may be asked again", async (t) => {
     const clock = { now: 0 };
     const { file, ask, gateway } = await running(t, {}, {}, { monotonic: () => clock.now });
+    const assertState = async (bad: number) => {
+      const text = await (await fetch(`${gateway.adminAddress()}/metrics`)).text();
+      const states = /(^chat_gateway_breaker_state.*\n)+/m.exec(text)![0];
+      assert.equal(states.match(/good"} 0\n.*bad"} (\d)\n$/)?.[1], String(bad));
+    };
+    await assertState(0);
     await ask("bad");
+    await assertState(2);
     const failing = await status(file);
     assert.equal(failing.code, 1);
     assert.match(failing.stdout, /^not healthy: bad fails: next try in (60|59) s$/m);
@@ -99,8 +106,7 @@ describe("status", () => {
     const { code, stdout } = await status(file);
     assert.equal(code, 0, stdout);
     assert.match(stdout, /^ {2}bad +lab +failed, and is tried again with the next request/m);
-    const metrics = await (await fetch(`${gateway.adminAddress()}/metrics`)).text();
-    assert.match(metrics, /^chat_gateway_breaker_state\{model="bad"\} 1$/m);
+    await assertState(1);
   });
 
   it("of one that refuses an account: whose requests, how many of all its keys, why", async (t) => {
