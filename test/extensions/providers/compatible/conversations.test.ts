@@ -1,5 +1,6 @@
-// Random conversations that the gateway accepts, said in each provider's format and held to its
-// rules (those of the strict providers in support/), of which nothing may be lost.
+// Random conversations that the gateway accepts, said in each native format and held to its rules
+// (those of the strict providers in support/), of which nothing may be lost. What goes out in
+// OpenAI's format is in vendors.test.ts.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -7,13 +8,11 @@ import { createAnthropicDialect } from "../../../../src/extensions/providers/ant
 import { wholeReply } from "../../../../src/core/providers/decoding.ts";
 import type { Dialect, Target } from "../../../../src/core/providers/dialect.ts";
 import { createGeminiDialect } from "../../../../src/extensions/providers/gemini/index.ts";
-import { compatibleDialect } from "../../../../src/extensions/providers/compatible/index.ts";
 import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
-import { VENDORS } from "../../../support/config.ts";
 import { traitsOf } from "../../../../src/config/vendors.ts";
 import { anthropic } from "../../../support/fake-anthropic.ts";
 import { gemini } from "../../../support/fake-gemini.ts";
-import { rule, sign, type Understood } from "../../../support/fake-provider.ts";
+import { sign, type Understood } from "../../../support/fake-provider.ts";
 import type { Asked } from "../../../support/provider.ts";
 import { LONG } from "../../../support/long.ts";
 import { createRandom } from "../../../support/random.ts";
@@ -213,45 +212,13 @@ function settings({ random, pick }: Random): Json {
   };
 }
 
-/** What OpenAI asks of a request; one of its vendors may be laxer. */
-function openaiRules(body: Json): Understood {
-  const roles: Record<string, string[]> = {
-    system: ["content"],
-    user: ["content"],
-    assistant: ["content", "tool_calls", "reasoning_content", "reasoning", "prefix", "partial"],
-    tool: ["content", "tool_call_id"],
-  };
-  const { messages, tools, tool_choice } = body;
-  for (const { role, content, ...rest } of messages as Json[]) {
-    rule(roles[role], `the role ${role}`);
-    for (const field of Object.keys(rest)) rule(roles[role].includes(field), `${role}.${field}`);
-    rule(
-      typeof content === "string" ||
-        (role === "user" && content.length > 0) ||
-        (rest["tool_calls"] && content === null),
-      `the content of ${role}`,
-    );
-    rule(
-      rest["tool_calls"] === undefined || rest["tool_calls"].length > 0,
-      "no tool_calls in a list of them",
-    );
-  }
-  rule(tools === undefined || tools.length > 0, "no tools in a list of them");
-  rule(tool_choice === undefined || tools !== undefined, "tool_choice without tools");
-  return body as Understood;
-}
-
 interface Format {
   readonly name: string;
-  readonly native: boolean;
   dialect(): Dialect;
   readonly models: readonly Json[];
   readonly provider: Json;
   understand(asked: Asked): Understood;
 }
-const openaiVendors = [...VENDORS]
-  .filter(([, { dialect }]) => dialect === "openai")
-  .map(([vendor]) => vendor);
 /**
  * The models of Gemini and Anthropic that think by budget, and those that think otherwise; the
  * latter take no temperature at Anthropic.
@@ -259,7 +226,6 @@ const openaiVendors = [...VENDORS]
 const FORMATS: readonly Format[] = [
   {
     name: "anthropic",
-    native: true,
     dialect: () => createAnthropicDialect(createSignatureStore()),
     understand: anthropic.understand,
     provider: { dialect: "anthropic" },
@@ -273,20 +239,11 @@ const FORMATS: readonly Format[] = [
   },
   {
     name: "gemini",
-    native: true,
     dialect: () => createGeminiDialect(createSignatureStore()),
     understand: gemini.understand,
     provider: { dialect: "gemini" },
     models: [{ upstream: "gemini-2.5-m", thinking: "budget" }, { upstream: "gemini-3-m" }],
   },
-  ...openaiVendors.map((vendor) => ({
-    name: vendor,
-    native: false,
-    dialect: () => compatibleDialect,
-    understand: ({ body }: Asked) => openaiRules(body),
-    provider: { vendor },
-    models: [{ upstream: "m" }],
-  })),
 ];
 
 /** The words in a text, in their order. */
@@ -323,8 +280,8 @@ interface Exchange {
 }
 
 /** The model thinks where it is asked to, and does not where that is declined. */
-function assertThinking({ format, told, request, traits, reasoning }: Exchange, thinking: any) {
-  if (!format.native || !reasoning) return;
+function assertThinking({ told, request, traits, reasoning }: Exchange, thinking: any) {
+  if (!reasoning) return;
   const { thinking: asked, reasoning_effort: effort = "none" } = request;
   const isOn = ["enabled", "adaptive"].includes(asked?.type) && effort !== "minimal"; // may be none
   const isOff = asked ? asked.type === "disabled" : effort === "none";
@@ -334,7 +291,7 @@ function assertThinking({ format, told, request, traits, reasoning }: Exchange, 
 
 /** The format's own rules are kept, and what was told arrives. */
 function assertFaithful(exchange: Exchange, asked: Asked): void {
-  const { format, told, request, traits } = exchange;
+  const { format, told, request } = exchange;
   const { messages, stream = false, tools, thinking } = format.understand(asked);
   assert.equal(stream, request["stream"]);
   for (const role of ["system", "user", "assistant"] as const)
@@ -342,7 +299,7 @@ function assertFaithful(exchange: Exchange, asked: Asked): void {
   for (const each of told.media)
     assert.ok(JSON.stringify(asked.body).includes(each), `the medium ${each}`);
   assertThinking(exchange, thinking);
-  if (request["tools"]) assert.ok(tools || traits.tool_choice === "auto");
+  if (request["tools"]) assert.ok(tools);
   assert.deepEqual(
     callsIn(messages),
     told.calls.map(({ name, word, result }) => ({ name, word, result })),
@@ -376,9 +333,7 @@ function converse(format: Format, random: Random, size: number): void {
 describe(`conversations in every format (seed ${SEED})`, () => {
   for (const format of FORMATS)
     it(`${format.name}: no rule is broken, nothing is lost`, () =>
-      forAll(format.native ? CONVERSATIONS : CONVERSATIONS / 10, (random, size) =>
-        converse(format, random, size),
-      ));
+      forAll(CONVERSATIONS, (random, size) => converse(format, random, size)));
 });
 
 /** The calls that were made, each with the answer that it got. */

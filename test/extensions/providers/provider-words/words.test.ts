@@ -2,9 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
 import {
-  finishPart,
   finishReasonOf,
   isUsableId,
   statedId,
@@ -39,26 +37,6 @@ describe("a finish reason", () => {
     for (const word of words)
       it(`of ${JSON.stringify(word)} means ${outcome}`, () =>
         assert.equal(finishReasonOf(word), outcome));
-});
-
-describe("the finish part", () => {
-  it("is missing while the reply goes on, and has the reason once it ends", () => {
-    assert.deepEqual(finishPart(null), []);
-    assert.deepEqual(finishPart("length"), [{ type: "finish", reason: "length" }]);
-  });
-
-  for (const [word, countsForBreaker] of [
-    ["insufficient_system_resource", true],
-    ["error", false],
-  ] as const)
-    it(`is a ProviderError for ${word}, ${countsForBreaker ? "" : "not "}counted by the breaker`, () =>
-      assert.throws(
-        () => finishPart(word),
-        (error) =>
-          error instanceof ProviderError &&
-          error.code === "upstream_error" &&
-          error.countsForBreaker === countsForBreaker,
-      ));
 });
 
 it("a usable id has the provider's own in it, if there is room", () => {
