@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { quickest, runToEnd } from "../../../support/program.ts";
+import { completion, silent, startProvider, status } from "../../../support/provider.ts";
 import { listening } from "../../../support/listening.ts";
 import { noRedis, startRedis, type Redis } from "../../../support/redis.ts";
 import { until } from "../../../support/wait.ts";
@@ -271,5 +272,19 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
       assert.match(stderr, told);
       assert.doesNotMatch(stderr, /CANARY/);
     }
+  });
+
+  it("an account's places in flight: who finds none costs nothing in Redis", async (t) => {
+    await redis.command("FLUSHALL");
+    const provider = await startProvider(t, { m: silent });
+    const accounts = { acme: { rpm: 100, max_in_flight: 2 } };
+    const gateway = await serveHere(t, { accounts, provider: provider.url, onError: "local" });
+    const asked = [1, 2].map(() => post(gateway.url, keyOf("acme")));
+    await provider.nth(1);
+    for (const { headers, error } of await flood(10, [gateway]))
+      assert.deepEqual([error?.code, headers["retry-after"]], ["concurrency_limit_exceeded", "1"]);
+    assert.deepEqual([await admitted(), provider.asked.length], [2, 2]);
+    provider.asked.forEach(status(200, completion({ content: "Fine." })));
+    assert.deepEqual(countAll(await Promise.all(asked)), { 200: 2 });
   });
 });
