@@ -1,5 +1,5 @@
-// `audit`: proves that the books are complete and right. If not, prints the differences and exits
-// with 1.
+// `audit`: proves that the books are complete and right. If they are not, it prints the differences
+// and exits with 1.
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { BooksFault, copySettled } from "../usage/index.ts";
@@ -39,7 +39,7 @@ const run = withBooks(async (context) => {
   return result.ok ? 0 : 1;
 });
 
-/** What an audit found, as `audit --json` prints it. */
+/** The result of an audit, as `audit --json` prints it. */
 async function auditBooks(context: BooksContext, findings: Findings) {
   const { store } = context.books;
   const { segments, days = [] } = await proveBooks(booksToProve(context), findings);
@@ -54,33 +54,32 @@ async function auditBooks(context: BooksContext, findings: Findings) {
   const differences = findings.list();
   return {
     ok: differences.length === 0,
-    // Requests in the spend log, and usage records that they are compared with.
+    // Requests in the spend log, and the usage records with which they are compared.
     settled: settled.records,
     recorded: recorded.records,
     in_flight: requests.length,
     held: formatMoney(held),
     cost_settled: costsOf(settled),
     cost_recorded: costsOf(recorded),
-    // Requests that are in the usage records once, as they were settled.
+    // Requests whose usage record is as they were settled.
     proved: { requests: proved, ...span },
-    // Usage records without lines in the spend log: those that the lines of closed days prove, and
-    // those that nothing proves.
+    // Usage records without lines in the spend log: `retired` ones are proved by closed days.
     retired: spanOf(days.filter(isRetired), "left"),
     not_proved: spanOf(rest, "left"),
     differences,
   };
 }
 
-/** What is held for a request, in pico-units. 0: nothing, or what is no amount. */
+/** The hold of a request in pico-units. 0: it has none, or it is malformed. */
 const amountOf = (hold = "0"): bigint => (AMOUNT.test(hold) ? parseMoney(hold) : 0n);
 
-/** How many records were found so, and when the first and the last of them ended. */
+/** How many records have this verdict, and when the first and the last of them ended. */
 function spanOf(days: readonly DayProof[], verdict: "unchanged" | "left") {
   const { records, from, to } = totalIn(days, verdict);
   return { records, from, to };
 }
 
-/** What an audit found, for people. */
+/** The result of an audit as text. */
 function textOf(result: Awaited<ReturnType<typeof auditBooks>>): string {
   const { proved, retired, not_proved: rest, held } = result;
   const lines = [

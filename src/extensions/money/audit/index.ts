@@ -1,4 +1,4 @@
-// The proof that the books are complete and right, and what makes them right.
+// The commands `audit` and `books rebuild`.
 import { programSlots } from "../../../command-line/command.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
 import { auditCommand } from "./audit-command.ts";

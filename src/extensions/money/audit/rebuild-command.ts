@@ -1,5 +1,6 @@
-// `books rebuild`: makes days again whose records differ from the spend log and days.jsonl. It
-// replaces a closed day only if the result matches its line. Records whose lines are gone stay.
+// `books rebuild`: makes the records again of each day that differs from the spend log and
+// days.jsonl. It replaces a closed day only if the result matches its line. Records whose log lines
+// are gone are kept.
 import { join } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { isThere, syncToDisk } from "../../scale/data-files/index.ts";
@@ -34,10 +35,10 @@ const run = withBooks(async (context) => {
 async function rebuildBooks(context: BooksContext) {
   const { books, terminal } = context;
   const { spendDir, days, store } = books;
-  // Throws if a line cannot be read: its day would be taken for an open one.
+  // Throws if a line cannot be read: otherwise its day would count as open.
   const coverage = createCoverage(days.all().map(({ closed }) => closed));
   const findings = createFindings();
-  // What keeps it from looking, the proof finds.
+  // If inspect() fails, proveBooks() meets the same error.
   const faults = await store.inspect().catch(() => []);
   for (const { detail } of faults) findings.add("the usage records", detail);
   const proof = await proveBooks(booksToProve(context), findings);
@@ -45,8 +46,8 @@ async function rebuildBooks(context: BooksContext) {
   for (const fault of findings.list()) terminal.warn(`was wrong: ${fault}`);
   // After a power failure the usage records must not hold requests that the spend log lost.
   for (const name of proof.segments.keys()) await syncToDisk(join(spendDir, name));
-  // The cursor is ahead of every segment during a rebuild: if it is killed, no pass copies anything
-  // until the next rebuild.
+  // The cursor is ahead of every segment during a rebuild, so that no pass copies anything if the
+  // rebuild is killed.
   await store.setCursor(cursorOf(proof, coverage, "ahead"));
   const not_rebuilt: string[] = [];
   const result = { added: 0, changed: 0, removed: 0, unchanged: 0, left: 0, not_rebuilt };
@@ -78,7 +79,7 @@ async function rebuildBooks(context: BooksContext) {
   return result;
 }
 
-/** How a day that was made again differs from its line. Empty for an open day: it has no line. */
+/** How the new records of a day differ from its line. Empty for an open day: it has no line. */
 async function differencesAnew({ closed, records }: DayProof): Promise<readonly string[]> {
   if (!closed) return [];
   const adder = createRecordAdder();
@@ -88,9 +89,9 @@ async function differencesAnew({ closed, records }: DayProof): Promise<readonly 
 }
 
 /**
- * How far the segments were read; `ahead`: beyond their ends. Segments of which records, or closed
- * days, have more lines are cut. Segments that are gone, or empty, while records of them are there
- * keep their names, unless a closed day has them: a new segment must not take them.
+ * How far the segments were read. `ahead`: a cursor beyond their ends. A segment is cut if records
+ * or closed days have lines beyond its end. A segment that is gone or empty, but has records, stays
+ * in the cursor so that no new segment takes its name. That of a closed day is safe already.
  */
 function cursorOf({ segments, days = [] }: BooksProof, coverage: Coverage, ahead?: "ahead") {
   const read = [...segments].filter(([, { end }]) => end.bytes > 0);

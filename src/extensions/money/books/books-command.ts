@@ -1,4 +1,4 @@
-// Shared by the commands on the books: opening them, and copying what is settled.
+// Shared by the commands on the books: opening them, and running a pass first.
 import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Installed } from "../../../core/extension/installer.ts";
@@ -9,11 +9,11 @@ import { copySettled, hasFileStore, openBooks, type BooksFiles } from "../usage/
 
 /** What a command on the books works with. */
 export interface BooksContext {
-  /** Open until the command's work has ended. */
+  /** The books, open until the work has ended. */
   readonly books: BooksFiles;
-  /** Loaded without secrets (LoadForCommand). */
+  /** The configuration, loaded without secrets (LoadForCommand). */
   readonly config: Config;
-  /** What all extensions have installed. */
+  /** The slots and listeners of all extensions. */
   readonly installed: Installed;
   /** The operand and the options of the command. */
   readonly args: CommandArguments;
@@ -21,10 +21,10 @@ export interface BooksContext {
   readonly terminal: Terminal;
 }
 
-/** Does what a command is for. Resolves with its exit code; undefined is 0. */
+/** Does the work of a command. Resolves with its exit code; undefined is 0. */
 type BooksWork = (context: BooksContext) => Promise<number | void>;
 
-/** Runs a command that works on the books. They are closed when the work has ended. */
+/** A command that works on the books, which are closed when the work has ended. */
 export const withBooks =
   (work: BooksWork): Command["run"] =>
   async (args, terminal) => {
@@ -36,7 +36,7 @@ export const withBooks =
     );
   };
 
-/** Runs a command that reads usage records. Everything that is settled by now is copied before. */
+/** A command that reads usage records. It first copies everything that is settled by now. */
 export const withCopiedBooks = (work: BooksWork): Command["run"] =>
   withBooks(async (context) => {
     if (hasSpendLog(context)) {

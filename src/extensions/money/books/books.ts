@@ -1,5 +1,5 @@
-// The books as an extension. Every request that goes to a provider is opened in the spend log
-// before, and settled in it after, with what it cost. In the background the usage sync copies
+// The books as an extension. Every request gets an open line in the spend log before a provider is
+// called, and a settle line with its cost afterwards. In the background, the usage sync copies
 // settled requests into the usage store.
 import { beforeServing, programSlots } from "../../../command-line/command.ts";
 import { configMoments } from "../../../config/extension.ts";
@@ -31,7 +31,7 @@ export function install(gateway: Installer): void {
   });
 }
 
-/** The books of all processes, as GET /status has them. */
+/** The books of all processes, for GET /status. */
 function statusOf(reports: readonly unknown[], config: Config): object {
   const all = reports as readonly BooksStatus[];
   return {
@@ -45,25 +45,25 @@ function statusOf(reports: readonly unknown[], config: Config): object {
 }
 
 /**
- * How long opening waits for the first sync, because a database that is down must not hold requests
- * up, and closing for the last. The next process copies the rest.
+ * How long opening waits for the first sync, and closing for the last. A database that is down must
+ * not hold up requests. The next process copies the rest.
  */
 const SYNC_WAIT_MS = 5_000;
-/** How long the first segment waits for the names that are taken. */
+/** How long the first segment waits until the store has returned the names in use. */
 const NAMES_WAIT_MS = 500;
 
 /**
- * A segment's name whose number no earlier segment has: those that are counted begin with 1, and
- * these, in five digits, grow by one each second of the day.
+ * A segment's name with a number that no earlier segment has: regular numbers are counted from 1,
+ * and these have five digits and grow by one each second of the day.
  */
 const unusedName = (now: number): string =>
   segmentName(dayOf(now), 10_000 + Math.floor((now % DAY_MS) / 1_000));
 
-/** How the books are at the moment. */
+/** The state of the books in one process. */
 interface BooksStatus {
-  /** Why the spend log cannot be written, so that requests are refused. Null: it can. */
+  /** Why the spend log cannot be written and requests are refused. Null: it can be written. */
   readonly spendFault: string | null;
-  /** What was wrong with the last sync. Null: nothing. */
+  /** The fault of the last sync. Null: it had none. */
   readonly syncFault: string | null;
   /**
    * Everything settled longer ago than this, in milliseconds, is in the usage records. Infinity
@@ -73,10 +73,10 @@ interface BooksStatus {
 }
 
 /**
- * The books that a configuration names: the ledger of a gateway. Opening them settles what dead
- * processes have left open; it rejects with a ValidationError if data_dir can never be used, and
- * anything that may pass is in the report, a BooksStatus. Throws a ValidationError if the package
- * that the store needs is missing.
+ * Creates the ledger of a gateway, with its background passes. Opening it settles the open requests
+ * of dead processes, and rejects with a ValidationError if data_dir can never be used. Temporary
+ * faults are in the report, a BooksStatus. Throws a ValidationError if the package that the store
+ * needs is missing.
  */
 function createBooks(context: GatewayContext): Ledger {
   const { config, clock, diagnose, on } = context;
@@ -91,7 +91,7 @@ function createBooks(context: GatewayContext): Ledger {
       ...files.days.all().flatMap(({ closed }) => closed.segments.map(({ segment }) => segment)),
       ...namesCopied,
     ],
-    // Another process has settled what this one has open: it must not go on.
+    // Another process has settled the open requests of this one, which must end at once.
     fenced: (message) => {
       queueMicrotask(() => {
         throw new Error(message);
@@ -100,12 +100,12 @@ function createBooks(context: GatewayContext): Ledger {
   });
   let stopSyncing = (): void => undefined;
   /**
-   * The segments of which records are there, as they were before this process wrote any. Until the
-   * store has told them: a name that none of them can have.
+   * The names of the segments that the cursor had at the start. Until the store has returned them,
+   * a name with a number higher than any of theirs, so that the first segment does not reuse one.
    */
   let namesCopied: readonly string[] = [unusedName(clock.now())];
 
-  /** Resolves whatever goes wrong: the first sync meets it too. */
+  /** Never rejects: the first sync meets the same error and reports it. */
   const readNames = (): Promise<void> =>
     files.store.cursor().then(
       (cursor) => {
@@ -114,7 +114,7 @@ function createBooks(context: GatewayContext): Ledger {
       () => undefined,
     );
 
-  /** Resolves whatever goes wrong: the books report it. */
+  /** Never rejects: `books` reports the error. */
   async function sync(): Promise<void> {
     try {
       await books.copyNow();

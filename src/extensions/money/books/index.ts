@@ -1,4 +1,4 @@
-// The extension, and what the commands on the books have in common.
+// The extension, and the functions that all commands on the books share.
 export {
   hasSpendLog,
   withBooks,

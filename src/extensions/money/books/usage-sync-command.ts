@@ -1,16 +1,16 @@
-// `usage sync`: copies settled requests into the usage records, once or again and again.
+// `usage sync`: copies settled requests into the usage records, once or continuously.
 import { setTimeout as sleep } from "node:timers/promises";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { warnOf, withBooks } from "./books-command.ts";
 import { copySettled, usage, type SyncResult } from "../usage/index.ts";
 
 /**
- * With --once one pass, whose error ends the command; else a pass every usage.sync_ms until the
- * command is stopped.
+ * With --once, runs one pass, whose error ends the command. Otherwise runs a pass every
+ * usage.sync_ms until the command is stopped.
  */
 const run = withBooks(async ({ books, config, args, terminal }) => {
   const once = args.values["once"] !== undefined;
-  /** The warnings of the pass before, which are not repeated. */
+  /** The warnings of the previous pass, which are not repeated. */
   let known = new Set<string>();
 
   async function report({ copied, faults }: SyncResult): Promise<void> {

@@ -1,29 +1,29 @@
-// What the closed days have of the segments of the spend log, and so on which day the request of a
-// settle line is booked.
+// Which bytes of the spend log's segments the closed days cover. The day on which a settled request
+// is booked follows from that.
 import { dayAfter } from "../records/index.ts";
 import type { ClosedDay, DaySegment } from "./days.ts";
 
-/** What one line of days.jsonl says of a segment. */
+/** The entry of one segment in a line of days.jsonl, or in a head. */
 export interface Listing extends DaySegment {
-  /** "line 7 of days.jsonl", or a head that was kept elsewhere. */
+  /** Names the line, for the operator: "line 7 of days.jsonl", or a head kept elsewhere. */
   readonly by: string;
   /** The day of the line. */
   readonly day: string;
 }
 
 export interface Coverage {
-  /** All segments that the lines name. */
+  /** The names of all segments that the lines list. */
   segments(): readonly string[];
-  /** What they say of one of them, in their order. */
+  /** The entries of a segment, in the order of their lines. */
   of(segment: string): readonly Listing[];
   /**
-   * The day of a request whose settle line is line `line` of a segment and has the time `time`: the
-   * day on which it ended, or the first one that was open when the line was copied.
+   * The day on which a request is booked, by the number and the time of its settle line: the day on
+   * which it ended or, if that was closed when the line was copied, the first open day.
    */
   bookedDay(segment: string, line: number, time: string): string;
 }
 
-/** `nameOf`: as Listing.by. Absent: by the number of the line. */
+/** `nameOf` returns Listing.by. Absent: the number of the line. */
 export function createCoverage(
   days: readonly ClosedDay[],
   nameOf = ({ number }: ClosedDay): string => `line ${number} of days.jsonl`,

@@ -1,6 +1,6 @@
-// The days of the books: `days.jsonl` in data_dir, one line a closed day. A line says what the
-// spend log and the usage records of the day are, byte by byte, and has the hash of the line
-// before, so the last line vouches for everything. It is signed where the configuration has a key.
+// The closed days: `days.jsonl` in data_dir, one line for each. A line has hashes of the spend log
+// and of the day's usage records, and the hash of the line before, so the last line proves all of
+// them. It is signed if `seals` is enabled.
 import { readFileSync, statSync } from "node:fs";
 import { appendFile, truncate } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -8,10 +8,10 @@ import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { syncToDisk } from "../../scale/data-files/index.ts";
 import { isDay } from "../records/index.ts";
 
-/** What mends a file of the books that is not as it was left, for the operator. */
+/** How the operator repairs a damaged file of the books. */
 export const MENDING = "stop the gateway, restore data_dir, run 'books rebuild' and start again";
 
-/** A file of the books is damaged or lost. Nothing is written until somebody has mended it. */
+/** A file of the books is damaged or lost. Nothing is written until the operator repairs it. */
 export class BooksFault extends Error {}
 
 /** A segment of the spend log as it was when a day was closed. */
@@ -20,7 +20,7 @@ export interface DaySegment {
   readonly segment: string;
   /** The spend_id of its first line. */
   readonly first: string;
-  /** Bytes from its beginning that were copied by then. */
+  /** How many bytes of it were copied by then. */
   readonly bytes: number;
   /** Lines in these bytes. */
   readonly lines: number;
@@ -28,11 +28,11 @@ export interface DaySegment {
   readonly sha256: string;
 }
 
-/** What a line states about the usage records of its day. */
+/** The usage records of a day, as its line states them. */
 export interface DayRecords {
   /** How many usage records are booked on the day. */
   readonly records: number;
-  /** What they come to: exact decimal numbers by currency. */
+  /** Their total cost by currency, as exact decimal numbers. */
   readonly cost: Readonly<Record<string, string>>;
   /** Bytes of the lines of these records, line ends included. */
   readonly file_bytes: number;
@@ -42,15 +42,15 @@ export interface DayRecords {
   readonly root: string;
 }
 
-/** What a line says of a closed day. */
+/** The content of a line of days.jsonl. */
 export interface ClosedDay extends DayRecords {
   /** `YYYY-MM-DD` in UTC. */
   readonly day: string;
-  /** 1 for the first line. Each has one more than the line before. */
+  /** The number of the line. The first line has 1. */
   readonly number: number;
-  /** SHA-256 of the line before, without its line end. Null: it is the first. */
+  /** SHA-256 of the line before, without its line end. Null: this is the first line. */
   readonly previous: string | null;
-  /** All segments that had more bytes than at the line before. */
+  /** All segments that have grown since the line before. */
   readonly segments: readonly DaySegment[];
   /** When the line was made: ISO 8601 in UTC. */
   readonly made_at: string;
@@ -62,9 +62,9 @@ export interface ClosedDay extends DayRecords {
 
 /** A line of days.jsonl. */
 export interface DaysLine {
-  /** As it stands there, without its line end. */
+  /** The line without its line end. */
   readonly text: string;
-  /** What it says. */
+  /** The parsed line. */
   readonly closed: ClosedDay;
 }
 
@@ -72,17 +72,17 @@ export interface DaysLine {
 export interface Days {
   /** The path of the file. */
   readonly path: string;
-  /** All lines. Throws a BooksFault if the file is shorter than it was, or a line is none. */
+  /** All lines. Throws a BooksFault if the file has become shorter, or a line is malformed. */
   all(): readonly DaysLine[];
-  /** The last day that is closed. Empty, which is before all days: none. */
+  /** The last closed day. If there is none: "", which sorts before all days. */
   lastDay(): string;
-  /** The line of a day. Undefined: it is not closed. */
+  /** The line of a day. Undefined: the day is not closed. */
   of(day: string): DaysLine | undefined;
-  /** Adds a line, and brings it to the disk. */
+  /** Adds a line, and flushes it to the disk. */
   append(text: string): Promise<void>;
 }
 
-/** Reads a line. Undefined: it is no line of a closed day. */
+/** Reads a line. Undefined: it is not the line of a closed day. */
 export function parseClosedDay(text: string): ClosedDay | undefined {
   const line = asObject(parseJson(text));
   const isReadable =
@@ -94,21 +94,20 @@ export function parseClosedDay(text: string): ClosedDay | undefined {
   return isReadable ? (line as unknown as ClosedDay) : undefined;
 }
 
-/** The days of a data_dir. What was read is remembered as long as the file has the same size. */
+/** The closed days in the file at `path`. The lines are cached as long as its size is the same. */
 export function createDays(path: string): Days {
   let known: readonly DaysLine[] = [];
   let knownBytes = 0;
   let knownSize = 0;
 
   function all(): readonly DaysLine[] {
-    // Every look at a day asks, so the file is not read each time.
     const found = statSync(path, { throwIfNoEntry: false });
     const size = found?.size ?? 0;
     if (size === knownSize) return known;
-    // Days that are closed would be closed again, without their records.
+    // Otherwise a closed day whose line is lost would be closed again, without its records.
     if (size < knownBytes) throw new BooksFault(brokenFile(path, found ? size : -1, knownBytes));
     const bytes = size === 0 ? Buffer.alloc(0) : readFileSync(path);
-    // A last line without an end was cut short by a power failure: its day is not closed.
+    // A power failure may cut off the last line. Its day is not closed then.
     const whole = bytes.subarray(0, bytes.lastIndexOf("\n") + 1);
     known = whole.toString().split("\n").slice(0, -1).map(parse);
     knownBytes = whole.length;
@@ -137,7 +136,7 @@ export function createDays(path: string): Days {
   };
 }
 
-/** Of a file of the books that has less than it had. `size` -1: it is not there. */
+/** The error text for a file that is shorter than the `bytes` written. `size` -1: it is gone. */
 export const brokenFile = (path: string, size: number, bytes: number): string =>
   `${path} ${size < 0 ? "is not there" : `has ${size} bytes`}, although ${bytes} bytes of it ` +
   `were written: ${MENDING}`;

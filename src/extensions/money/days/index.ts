@@ -1,4 +1,4 @@
-// What the extensions that read the files of the books have in common.
+// The closed days, and the reading of files, for all extensions that read the books.
 export * from "./coverage.ts";
 export * from "./days.ts";
 export * from "./merkle.ts";

@@ -14,33 +14,34 @@ export const leafOf = (line: string): Buffer =>
 export const nodeOf = (left: Buffer, right: Buffer): Buffer =>
   createHash("sha256").update(NODE).update(left).update(right).digest();
 
-/** Makes the root of leaves that come one by one, in the memory of one branch. */
+/** Computes the root of leaves that are added one by one. Holds one node a level in memory. */
 export interface MerkleRoot {
-  /** `isProved`: hashes() proves this leaf. Absent: it does not. */
+  /** `isProved`: hashes() will prove this leaf. Absent: false. */
   add(leaf: Buffer, isProved?: boolean): void;
-  /** 64 hex digits. Of no leaves: the SHA-256 of nothing. */
+  /** 64 hex digits. Without leaves: the SHA-256 of the empty string. */
   root(): string;
   /**
-   * What leads from the proved leaves to the root: for each level, from the leaves up, the nodes
-   * that stand beside a known node and are not known, from left to right. 64 hex digits each.
+   * The proof: the hashes from which, with the proved leaves, the root can be computed. For each
+   * level, from the leaves up, the unknown siblings of known nodes, from left to right. 64 hex
+   * digits each.
    */
   hashes(): readonly string[];
 }
 
-/** A node with nothing above it yet. */
+/** A node that has no parent yet. */
 interface Peak {
   /** Levels below it. */
   readonly height: number;
   readonly hash: Buffer;
-  /** Whether a proved leaf is below it. */
+  /** Whether a proved leaf is below it, so that a verifier can compute it. */
   readonly isKnown: boolean;
 }
 
 export function createMerkleRoot(): MerkleRoot {
-  /** The roots of whole trees, the largest first; a tree of 2^height leaves each. */
+  /** The roots of complete trees of 2^height leaves, the largest first. */
   const peaks: Peak[] = [];
 
-  /** Joins two nodes, and notes in `beside`, by level, the one that a proof needs. */
+  /** Joins two nodes. If a proof needs one of them, adds it to its level in `beside`. */
   function join(left: Peak, right: Peak, beside: string[][]): Peak {
     const { height } = left;
     if (left.isKnown !== right.isKnown) {
@@ -54,7 +55,7 @@ export function createMerkleRoot(): MerkleRoot {
 
   const noted: string[][] = [];
 
-  /** Joins all peaks, the last one as high as its neighbour. */
+  /** Joins all peaks, from the smallest up. A peak without a sibling moves up as it is. */
   function finish(beside: string[][]): Peak | undefined {
     return peaks.reduceRight<Peak | undefined>(
       (right, left) => (right ? join(left, right, beside) : left),
@@ -81,8 +82,8 @@ export function createMerkleRoot(): MerkleRoot {
 }
 
 /**
- * The root to which hashes() lead, over `count` leaves of which some are known, by their index.
- * Undefined: they lead nowhere.
+ * Computes the root of `count` leaves from the known ones, by their index, and the hashes of a
+ * proof. Undefined: hashes are left over, or no leaf is known.
  */
 export function rootFrom(
   count: number,
@@ -104,7 +105,7 @@ export function rootFrom(
   return rest.length === 0 && level.size === 1 ? level.get(0)?.toString("hex") : undefined;
 }
 
-/** The node above another one. `beside` null: that moves up as it is. */
+/** The parent of a node. `beside` is its sibling; null: it has none and moves up as it is. */
 function joined(index: number, hash: Buffer, beside: Buffer | null): Buffer {
   if (!beside) return hash;
   return index % 2 === 0 ? nodeOf(hash, beside) : nodeOf(beside, hash);

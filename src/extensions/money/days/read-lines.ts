@@ -1,14 +1,14 @@
-// Reads large files of lines in batches, so that a file of any size takes the same memory.
+// Reads files line by line, in batches, so that a file of any size takes the same memory.
 import { createReadStream } from "node:fs";
 
-/** Some 500 requests of the spend log. */
+/** About 500 requests of the spend log. */
 const BATCH_BYTES = 512 * 1024;
 
-/** Some whole lines of a file. */
+/** Consecutive whole lines of a file. */
 export interface LineBatch {
   /** Without their line ends. */
   readonly lines: readonly string[];
-  /** The lines as they stand in the file, line ends included. */
+  /** The bytes of these lines in the file, line ends included. */
   readonly bytes: Buffer;
 }
 
@@ -16,11 +16,11 @@ export interface LineBatch {
 export interface ReadOptions {
   /** The first byte. Absent: 0. */
   readonly from?: number | undefined;
-  /** The first byte that is not read any more. Absent: the end of the file. */
+  /** The byte before which reading ends. Absent: the end of the file. */
   readonly to?: number | undefined;
 }
 
-/** Yields whole lines. A last line without its end is left out: it is being written, or torn. */
+/** Yields whole lines. A last line without a line end is left out: its write is not complete. */
 export async function* readLines(
   path: string,
   { from = 0, to = Infinity }: ReadOptions = {},

@@ -1,7 +1,7 @@
 // The files of the file store: `usage/YYYY-MM-DD.jsonl`, one usage record a line, and
-// `usage/cursor.json`, which says how far the spend log was copied and how many bytes of each open
-// day count. An append takes effect when cursor.json is replaced: bytes that it does not count were
-// left by a process that died, and the next append cuts them off.
+// `usage/cursor.json`, which has how far the spend log was copied and how many bytes of each open
+// day count. An append takes effect when cursor.json is replaced. A process that dies before that
+// leaves bytes that do not count, and the next append cuts them off.
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { rename, truncate, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -12,17 +12,17 @@ import { BooksFault, brokenFile, MENDING, type Days } from "../days/index.ts";
 
 const DAY_FILE = /^\d{4}-\d\d-\d\d\.jsonl$/;
 
-/** What cursor.json says. */
+/** The content of cursor.json. */
 export interface Cursor {
   /** How far the spend log was copied. */
   readonly segments: LogCursor;
   /** How many bytes of each open day count. */
   readonly days: Readonly<Record<string, number>>;
-  /** Closed days that a rebuild could not make again: what is left of their files counts. */
+  /** Closed days that a rebuild could not make again: all bytes of their files count. */
   readonly lost?: readonly string[];
 }
 
-/** Reads the file, which may not be there yet. Throws a BooksFault if it makes no sense. */
+/** Reads the file, which may not exist yet. Throws a BooksFault if it is malformed. */
 export function readCursor(path: string): Cursor {
   if (!existsSync(path)) return { segments: {}, days: {} };
   const { segments, days, lost = [] } = asObject(parseJson(readFileSync(path, "utf8")));
@@ -43,9 +43,9 @@ async function writeCursor(path: string, cursor: Cursor): Promise<void> {
 
 /** The files of a file store. */
 export interface DayFiles {
-  /** Their folder. It is made when something is written. */
+  /** Their folder. The first write makes it. */
   readonly dir: string;
-  /** Has the sizes of the files of closed days. The cursor has those of open days. */
+  /** States the sizes of the files of closed days. The cursor states those of open days. */
   readonly closedDays: Days;
 }
 
@@ -60,10 +60,10 @@ export const sumsFile = ({ dir }: DayFiles, day: string): string => join(dir, `$
 export const isClosed = ({ closedDays }: DayFiles, day: string): boolean =>
   day <= closedDays.lastDay();
 
-/** -1: there is no such file. */
+/** The size of a file in bytes. -1: there is no such file. */
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? -1;
 
-/** How many bytes of each day with records count. -1: of a lost day no file is left. */
+/** How many bytes count, for each day with records. -1: a lost day whose file is gone. */
 function bytesByDay(files: DayFiles): ReadonlyMap<string, number> {
   const bytes = new Map<string, number>();
   const { days, lost = [] } = readCursor(cursorFile(files));
@@ -78,7 +78,7 @@ function bytesByDay(files: DayFiles): ReadonlyMap<string, number> {
 export const daysOf = (files: DayFiles): readonly string[] =>
   [...bytesByDay(files)].flatMap(([day, bytes]) => (bytes > 0 ? [day] : [])).sort();
 
-/** How many bytes of the file of a day count; 0 without records. Throws if it has fewer. */
+/** How many bytes of a day's file count. 0: no records. Throws a BooksFault if it is shorter. */
 export function bytesOf(files: DayFiles, day: string): number {
   const bytes = Math.max(0, bytesByDay(files).get(day) ?? 0);
   const size = sizeOf(pathOf(files, day));
@@ -86,15 +86,15 @@ export function bytesOf(files: DayFiles, day: string): number {
   return bytes;
 }
 
-/** Throws a BooksFault if something must be mended before anything is written. */
+/** Throws a BooksFault if the files must be repaired before anything is written. */
 export function assertWhole(files: DayFiles): void {
-  const there = dayFilesIn(files.dir);
+  const daysWithFile = dayFilesIn(files.dir);
   const hasCursor = existsSync(cursorFile(files));
-  if (!hasCursor && there.some((day) => sizeOf(pathOf(files, day)) > 0))
+  if (!hasCursor && daysWithFile.some((day) => sizeOf(pathOf(files, day)) > 0))
     throw new BooksFault(`${cursorFile(files)} is not there, but usage records are: ${MENDING}`);
   if (!hasCursor) return;
   const known = bytesByDay(files);
-  const lost = there.find((day) => !known.has(day) && existsSync(sumsFile(files, day)));
+  const lost = daysWithFile.find((day) => !known.has(day) && existsSync(sumsFile(files, day)));
   if (lost !== undefined)
     throw new BooksFault(
       `${files.closedDays.path} has no line of ${lost}, which was closed: ${MENDING}`,
@@ -114,7 +114,7 @@ export async function appendTexts(
 ): Promise<void> {
   const file = cursorFile(files);
   const cursor = readCursor(file);
-  // assertWhole() takes day files without a cursor for damage, so write the cursor first.
+  // assertWhole() treats day files without a cursor as damage, so write the cursor first.
   if (!existsSync(file)) await writeCursor(file, cursor);
   const open = Object.entries(cursor.days).filter(([day]) => !isClosed(files, day));
   const days = Object.fromEntries(open);
@@ -128,7 +128,7 @@ export async function appendTexts(
   await writeCursor(file, { ...cursor, segments, days });
 }
 
-/** Notes whether a closed day is lost. */
+/** Notes in the cursor whether a closed day is lost. */
 export async function noteLost(files: DayFiles, day: string, isLost: boolean): Promise<void> {
   const { lost: before = [], ...cursor } = readCursor(cursorFile(files));
   if (before.includes(day) === isLost) return;
@@ -136,10 +136,7 @@ export async function noteLost(files: DayFiles, day: string, isLost: boolean): P
   await writeCursor(cursorFile(files), { ...cursor, lost });
 }
 
-/**
- * Moves the cursor alone. A rebuild goes on from all that is there if the one before is lost, or
- * makes no sense.
- */
+/** Sets how far the log was copied, even if cursor.json is lost or malformed. */
 export async function setSegments(files: DayFiles, segments: LogCursor): Promise<void> {
   const { dir, closedDays } = files;
   const before = cursorOrAll(dir, closedDays.lastDay());
@@ -147,24 +144,24 @@ export async function setSegments(files: DayFiles, segments: LogCursor): Promise
 }
 
 /**
- * The cursor in a folder. If it is lost or makes no sense, all whole lines of the days after the
- * last closed one count. `wrong`: told why, also of a cursor that the system does not let read.
- * Absent: that is thrown, for it may pass.
+ * The cursor in a folder. If it is lost or malformed, all whole lines of open days count, and
+ * `onFault` is called with the reason. A read error, which may be temporary, is treated in the same
+ * way if there is an `onFault`, and thrown if there is none.
  */
 export function cursorOrAll(
   dir: string,
   lastClosed: string,
-  wrong?: (fault: string) => void,
+  onFault?: (fault: string) => void,
 ): Cursor {
   const path = join(dir, "cursor.json");
-  const there = dayFilesIn(dir);
+  const days = dayFilesIn(dir);
   try {
-    if (there.length > 0 && !existsSync(path)) throw new BooksFault("is not there");
+    if (days.length > 0 && !existsSync(path)) throw new BooksFault("is not there");
     return readCursor(path);
   } catch (error) {
-    if (!wrong && !(error instanceof BooksFault)) throw error;
-    wrong?.((error as Error).message);
-    const sizes = there
+    if (!onFault && !(error instanceof BooksFault)) throw error;
+    onFault?.((error as Error).message);
+    const sizes = days
       .filter((day) => day > lastClosed)
       .map((day) => [day, readFileSync(join(dir, `${day}.jsonl`)).lastIndexOf("\n") + 1] as const);
     return { segments: {}, days: Object.fromEntries(sizes) };
@@ -172,8 +169,8 @@ export function cursorOrAll(
 }
 
 /**
- * Puts the finished file at `draft`, which has `bytes`, in the place of a day's. Rejects if the day
- * is closed and has more or fewer.
+ * Replaces the file of a day by the finished file at `draft`, of `bytes` bytes. Rejects if the day
+ * was closed with another size.
  */
 export async function replaceDayFile(
   files: DayFiles,
@@ -188,7 +185,7 @@ export async function replaceDayFile(
   await syncToDisk(files.dir);
   await noteLost(files, day, false);
   const cursor = readCursor(cursorFile(files));
-  // Only a rebuild changes the size. If it dies before this, only another rebuild goes on.
+  // Only a rebuild changes the size. If it dies here, the books stay blocked until the next one.
   if (!isClosed(files, day) && cursor.days[day] !== bytes)
     await writeCursor(cursorFile(files), { ...cursor, days: { ...cursor.days, [day]: bytes } });
 }

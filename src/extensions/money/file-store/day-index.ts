@@ -1,6 +1,6 @@
-// What answers questions about a day: its sums, and where the records of a request id are. Of an
-// open day it is held in memory, and grows with the file; of a closed day it is in files. A request
-// id is looked for in the open days, then in the indexes of closed days.
+// The index of a day: its sums, and the places of records by request id. The index of an open day
+// is in memory, and grows with its file. That of a closed day is in files. A search for a request
+// id goes through the open days, then through the indexes of closed days.
 import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { inodeOf } from "../../scale/data-files/index.ts";
@@ -32,17 +32,17 @@ import {
   type RecordPlace,
 } from "./request-ids.ts";
 
-/** What is known of the lines of a day. */
+/** The index of the lines of a day. */
 export interface DayIndex {
   /** The path of the file of the day. */
   readonly path: string;
-  /** The number of the file when the index was begun. In another file the lines are elsewhere. */
+  /** The inode of the file when the index was begun. In another file the offsets are wrong. */
   readonly inode: number | undefined;
-  /** Has the sums by all dimensions. */
+  /** The sums by all dimensions. */
   readonly summer: Summer<Dimension>;
-  /** Says where records are. */
+  /** The places of records by their request ids. */
   readonly ids: DayIds;
-  /** How many bytes of the file of the day are in the index. */
+  /** How many bytes of the file are indexed. */
   bytes: number;
 }
 
@@ -52,7 +52,7 @@ export function createDayIndex(path: string, day: string): DayIndex {
   return { path, inode: inodeOf(path), summer, ids: createDayIds(day), bytes: 0 };
 }
 
-/** Adds the next lines of the file. Throws if one has no record, and adds none then. */
+/** Adds the next lines of the file. Throws, and adds none, if one of them is no usage record. */
 export function addLines(index: DayIndex, lines: readonly UsageLine[]): void {
   const records = lines.map((line) => recordOf(index.path, line));
   for (const [at, record] of records.entries()) {
@@ -63,12 +63,12 @@ export function addLines(index: DayIndex, lines: readonly UsageLine[]): void {
 }
 
 /**
- * Returns what reads on to the end of the lines of a day that count, and rejects if one has no
- * record.
+ * Returns a function that resolves with the index of an open day, up to the last byte that counts.
+ * It rejects if a line is no usage record.
  */
 export function createOpenDays(files: DayFiles): (day: string) => Promise<DayIndex> {
   const known = new Map<string, DayIndex>();
-  /** Resolves when nobody reads. One reading follows the other. */
+  /** Resolves when the last reading is done. They run one after the other. */
   let reading: Promise<unknown> = Promise.resolve();
 
   async function readOn(day: string): Promise<DayIndex> {
@@ -78,7 +78,7 @@ export function createOpenDays(files: DayFiles): (day: string) => Promise<DayInd
     if (!open || open.inode !== inodeOf(path) || open.bytes > to) {
       open = createDayIndex(path, day);
       known.set(day, open);
-      // Only the last two days can be open for long.
+      // More than two days are rarely open for long.
       for (const other of [...known.keys()].sort().slice(0, -3)) known.delete(other);
     }
     for await (const { lines } of readLines(path, { from: open.bytes, to }))
@@ -96,12 +96,12 @@ export function createOpenDays(files: DayFiles): (day: string) => Promise<DayInd
 /** Enough for most lines. */
 const LINE_BYTES = 4 * 1024;
 
-/** Finds records as UsageStore.find() says. */
+/** Creates UsageStore.find(). */
 export function createFinder(
   files: DayFiles,
   readOpenDay: (day: string) => Promise<DayIndex>,
 ): UsageStore["find"] {
-  /** Looks at days from the last one, until there are enough. */
+  /** Searches the days, the latest first, until enough records are found. */
   return async function find(query) {
     const { requestId, limit } = query;
     const found: UsageRecord[] = [];
@@ -117,19 +117,19 @@ export function createFinder(
     }
 
     const days = [...daysOf(files)].reverse();
-    // A day that is closed meanwhile was searched already.
+    // Decided once: a day that closes during the search is searched only as an open one.
     const closed = new Set(days.filter((day) => isClosed(files, day)));
     for (const day of days.filter((each) => !closed.has(each))) {
       const { ids, inode } = await readOpenDay(day);
       take(ids.find(query).map((offset) => ({ day, offset })));
-      // The day was put in the order of the log meanwhile, so its lines begin elsewhere.
+      // The day was sorted meanwhile, so the offsets are wrong: search again.
       if (inodeOf(pathOf(files, day)) !== inode) return await find(query);
     }
     for (const month of new Set([...closed].map((day) => day.slice(0, 7)))) {
       if (found.length === limit) break;
       const index = indexFile(files, month);
       if (!isWholeIndex(files, month)) throw new BooksFault(lostIndex(index));
-      // A day that is about to be closed may be in the index already.
+      // The index may already have a day that is just being closed.
       take(findInMonth(index, query).filter(({ day }) => closed.has(day)));
     }
     return found.sort(
@@ -152,11 +152,11 @@ export function isWholeIndex(files: DayFiles, month: string): boolean {
   return entryCountIn(indexFile(files, month)) >= records;
 }
 
-/** What the operator reads of an index that is gone, or of which a part is gone. */
+/** The error text for an index that is gone or incomplete. */
 export const lostIndex = (path: string): string =>
   `${path}, the index of closed days, is not there or was cut short: run 'books rebuild'`;
 
-/** Reading in step takes a tenth of the time, and no more lines are read than are asked for. */
+/** Reads the line at an offset. Synchronous, because that takes a tenth of the time. */
 function lineAt(path: string, offset: number): string {
   const fd = openSync(path, "r");
   try {

@@ -1,5 +1,5 @@
-// The usage store in files, one a day. Sums and the index of a closed day are made when it closes;
-// those of an open day are held in memory and grow with its file.
+// The usage store in files, one file a day. The sums and the index of a day are stored when it
+// closes. Before that they are in memory, and grow with the file.
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { setImmediate as endOfTurn } from "node:timers/promises";
 import { replaceFile, writeDraft } from "../../scale/data-files/index.ts";
@@ -33,7 +33,7 @@ import { mergeIntoMonth } from "./request-ids.ts";
 
 type Batches = AsyncIterable<Pick<UsageBatch, "lines">>;
 
-/** The store in the folder `dir`. */
+/** Creates the store in the folder `dir`. */
 export function createFileStore(dir: string, closedDays: Days): UsageStore {
   const files: DayFiles = { dir, closedDays };
   const readOpenDay = createOpenDays(files);
@@ -49,9 +49,9 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
     isOwn: () => true,
     linesOf: (day) => linesOf(files, day),
     async finish(day) {
-      if (bytesOf(files, day) > 0) await putInPlace(files, day, linesOf(files, day));
+      if (bytesOf(files, day) > 0) await replaceLines(files, day, linesOf(files, day));
     },
-    replaceDay: (day, records) => putInPlace(files, day, linesFor(records)),
+    replaceDay: (day, records) => replaceLines(files, day, linesFor(records)),
     giveUp: (day) => dayFiles.noteLost(files, day, true),
     setCursor: (cursor) => dayFiles.setSegments(files, cursor),
     async *records(filter, skip = 0) {
@@ -83,7 +83,7 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
       for (const day of daysThatMatch(files, filter)) {
         const sums = keptSums(files, day) ?? (await readOpenDay(day)).summer.sums();
         for (const sum of sums) if (matches(sum)) summer.add(sum);
-        await endOfTurn(); // a day may have thousands of them
+        await endOfTurn(); // a day may have thousands of sums
       }
       return summer.sums();
     },
@@ -92,8 +92,8 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
 }
 
 /**
- * The sums that were made when a day closed. Undefined: there are none. Throws if the file of the
- * day has fewer bytes than count: its sums are not given out either.
+ * The sums that were stored when a day closed. Undefined: there are none. Throws if the file of the
+ * day is too short: its sums must not hide the loss.
  */
 function keptSums(files: DayFiles, day: string): readonly SumBy<Dimension>[] | undefined {
   const path = sumsFile(files, day);
@@ -128,10 +128,7 @@ async function* linesFor(records: AsyncIterable<readonly UsageRecord[]>): Batche
 
 const monthOf = (day: string): string => day.slice(0, 7);
 
-/**
- * The months of closed days whose index is gone or was cut: receipts of these days cannot be looked
- * up.
- */
+/** The months whose index is gone or incomplete: receipts of closed days cannot be found. */
 function lostIndexes(files: DayFiles): readonly StoreFault[] {
   const closed = dayFiles.daysOf(files).filter((day) => isClosed(files, day));
   return [...new Set(closed.map(monthOf))]
@@ -140,11 +137,8 @@ function lostIndexes(files: DayFiles): readonly StoreFault[] {
     .map((detail) => ({ event: "usage_index_lost", detail }));
 }
 
-/**
- * Puts lines, in the order of the log, in the place of a day's, and makes their sums and their
- * index.
- */
-async function putInPlace(files: DayFiles, day: string, batches: Batches): Promise<void> {
+/** Replaces the file of a day by lines in the order of the log, and stores their sums and index. */
+async function replaceLines(files: DayFiles, day: string, batches: Batches): Promise<void> {
   const path = pathOf(files, day);
   const index = createDayIndex(path, day);
   async function* content(): AsyncGenerator<string> {
@@ -160,7 +154,7 @@ async function putInPlace(files: DayFiles, day: string, batches: Batches): Promi
   const isFirst = !dayFiles
     .daysOf(files)
     .some((each) => each < day && monthOf(each) === monthOf(day));
-  // A lost index must not come back with one day alone: a lookup would miss the others in silence.
+  // Do not recreate a lost index with this day alone: searches would silently miss the other days.
   if (isFirst || existsSync(ids)) await mergeIntoMonth(ids, day, index.ids);
   await replaceFile(sumsFile(files, day), sumsText(index.summer.sums()));
 }

@@ -1,4 +1,4 @@
-// The lines of the days' files in the order of the log, and which of their records are looked for.
+// Reads the lines of a day's file in the order of the log, and selects records by a filter.
 import {
   parseUsageLine,
   type UsageBatch,
@@ -8,7 +8,7 @@ import {
 } from "../records/index.ts";
 import { BooksFault, readLines } from "../days/index.ts";
 
-/** Some bytes of the file of a day, whose records come from one segment. */
+/** A range of bytes in the file of a day whose records all come from one segment. */
 interface Run {
   readonly segment: string;
   readonly from: number;
@@ -17,12 +17,12 @@ interface Run {
   readonly line: number;
 }
 
-/** What a line of the file says. */
+/** Parses a line of the file. */
 export const parseLine = (text: string): UsageLine => ({ text, record: parseUsageLine(text) });
 
 /**
- * The lines in the first bytes of the file of a day, in the order of the log: within a segment the
- * file has it already.
+ * Yields the lines in the first `to` bytes of a day's file in the order of the log. Within one
+ * segment they have that order already.
  */
 export async function* orderedLines(path: string, to: number): AsyncIterable<UsageBatch> {
   const runs = await runsIn(path, to);
@@ -36,7 +36,7 @@ export async function* orderedLines(path: string, to: number): AsyncIterable<Usa
   }
 }
 
-/** The first bytes of a file, in their order. Each pass leaves a run of each segment. */
+/** The runs in the first `to` bytes of a file. Each pass appends one run for each segment. */
 async function runsIn(path: string, to: number): Promise<Run[]> {
   const runs: Run[] = [];
   let from = 0;
@@ -45,7 +45,7 @@ async function runsIn(path: string, to: number): Promise<Run[]> {
     let at = 0;
     for (const text of lines) {
       const segment = segmentIn(text);
-      // Of the bytes, not of the text: bytes that are no UTF-8 are longer in the text.
+      // Searched in the bytes, because the text is longer where they are not valid UTF-8.
       const next = bytes.indexOf("\n", at) + 1;
       const last = runs.at(-1);
       if (last?.segment === segment) last.to = from + next;
@@ -61,45 +61,42 @@ async function runsIn(path: string, to: number): Promise<Run[]> {
 const SEGMENT = '"log":{"segment":"';
 
 /**
- * The segment from which the record of a line comes, without parsing the line. Inside of a text
- * quotes are escaped, so the name of a member is never found in one.
+ * Finds the segment of a record without parsing its line. Quotes are escaped inside of strings, so
+ * no string contains SEGMENT.
  */
 function segmentIn(line: string): string {
   const at = line.lastIndexOf(SEGMENT) + SEGMENT.length;
   return line.slice(at, line.indexOf('"', at));
 }
 
-/** By UTF-16 code units, as the names in a folder are sorted. */
+/** Compares by UTF-16 code units, as sort() does. */
 export function compareTexts(one: string, other: string): number {
   if (one === other) return 0;
   return one < other ? -1 : 1;
 }
 
-/** The record of a line. Throws if it has none. */
+/** The record of a line. Throws a BooksFault if it is no usage record. */
 export function recordOf(path: string, { text, record }: UsageLine): UsageRecord {
   if (record) return record;
   throw new BooksFault(`${path} holds a line that is no usage record: ${text.slice(0, 80)}`);
 }
 
-/** What records are looked for by. */
-const SOUGHT = ["account", "model", "key_id", "provider"] as const;
+/** The columns that a filter can test. */
+const FILTERED = ["account", "model", "key_id", "provider"] as const;
 
-type Sought = { readonly [column in (typeof SOUGHT)[number]]: string | null };
+type FilteredColumns = { readonly [column in (typeof FILTERED)[number]]: string | null };
 
-/** Whether a record, or a sum of records, matches a filter, but for its days. */
-export function matcherOf(filter: UsageFilter): (columns: Sought) => boolean {
-  const sought = SOUGHT.filter((name) => filter[name] !== undefined);
-  return (columns) => sought.every((name) => (columns[name] ?? "") === filter[name]);
+/** Whether a record, or a sum of records, matches the filter's columns. Its days are not tested. */
+export function matcherOf(filter: UsageFilter): (columns: FilteredColumns) => boolean {
+  const names = FILTERED.filter((name) => filter[name] !== undefined);
+  return (columns) => names.every((name) => (columns[name] ?? "") === filter[name]);
 }
 
-/**
- * Whether the text of a line may have a record that matches a filter. Most lines are passed over,
- * so only the others are parsed.
- */
+/** Whether a line may match a filter. A search of its text spares the parsing of most lines. */
 export function textMatcherOf(filter: UsageFilter): (text: string) => boolean {
-  // A record of which nobody served has no provider.
+  // An empty provider in a filter is null in a record.
   const columns = { ...filter, provider: filter.provider === "" ? null : filter.provider };
-  const members = SOUGHT.filter((name) => columns[name] !== undefined).map(
+  const members = FILTERED.filter((name) => columns[name] !== undefined).map(
     (name) => `"${name}":${JSON.stringify(columns[name])}`,
   );
   return (text) => members.every((member) => text.includes(member));

@@ -1,7 +1,7 @@
-// Finds records by their request id. For the days that are closed there is one sorted file a month,
-// `usage/YYYY-MM.ids`; for the open days the same entries are held in memory. An entry is a hash of
-// the request id, a hash of the account, the day of the month, and where the line begins in the
-// file of the day. Entries are compared as bytes, so numbers are big-endian.
+// The index of records by request id. Closed days have one sorted file a month,
+// `usage/YYYY-MM.ids`. Open days have the same entries in memory. An entry is a hash of the request
+// id, a hash of the account, the day of the month, and the offset of the line in the day's file.
+// Entries are compared as bytes, so numbers are big-endian.
 import { hash } from "node:crypto";
 import { closeSync, existsSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { replaceFile } from "../../scale/data-files/index.ts";
@@ -11,10 +11,10 @@ const ID_BYTES = 8;
 const KEY_BYTES = 12;
 const OFFSET_BYTES = 5;
 const ENTRY_BYTES = KEY_BYTES + 1 + OFFSET_BYTES;
-/** So many entries of a month are read or written in one turn of the event loop. */
+/** How many entries of a month are read or written at a time. */
 const BLOCK_ENTRIES = 16_384;
 
-/** Where the line of a record begins. */
+/** The place of a record's line. */
 export interface RecordPlace {
   /** `YYYY-MM-DD`. */
   readonly day: string;
@@ -24,7 +24,7 @@ export interface RecordPlace {
 
 const digest = (text: string): Buffer => hash("sha256", text, "buffer");
 
-/** The first bytes of the entries of a request id, or of its entries of an account. */
+/** The bytes with which the entries of a request id begin, or those of an account among them. */
 function keyOf(requestId: string, account: string | undefined): Buffer {
   const id = digest(requestId).subarray(0, ID_BYTES);
   return account === undefined ? id : Buffer.concat([id, digest(account)], KEY_BYTES);
@@ -36,13 +36,13 @@ const offsetIn = (entry: Buffer): number => entry.readUIntBE(KEY_BYTES + 1, OFFS
 export interface DayIds {
   /** Adds a record whose line begins at byte `offset` of the file of the day. */
   add(requestId: string, account: string, offset: number): void;
-  /** Where lines may begin that a query looks for: the last ones, the very last first. */
+  /** The offsets of the latest lines that may match a query, the latest first. */
   find(query: RequestQuery): readonly number[];
   /** All entries in their order. */
   sorted(): Iterator<Buffer>;
 }
 
-/** The entries of a day, in 256 parts by their first byte: there may be millions. */
+/** Creates the entries of a day. There may be millions, so they are in 256 parts by first byte. */
 export function createDayIds(day: string): DayIds {
   const parts = Array.from({ length: 256 }, () => ({ bytes: Buffer.alloc(0), size: 0 }));
   return {
@@ -63,7 +63,7 @@ export function createDayIds(day: string): DayIds {
       for (let end = size; end > 0 && offsets.length < limit; ) {
         end = Math.max(0, bytes.subarray(0, end).lastIndexOf(key));
         const entry = bytes.subarray(end, end + ENTRY_BYTES);
-        // The same bytes may stand between two entries.
+        // The key may also occur across the border of two entries.
         const isFound = end % ENTRY_BYTES === 0 && entry.subarray(0, key.length).equals(key);
         if (isFound) offsets.push(offsetIn(entry));
       }
@@ -82,11 +82,11 @@ const entriesIn = (bytes: Buffer): Buffer[] =>
     bytes.subarray(index * ENTRY_BYTES, (index + 1) * ENTRY_BYTES),
   );
 
-/** How many whole entries the file of a month has. 0: there is none. */
+/** How many whole entries the file of a month has. 0: there is no file. */
 export const entryCountIn = (path: string): number =>
   Math.floor((statSync(path, { throwIfNoEntry: false })?.size ?? 0) / ENTRY_BYTES);
 
-/** Merges the entries of a day into the file of its month. Those that it has of that day go. */
+/** Replaces the entries of a day in the file of its month. */
 export async function mergeIntoMonth(path: string, day: string, ids: DayIds): Promise<void> {
   const dayOfMonth = Number(day.slice(8));
 
@@ -129,15 +129,15 @@ function* entriesOf(path: string): Generator<Buffer> {
   }
 }
 
-/** So many entries from a file, as far as it has them, beginning with that number `index`. */
+/** Reads up to `count` entries of a file, beginning with number `index`. */
 function bytesAt(fd: number, index: number, count = 1): Buffer {
   const bytes = Buffer.allocUnsafe(count * ENTRY_BYTES);
   return bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, index * ENTRY_BYTES));
 }
 
 /**
- * The places of the last `limit` records of each account that has the request id, the very last
- * first. An id may have been used for millions of requests: only these entries are read.
+ * The places of the last `limit` records of each account with the request id, the latest first.
+ * Only these entries are read: an id may have been used for millions of requests.
  */
 export function findInMonth(path: string, query: RequestQuery): readonly RecordPlace[] {
   const month = /(\d{4}-\d\d)\.ids$/.exec(path)?.[1] ?? "";
@@ -147,11 +147,11 @@ export function findInMonth(path: string, query: RequestQuery): readonly RecordP
     const found: Buffer[] = [];
     const end = firstAfter(fd, key);
     for (let at = firstFrom(fd, key); at < end; ) {
-      const ofAccount = firstAfter(fd, bytesAt(fd, at).subarray(0, KEY_BYTES));
-      for (at = Math.max(at, ofAccount - query.limit); at < ofAccount; at += 1)
+      const endOfAccount = firstAfter(fd, bytesAt(fd, at).subarray(0, KEY_BYTES));
+      for (at = Math.max(at, endOfAccount - query.limit); at < endOfAccount; at += 1)
         found.push(bytesAt(fd, at).subarray(KEY_BYTES));
     }
-    // What is left of an entry is the day and the offset.
+    // Without its key, an entry is the day and the offset.
     found.sort((one, other) => other.compare(one));
     return found.map((rest) => ({
       day: `${month}-${String(rest[0]).padStart(2, "0")}`,
@@ -162,11 +162,11 @@ export function findInMonth(path: string, query: RequestQuery): readonly RecordP
   }
 }
 
-/** The number of the first entry that stands after all that begin with a key. */
+/** The number of the first entry after all entries that begin with a key. */
 const firstAfter = (fd: number, key: Buffer): number =>
   firstFrom(fd, Buffer.concat([key, Buffer.alloc(ENTRY_BYTES, 255)]));
 
-/** The number of the first entry that does not stand before some bytes. */
+/** The number of the first entry that is not less than `bytes`. A binary search. */
 function firstFrom(fd: number, bytes: Buffer): number {
   let low = 0;
   for (let high = Math.floor(fstatSync(fd).size / ENTRY_BYTES); low < high; ) {

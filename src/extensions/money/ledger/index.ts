@@ -1,4 +1,4 @@
-// What the spend log's readers and the gateway use of it.
+// The spend log, for the gateway that writes it and for the extensions that read it.
 export { settleInterrupted } from "./interrupted.ts";
 export { hasWriter, segmentName, segmentsIn, socketOf } from "./segment-names.ts";
 export { createSpendLog } from "./spend-log.ts";

@@ -1,4 +1,4 @@
-// Settles the requests that a dead process has left in its segment. The provider's figures died
+// Settles the requests that a dead process left open in its segment. Their token counts were lost
 // with the process, so an interrupted request costs nothing.
 import { appendFileSync, truncateSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
@@ -11,8 +11,8 @@ import { settleRecord, type OpenRecord } from "../records/index.ts";
 import { socketOf } from "./segment-names.ts";
 
 /**
- * A process that has lost its socket writes for LOOK_MS after that at most. This leaves it time on
- * a busy machine.
+ * A process that has lost its socket may write for CLAIM_CHECK_MS more. Waiting several times as
+ * long allows for a busy machine.
  */
 const TAKEOVER_MS = 50;
 
@@ -30,21 +30,21 @@ const INTERRUPTED: Omit<Settlement, "currency"> = {
   cost: "0",
 };
 
-/** What the lines of a settlement need. */
+/** What the settle lines of interrupted requests need. */
 export interface InterruptedOptions {
   /** The currency of the settle lines. */
   readonly currency: string;
-  /** Its wall clock is when the requests end. */
+  /** Its wall clock dates the end of the requests. */
   readonly clock: Clock;
 }
 
 /**
  * Cuts a segment at byte `end`, where its last whole line ends, and settles the requests `opens` as
- * interrupted. Resolves with true when the lines are on the disk, and with false, with nothing
- * changed, if a process writes the segment, or has written whole lines after `end`.
+ * interrupted. Resolves with true when the settle lines are on the disk. Resolves with false, and
+ * changes nothing, if a process writes the segment or has written whole lines after `end`.
  *
- * The caller holds the lock of the books, and has removed the socket of the dead process. A process
- * that lives, but has lost its socket, is fenced.
+ * The caller holds the lock of the books, and has removed the socket of the dead process. A live
+ * process that has lost its socket stops writing.
  */
 export async function settleInterrupted(
   path: string,
@@ -55,7 +55,7 @@ export async function settleInterrupted(
   const release = await acquireSocketLock(socketOf(path));
   if (!release) return false;
   try {
-    await wait(TAKEOVER_MS); // On the machine's own clock: the other process runs on that too.
+    await wait(TAKEOVER_MS); // Real time even in tests: the other process has its own clock.
     for await (const _batch of readLines(path, { from: end })) return false;
     const settlement = { ...INTERRUPTED, currency };
     const lines = opens.map(

@@ -1,7 +1,7 @@
-// The names in the folder of the spend log: segments, `YYYY-MM-DD.NNNN.jsonl`, and beside each
-// segment that a process writes its socket (`.sock`), which answers while the process lives. If it
-// does not answer, another process may take the segment over and puts its own socket there. The
-// process that lost its socket notices that the file is another one, or is gone.
+// The names in the folder of the spend log: segments, `YYYY-MM-DD.NNNN.jsonl`, and sockets. The
+// process that writes a segment listens on the socket (`.sock`) beside it. If the socket does not
+// answer, another process may take over the segment and put its own socket there. The first process
+// then notices that the socket is gone or is another file.
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { isLockHeld } from "../../scale/data-files/index.ts";
@@ -20,7 +20,7 @@ export const hasWriter = async (segment: string): Promise<boolean> =>
 export const segmentName = (day: string, number: number): string =>
   `${day}.${String(number).padStart(4, "0")}.jsonl`;
 
-/** The next number that no name of the day has. */
+/** One more than the highest number among the names of the day. */
 export function nextNumber(day: string, names: readonly string[]): number {
   const taken = names
     .filter((name) => name.startsWith(day))
@@ -30,8 +30,8 @@ export function nextNumber(day: string, names: readonly string[]): number {
 }
 
 /**
- * The names of the segments in a folder, oldest first. Throws a BooksFault if a folder, a link or
- * the like has the name of one: nothing is read that may be elsewhere.
+ * The names of the segments in a folder, oldest first. Throws a BooksFault if a folder or a link
+ * has such a name, because following it may lead out of data_dir.
  */
 export function segmentsIn(dir: string): string[] {
   const entries = readdirSync(dir, { withFileTypes: true });

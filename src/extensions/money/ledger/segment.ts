@@ -1,6 +1,6 @@
-// A segment while its process writes it: the file, the claim beside it, and the lines that wait for
-// the end of a turn of the event loop, or for a disk that takes none. Nothing is written once
-// somebody has deleted, replaced or changed the file, or taken the segment over.
+// A segment while its process writes it: the file, the claim beside it, and the queue of lines. All
+// lines of one turn of the event loop are one write; after a failed write they stay in the queue.
+// Nothing is written once another process has deleted, replaced, changed or taken over the file.
 import { closeSync, fsync, ftruncateSync, openSync, statSync, writeSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { setImmediate as endOfTurn } from "node:timers/promises";
@@ -10,69 +10,69 @@ import { acquireSocketLock, inodeOf, syncToDisk } from "../../scale/data-files/i
 import { socketOf } from "./segment-names.ts";
 
 /**
- * A write looks at the claim if the last look was longer ago. To look costs more than to write, so
- * not every write does. Whoever takes a segment over waits for longer: TAKEOVER_MS.
+ * A write checks the claim if the last check is older than this. A check costs more than a write,
+ * so not every write makes one. A process that takes over a segment waits longer: TAKEOVER_MS.
  */
-const LOOK_MS = 10;
+const CLAIM_CHECK_MS = 10;
 
-/** What a segment needs of the log. */
+/** What a segment needs from the log. */
 export interface SegmentOptions {
-  /** Tells when to look at the claim. */
+  /** Measures the time since the last check of the claim. */
   readonly clock: Clock;
   /**
-   * Called once, when nothing may be written to the segment any more: another process took it over,
-   * or somebody deleted, replaced or changed its file. Every later write throws `loss`, whose
-   * message is for the operator.
+   * Called once, when the process must stop writing to the segment: another process took it over,
+   * or its file was deleted, replaced or changed. Every later write throws `loss`, whose message is
+   * for the operator.
    */
   lost(event: "spend_log_fenced" | "spend_segment_broken", segment: string, loss: Error): void;
-  /** Called when lines could not be written. Returns the 503 for the request that this concerns. */
+  /** Called when lines could not be written. Returns the 503 for their requests. */
   failed(error: unknown): Error;
 }
 
 /** The open lines of one turn of the event loop. */
 export interface OpenedLines {
   /**
-   * Resolves when the file has them. Rejects with the 503 if the write failed. The lines wait then:
-   * their requests are settled too.
+   * Resolves when they are written. Rejects with the 503 if the write failed. The lines stay in the
+   * queue even then, because their requests are settled too.
    */
   readonly written: Promise<void>;
   /** Whether `written` was rejected. */
   isRefused: boolean;
 }
 
-/** A segment that this process writes. Its methods throw what the system says. */
+/** A segment that this process writes. Its methods throw the errors of the file system. */
 export interface Segment {
   /** The file name. */
   readonly name: string;
   /** How many bytes this process has written to it. */
   size(): number;
-  /** Throws if this process must not write to it any more. */
-  look(): void;
+  /** Throws if this process must stop writing to it. */
+  assertOwned(): void;
   /**
-   * Adds an open line, which is written with all others of this turn of the event loop: under load
-   * that takes less time than a write for each.
+   * Adds an open line, which is written together with all others of this turn of the event loop:
+   * under load that is faster than one write for each.
    */
   open(line: string): OpenedLines;
-  /** Adds a settle line. Resolves when the file has it, perhaps after failed attempts. */
+  /** Adds a settle line. Resolves when it is written, perhaps after failed attempts. */
   settle(line: string): Promise<void>;
-  /** How many requests have an open line, written or waiting, and no settle line in the file. */
+  /** How many requests have an open line, written or queued, but no written settle line. */
   unsettled(): number;
   /** Resolves when no request is unsettled. Only the promise of the last call resolves. */
   whenSettled(): Promise<void>;
-  /** Writes the lines that wait. */
+  /** Writes the queued lines. */
   flush(): void;
-  /** Brings everything written until now to the disk. */
+  /** Flushes everything written so far to the disk. */
   sync(): Promise<void>;
   /**
-   * Writes what waits, closes the file and gives up the claim. If writing fails, replies that wait
-   * for their settle line are released all the same. Resolves when the lines are on the disk.
+   * Writes the queued lines, closes the file and gives up the claim. Resolves when the lines are on
+   * the disk. If writing fails, replies that wait for their settle line are released nevertheless.
    */
   close(): Promise<void>;
 }
 
 /**
  * Creates the file of a segment, with the claim of this process beside it. Resolves with undefined
- * if another process has claimed it; rejects with what the system says.
+ * if another process has claimed it. Rejects with the errors of the file system.
  */
 export async function beginSegment(
   path: string,
@@ -81,7 +81,7 @@ export async function beginSegment(
   const release = await acquireSocketLock(socketOf(path));
   if (!release) return undefined;
   try {
-    // The claim's name in the folder must not reach the disk after the first lines.
+    // The folder's entry of the claim must be on the disk before the first lines.
     await syncToDisk(dirname(path));
     return openSegment(path, release, options);
   } catch (error) {
@@ -90,29 +90,29 @@ export async function beginSegment(
   }
 }
 
-/** The open lines that are to be written in this turn. */
-interface Begun extends OpenedLines {
+/** The open lines of the present turn, which are not written yet. */
+interface PendingLines extends OpenedLines {
   resolve(): void;
   reject(refusal: Error): void;
 }
 
-function beginOpening(): Begun {
-  let settle!: Pick<Begun, "resolve" | "reject">;
+function createPendingLines(): PendingLines {
+  let settle!: Pick<PendingLines, "resolve" | "reject">;
   const written = new Promise<void>((resolve, reject) => {
     settle = { resolve, reject };
   });
   return { written, ...settle, isRefused: false };
 }
 
-/** Throws if something has the name. */
+/** Throws if a file of this name exists. */
 function openSegment(path: string, release: () => void, options: SegmentOptions): Segment {
   const { append, ...file } = openFile(path, options);
-  /** The lines that wait. */
+  /** The queued lines. */
   let lines = "";
-  /** Release the replies whose settle lines wait. */
+  /** Release the replies whose settle lines are queued. */
   let replies: (() => void)[] = [];
   /** Undefined: this turn has no open line yet. */
-  let begun: Begun | undefined;
+  let pending: PendingLines | undefined;
   let isScheduled = false;
   let unsettled = 0;
   let allSettled = (): void => undefined;
@@ -138,8 +138,8 @@ function openSegment(path: string, release: () => void, options: SegmentOptions)
   }
 
   function writeTurn(): void {
-    const opening = begun;
-    begun = undefined;
+    const opening = pending;
+    pending = undefined;
     isScheduled = false;
     try {
       flush();
@@ -156,8 +156,8 @@ function openSegment(path: string, release: () => void, options: SegmentOptions)
     open(line) {
       unsettled += 1;
       add(line);
-      begun ??= beginOpening();
-      return begun;
+      pending ??= createPendingLines();
+      return pending;
     },
     settle: (line) =>
       new Promise((resolve) => {
@@ -176,12 +176,12 @@ function openSegment(path: string, release: () => void, options: SegmentOptions)
     flush,
     async close() {
       try {
-        if (file.size() > 0) file.look();
+        if (file.size() > 0) file.assertOwned();
         flush();
         await file.sync();
       } catch (error) {
         options.failed(error);
-        await endOfTurn(); // Then the last lines have failed too.
+        await endOfTurn(); // The write of this turn's own lines has failed too by then.
         releaseWaiting();
       }
       file.close();
@@ -190,26 +190,26 @@ function openSegment(path: string, release: () => void, options: SegmentOptions)
   };
 }
 
-/** The file, as long as this process may write to it. */
+/** The file of a segment, which refuses writes once the claim is lost or the file is damaged. */
 function openFile(path: string, { clock, lost }: SegmentOptions) {
   const name = basename(path);
   const fd = openSync(path, "ax", 0o600);
-  // While the file is open, and its socket too, no other file gets their numbers.
+  // As long as the file and its socket are open, no other file gets their inode numbers.
   const inode = inodeOf(path);
   const claim = inodeOf(socketOf(path));
   /** Why nothing may be written any more. */
   let loss: Error | undefined;
-  let lookedAt = clock.monotonic();
+  let checkedAt = clock.monotonic();
   let size = 0;
   let synced = 0;
 
-  function look(): void {
+  function assertOwned(): void {
     if (loss) throw loss;
-    lookedAt = clock.monotonic();
+    checkedAt = clock.monotonic();
     const damage = damageTo(path, inode, size);
     const isHeld = claim !== undefined && inodeOf(socketOf(path)) === claim;
     if (isHeld && damage === undefined) return;
-    // Whoever takes a segment over adds lines to it.
+    // A process that takes over a segment adds lines to it, so "changed" is no damage then.
     const isTaken = !isHeld && (damage === undefined || damage === "changed");
     loss = new Error(isTaken ? takenOver(name) : broken(name, damage));
     lost(isTaken ? "spend_log_fenced" : "spend_segment_broken", name, loss);
@@ -219,17 +219,17 @@ function openFile(path: string, { clock, lost }: SegmentOptions) {
   return {
     name,
     size: () => size,
-    look,
+    assertOwned,
     append(lines: string): void {
-      if (loss || clock.monotonic() - lookedAt > LOOK_MS) look();
+      if (loss || clock.monotonic() - checkedAt > CLAIM_CHECK_MS) assertOwned();
       try {
-        // Node writes a string in less time than it takes to make a Buffer of it.
+        // Writing a string is faster than converting it to a Buffer first.
         let written = writeSync(fd, lines);
         const bytes = Buffer.byteLength(lines);
         while (written < bytes) written += writeSync(fd, Buffer.from(lines), written);
         size += bytes;
       } catch (error) {
-        // A full disk may have taken a part.
+        // A full disk may have accepted a part of the lines.
         ftruncateSync(fd, size);
         throw error;
       }
@@ -240,14 +240,14 @@ function openFile(path: string, { clock, lost }: SegmentOptions) {
       synced = reached;
     },
     close(): void {
-      // The system gives the number of a closed descriptor to the next file that is opened.
+      // No later write may use the descriptor: the system gives its number to the next open file.
       loss ??= new Error(`${name} is closed`);
       closeSync(fd);
     },
   };
 }
 
-/** What somebody has done to a file of this inode and size. Undefined: nothing. */
+/** How a file of this inode and size was damaged. Undefined: it is intact. */
 function damageTo(path: string, inode: number | undefined, size: number): string | undefined {
   const found = statSync(path, { throwIfNoEntry: false });
   if (!found) return "deleted";

@@ -1,8 +1,8 @@
 // The spend log: append-only segments `spend/YYYY-MM-DD.NNNN.jsonl`, each written by one process. A
-// line is with the operating system before its request continues, so kill -9 loses nothing. The log
-// is brought to the disk once a second, so a power failure loses at most that second. While nothing
-// can be written, as on a full disk, requests are refused before a provider is called, and replies
-// in progress hold back their last byte until their line is written.
+// line is handed to the operating system before its request continues, so kill -9 loses nothing.
+// The log is flushed to the disk once a second, so a power failure loses at most that second. While
+// nothing can be written, as on a full disk, requests are refused before a provider is called, and
+// replies in progress hold back their last byte until their line is written.
 import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../../core/clock.ts";
@@ -21,43 +21,40 @@ import { beginSegment, type Segment } from "./segment.ts";
 import { nextNumber, segmentName } from "./segment-names.ts";
 import { repeat, waitAtMost } from "./timers.ts";
 
-/**
- * How often the log is looked at, brought to the disk, rotated, and tried again if it could not be
- * written.
- */
+/** How often the log is checked, flushed to the disk, rotated, and retried after a failed write. */
 const TICK_MS = 1_000;
 /** How long close() waits for requests that have just ended to be settled. */
 const LAST_SETTLES_MS = 2_000;
 
-/** What a spend log is made from. */
+/** Options of createSpendLog(). */
 export interface SpendLogOptions {
-  /** The folder of the gateway-id. Segments are in `spend` in it, which is made at the start. */
+  /** Holds the file gateway-id, and the folder `spend` of the segments, which start() makes. */
   readonly dataDir: string;
-  /** A segment of this size, in bytes, is followed by another. */
+  /** Once a segment has this size, in bytes, the next one begins. */
   readonly segmentBytes: number;
-  /** Tells the times of requests, and the day, which stands in the names of segments. */
+  /** Dates requests and names segments by their day. */
   readonly clock: Clock;
-  /** Told of each fault once, and of its end. */
+  /** Receives each fault once, and its end. */
   readonly diagnose: Diagnose;
   /**
-   * Returns the names of segments that closed days and usage records have, whether their files are
-   * there or not. Asked when a segment is begun: a name is used once.
+   * Returns the names of segments that closed days and usage records refer to, even if their files
+   * are gone. Called when a segment begins: a name must not be used twice.
    */
   readonly namesTaken: () => readonly string[];
-  /** Another process has taken over a segment of this one, which must end. The message says so. */
+  /** Called when another process has taken over a segment. This process must end. */
   readonly fenced: (message: string) => void;
 }
 
-/** The spend log of a process. A request that it opens must be settled, whatever comes of it. */
+/** The spend log of a process. Every request that it opens must be settled, whatever happens. */
 export interface SpendLog extends Ledger {
   /**
-   * Begins the first segment. If that is impossible for the time being, the log is in fault and
-   * tries again once a second. Throws a ValidationError if data_dir can never be used.
+   * Begins the first segment. If that fails for now, requests are refused and the log tries again
+   * once a second. Throws a ValidationError if data_dir can never be used.
    */
   start(): Promise<void>;
   /**
-   * Refuses requests from here on, until the process is started again: a file of the books is
-   * broken. Requests that are on their way are still settled.
+   * Refuses new requests until the process is restarted, because a file of the books is damaged.
+   * Requests in progress are still settled.
    */
   fail(reason: string): void;
   /** Waits for the last settle lines, for 2 s at most, and closes the segments. */
@@ -69,13 +66,13 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
   const { dataDir, segmentBytes, clock, namesTaken } = options;
   const dir = join(dataDir, "spend");
   const fault = createFault(options);
-  /** The last one is for new requests. Both lines of a request stand in the same segment. */
+  /** The last one takes new requests. Both lines of a request are in the same segment. */
   let segments: readonly Segment[] = [];
   let idPrefix = "";
   let stopTicking = (): void => undefined;
   let ticking: Promise<void> | undefined;
 
-  /** Begins another segment if there is none, the last one is full, or the day is another. */
+  /** Begins another segment if there is none, the last one is full, or a new day has begun. */
   async function rotate(): Promise<void> {
     const today = dayOf(clock.now());
     const last = segments.at(-1);
@@ -84,7 +81,7 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
     if (idPrefix === "") idPrefix = `sp_${gatewayInstanceId(dataDir).slice(0, 8)}`;
     let number = nextNumber(today, [...namesTaken(), ...readdirSync(dir)]);
     let segment: Segment | undefined;
-    // Another process may be quicker.
+    // Another process may claim the name first.
     for (; !segment; number += 1)
       segment = await beginSegment(join(dir, segmentName(today, number)), { clock, ...fault });
     segments = [...segments, segment];
@@ -96,7 +93,7 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
     await Promise.all(settled.map((segment) => segment.close()));
   }
 
-  /** What one segment cannot do, the others do all the same. Resolves with what they could not. */
+  /** Does `work` on every segment, even if it fails on some. Resolves with the errors. */
   async function errorsOf(work: (segment: Segment) => Promise<void>): Promise<unknown[]> {
     const results = await Promise.allSettled(segments.map(work));
     return results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
@@ -106,7 +103,7 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
     try {
       const errors = await errorsOf(async (segment) => {
         await segment.sync();
-        segment.look();
+        segment.assertOwned();
       });
       if (errors.length === 0) await rotate();
       errors.push(...(await errorsOf(async (segment) => segment.flush())));
@@ -115,7 +112,7 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
       fault.recovered();
       await closeSettled();
     } catch (error) {
-      if (error instanceof ValidationError) throw error; // Such a data_dir can never be used.
+      if (error instanceof ValidationError) throw error; // This data_dir can never be used.
       fault.failed(error);
     }
   }
@@ -172,13 +169,13 @@ function openEntry(segment: Segment, record: OpenRecord, clock: Clock): LedgerEn
   };
 }
 
-/** Whether the log takes requests. A fault, and its end, is reported once. */
+/** The fault of the log, while it has one. Reports each fault, and its end, once. */
 function createFault({ diagnose, fenced }: SpendLogOptions) {
-  /** Why nothing can be written for the time being. "not started" is not reported. */
+  /** Why nothing can be written for now. "not started" is not reported. */
   let passing: string | null = "not started";
-  /** Why no request is taken for as long as the process lives. */
+  /** Why requests are refused until the process is restarted. */
   let final: string | null = null;
-  /** Segments that nothing may be written to any more. Each is reported where that is found. */
+  /** The errors of lost segments, which lost() has reported. */
   const losses = new Set<unknown>();
   let isReported = false;
 

@@ -11,7 +11,7 @@ export function repeat(clock: Clock, ms: number, listener: () => void): () => vo
   return () => timer.cancel();
 }
 
-/** Waits `ms` milliseconds at most. Resolves with whether `work` is done; rejects if it rejects. */
+/** Waits `ms` milliseconds at most. Resolves with whether `work` is done. Rejects if it rejects. */
 export async function waitAtMost(
   clock: Clock,
   ms: number,

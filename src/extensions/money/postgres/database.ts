@@ -1,4 +1,4 @@
-// Connections to PostgreSQL, through the optional package `pg`. The interfaces before Database
+// Connections to PostgreSQL, through the optional package `pg`. The interfaces Client and Pool
 // describe the part of the package that is used.
 import { loadPeer } from "../../scale/stores/index.ts";
 import { StoreError } from "../records/index.ts";
@@ -7,26 +7,26 @@ import { MIGRATE } from "./tables.ts";
 /** One connection. */
 export interface Client {
   /**
-   * Finds rows; all queries name their only column `value`. Rejects with what the server says, or
-   * when the deadline is over: that of the pool, or `query_timeout` in milliseconds.
+   * Resolves with the rows found. All queries name their only column `value`. Rejects with the
+   * server's error, or after `query_timeout` milliseconds; absent: that of the pool.
    */
   query(
     query: string | { readonly text: string; readonly query_timeout: number },
     values?: readonly unknown[],
   ): Promise<{ readonly rows: readonly { readonly value: unknown }[] }>;
-  /** The connection has broken. Without a listener that would end the process. */
+  /** The connection has broken. Without a listener the error would end the process. */
   on(event: "error", listener: () => void): void;
-  /** Ends the connection, and whatever it was in the middle of. */
+  /** Ends the connection, with any transaction in progress. */
   release(end: true): void;
 }
 
 /** A pool of connections. */
 interface Pool extends Pick<Client, "query"> {
-  /** An idle connection has broken, or a new one is there. Listen to errors as Client.on says. */
+  /** An idle connection has broken, or a new one has opened. "error" needs a listener as above. */
   on(event: "error" | "connect", listener: (client: Client) => void): void;
-  /** Takes a connection out of the pool. Rejects if there is none in time. */
+  /** Takes a connection out of the pool. Rejects if none is free in time. */
   connect(): Promise<Client>;
-  /** Resolves when all connections have ended. Nothing may be asked after that. */
+  /** Resolves when all connections have ended. The pool must not be used after that. */
   end(): Promise<void>;
 }
 
@@ -41,28 +41,28 @@ const LIMITS = {
   allowExitOnIdle: true,
 };
 
-/** The codes of PostgreSQL for a table, and for the type of its rows, that is not there. */
-const UNDEFINED = ["42P01", "42704"];
+/** PostgreSQL's error codes for a missing table, and for the missing type of its rows. */
+const MISSING_TABLE = ["42P01", "42704"];
 
-/** What the server or the way to it says. */
+/** Rethrows an error of the server or the connection as a StoreError. */
 function failed(error: Error): never {
   throw new StoreError(`usage.store: ${error.message}`, { cause: error });
 }
 
-/** A database whose tables are made before it is first asked. */
+/** A database whose tables are made before the first query. */
 export interface Database {
-  /** What a query has found. Rejects with a StoreError, also when it takes too long. */
+  /** Resolves with the values a query found. Rejects with a StoreError, also on a timeout. */
   run<T>(text: string, ...values: readonly unknown[]): Promise<readonly T[]>;
   /**
-   * A connection of its own for a transaction. Whoever asks ends it. `reader`: it may be kept for
-   * long, by somebody who reads slowly; the sync and receipts do not wait for such ones.
+   * Opens a connection for one transaction, which the caller must release. `reader`: the caller may
+   * read slowly, so the connection is not taken from those of the sync and receipts.
    */
   connect(reader?: "reader"): Promise<Pick<Client, "query" | "release">>;
   /** Ends all connections. */
   close(): Promise<void>;
 }
 
-/** Connects when it is first used. Throws a ValidationError if `pg` is not installed. */
+/** Opens a database. The first query connects. Throws a ValidationError if `pg` is missing. */
 export function openDatabase(address: string): Database {
   const { Pool } = loadPeer<{ Pool: new (options: object) => Pool }>("pg", "usage.store");
   function openPool(): Pool {
@@ -88,8 +88,8 @@ export function openDatabase(address: string): Database {
     async run<T>(text: string, ...values: readonly unknown[]) {
       const asked = migrate().then(() => pool.query(text, values));
       const { rows } = await asked.catch((error: Error & { readonly code?: string }) => {
-        // The tables are gone: the next query makes them, or says what to do.
-        if (UNDEFINED.includes(error.code ?? "")) isMigrated = false;
+        // The tables are gone. The next query makes them, or fails with what to do.
+        if (MISSING_TABLE.includes(error.code ?? "")) isMigrated = false;
         return failed(error);
       });
       return rows.map(({ value }) => value as T);

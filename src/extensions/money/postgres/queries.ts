@@ -1,5 +1,6 @@
-// The SQL of the store. All queries name their only column `value`. A source is a data_dir, by its
-// gateway instance id; a place tells it from copies of it.
+// The SQL of the store. All queries name their only column `value`. A source is a data_dir,
+// identified by its gateway instance id. Copies of a data_dir have the same source but different
+// places.
 import {
   SUMMED_COUNTS,
   type Dimension,
@@ -9,9 +10,9 @@ import {
 import { SET_ALL, WHOLE_RECORD } from "./tables.ts";
 
 /**
- * Notes that this place ($2) of a source ($1) is at work with its data_dir ($3). Returns the
- * data_dirs of other places that were at work at the same time within the last hour. A data_dir
- * that was moved, or restored elsewhere, is at work in one place after the other.
+ * Notes that this place ($2) of a source ($1) is active with its data_dir ($3). Returns the
+ * data_dirs of other places that were active at the same time within the last hour. A data_dir that
+ * was moved or restored elsewhere does not count: its places are active one after the other.
  */
 export const NOTE_PLACE = `WITH mine AS (
     INSERT INTO usage_sources AS mine VALUES ($1, $2, $3, clock_timestamp(), clock_timestamp())
@@ -29,8 +30,8 @@ export const NOTE_PLACE = `WITH mine AS (
   ORDER BY seen_at DESC`;
 
 /**
- * The cursor of a source ($1), and whether another place than this ($2) has moved it since this one
- * has been at work: it then says how far a copy of the spend log was copied.
+ * The cursor of a source ($1), and whether a place other than this one ($2) has moved it since this
+ * place became active. Then it is the cursor of a copy of the spend log.
  */
 export const CURSOR = `SELECT json_build_object('cursor', cursor,
     'is_of_copy', coalesce(cursors.place <> $2 AND moved_at > began_at, false)) AS value
@@ -39,8 +40,8 @@ export const CURSOR = `SELECT json_build_object('cursor', cursor,
   WHERE cursors.source = $1`;
 
 /**
- * Sets the cursor alone. $1: the source; $2: the place; $3: the cursor; $4: the one before. It has
- * a row if that was still the one before: a statement that arrives late changes nothing.
+ * Sets the cursor. $1: the source; $2: the place; $3: the new cursor; $4: the previous one. Returns
+ * no row, and changes nothing, if the stored cursor is another: the statement came too late.
  */
 export const SET_CURSOR = `INSERT INTO usage_cursors (source, place, moved_at, cursor)
   VALUES ($1, $2, clock_timestamp(), $3)
@@ -49,7 +50,7 @@ export const SET_CURSOR = `INSERT INTO usage_cursors (source, place, moved_at, c
   WHERE usage_cursors.cursor = $4::jsonb
   RETURNING 1 AS value`;
 
-/** The same, and adds records, which it counts by their days. $5: rowsOf() the records. */
+/** As SET_CURSOR, and adds records and counts them by day. $5: rowsOf() the records. */
 export const ADD = `WITH moved AS (${SET_CURSOR}),
   added AS (SELECT rows.* FROM json_populate_recordset(NULL::usage_records, $5) AS rows
     WHERE EXISTS (SELECT FROM moved)),
@@ -62,19 +63,19 @@ export const ADD = `WITH moved AS (${SET_CURSOR}),
 /** The records of a source ($1) on a day ($2), by usageIdPattern() ($3). */
 const RECORDS_OF_DAY = "SELECT count(*) FROM usage_records WHERE day = $2 AND usage_id LIKE $3";
 
-/** States that a day has as many records as are there. */
+/** Sets the stated number of records of a day to the number found. Parameters as RECORDS_OF_DAY. */
 export const SET_DAY = `INSERT INTO usage_days VALUES ($1, $2, (${RECORDS_OF_DAY}))
   ON CONFLICT (source, day) DO UPDATE SET records = excluded.records`;
 
-/** How many records a day must have, and how many are there. */
+/** How many records a day should have, and how many were found. Parameters as RECORDS_OF_DAY. */
 export const COUNT_DAY = `SELECT json_build_object('stated', records,
     'found', (${RECORDS_OF_DAY})) AS value
   FROM usage_days WHERE source = $1 AND day = $2`;
 
-/** $1: the day; $2: usageIdPattern(). */
+/** Deletes the records of a day. $1: the day; $2: usageIdPattern(). */
 export const DELETE_DAY = "DELETE FROM usage_records WHERE day = $1 AND usage_id LIKE $2";
 
-/** A record that somebody has moved to another day is moved back. $1: rowsOf() the records. */
+/** Adds records, and overwrites those that were moved to another day. $1: rowsOf() the records. */
 export const PUT = `INSERT INTO usage_records
   SELECT * FROM json_populate_recordset(NULL::usage_records, $1)
   ON CONFLICT (usage_id) DO UPDATE ${SET_ALL}`;
@@ -90,16 +91,16 @@ export const rowsOf = (records: readonly UsageRecord[]): string =>
     })),
   );
 
-/** What the usage_ids of a source's records begin with. */
+/** The beginning of all usage_ids of a source. */
 export const usageIdStart = (source: string): string => `sp_${source.slice(0, 8)}`;
 
-/** The same as a pattern for LIKE. */
+/** The pattern of all usage_ids of a source, for LIKE. */
 export const usageIdPattern = (source: string): string =>
   `${usageIdStart(source).replace("_", "\\_")}%`;
 
 /**
- * The latest records of a request id. The index is used first, because a planner that looks for the
- * latest might read all records backwards. $3: the most records.
+ * The latest records of a request id ($1) and an account ($2, or null); $3: at most how many.
+ * MATERIALIZED forces the index on the id: the planner might otherwise read all records backwards.
  */
 export const FIND = `WITH found AS MATERIALIZED (
     SELECT * FROM usage_records
@@ -108,8 +109,8 @@ export const FIND = `WITH found AS MATERIALIZED (
   FROM found ORDER BY ended_at DESC, usage_id COLLATE "C" DESC LIMIT $3`;
 
 /**
- * The days with records of a source: it goes from one day to the next by the index, for there may
- * be millions of records on each. $1: usageIdPattern().
+ * The days with records of a source. $1: usageIdPattern(). Steps from day to day through the index,
+ * because each day may have millions of records.
  */
 export const DAYS = `WITH RECURSIVE known AS (
     SELECT min(day) AS day FROM usage_records
@@ -121,16 +122,16 @@ export const DAYS = `WITH RECURSIVE known AS (
     WHERE records.day = known.day AND usage_id LIKE $1)
   ORDER BY known.day`;
 
-/** Which rows a query is about. */
+/** A WHERE clause. */
 export interface Condition {
-  /** What stands after WHERE. */
+  /** The text after WHERE. */
   readonly text: string;
-  /** What `$1` and so on stand for. */
+  /** The values of `$1` and so on. */
   readonly values: readonly unknown[];
 }
 
 /**
- * The rows that match a filter. `source` is the gateway instance id, which is asked for only if the
+ * The condition of a filter. `source` returns the gateway instance id. It is called only if the
  * filter needs it.
  */
 export function conditionOf(filter: UsageFilter, source: () => string): Condition {
@@ -145,9 +146,9 @@ export function conditionOf(filter: UsageFilter, source: () => string): Conditio
     "day >= ?": filter.from,
     "day <= ?": filter.to,
   };
-  const given = Object.entries(tests).filter(([, value]) => value !== undefined);
-  const texts = given.map(([test], index) => test.replaceAll("?", () => `$${index + 1}`));
-  return { text: texts.join(" AND ") || "true", values: given.map(([, value]) => value) };
+  const used = Object.entries(tests).filter(([, value]) => value !== undefined);
+  const texts = used.map(([test], index) => test.replaceAll("?", () => `$${index + 1}`));
+  return { text: texts.join(" AND ") || "true", values: used.map(([, value]) => value) };
 }
 
 /** Opens the cursor `usage` over rows, day by day in the order of the log. */
@@ -155,13 +156,13 @@ export const openCursor = (record: string, where: string, skip: number): string 
   `DECLARE usage NO SCROLL CURSOR FOR SELECT ${record} AS value FROM usage_records
    WHERE ${where} ORDER BY day, log_segment, log_line, usage_id OFFSET ${skip}`;
 
-/** The dimensions that are not the column as it is. */
+/** The SQL of the dimensions that differ from their column. */
 const DIMENSION_TEXTS: Readonly<Partial<Record<Dimension, string>>> = {
   day: "to_char(day, 'YYYY-MM-DD')",
   provider: "coalesce(provider, '')",
 };
 
-/** Adds up rows by each combination of the dimensions. The costs are texts. */
+/** The query that adds up rows by the dimensions. Costs are texts. */
 export function sumsBy(by: readonly Dimension[], where: string): string {
   const groups = by.map((name) => DIMENSION_TEXTS[name] ?? name);
   const columns = [

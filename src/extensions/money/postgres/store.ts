@@ -19,13 +19,10 @@ import { openDatabase, type Database } from "./database.ts";
 import * as sql from "./queries.ts";
 import { RECORD, WHOLE_RECORD } from "./tables.ts";
 
-/** Enough to put a day of a hundred million records in place. */
+/** The time limit of replaceDay(): enough for a hundred million records. */
 const LONG_MS = 3_600_000;
 
-/**
- * Creates the store. It connects when it is first used. Throws a ValidationError if `pg` is not
- * installed.
- */
+/** Creates the store. The first query connects. Throws a ValidationError if `pg` is missing. */
 export function createPostgresStore(address: string, dataDir: string): UsageStore {
   const database = openDatabase(address);
   const { run, close } = database;
@@ -33,21 +30,21 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
   const place = (): string => placeOf(dataDir);
   const ownIds = (): string => sql.usageIdPattern(source());
   const where = (filter: UsageFilter): sql.Condition => sql.conditionOf(filter, source);
-  /** The cursor as it was read or set last. */
+  /** The cursor that was last read or set. */
   let before = "{}";
 
-  /** `rows`: of records that are added. */
-  async function move(statement: string, cursor: LogCursor, ...rows: string[]): Promise<void> {
+  /** Runs SET_CURSOR, or ADD with `rows`. */
+  async function moveCursor(sqlText: string, cursor: LogCursor, ...rows: string[]): Promise<void> {
     const text = JSON.stringify(cursor);
-    const moved = await run(statement, source(), place(), text, before, ...rows);
-    if (moved.length === 0) throw new StoreError(MOVED);
+    const moved = await run(sqlText, source(), place(), text, before, ...rows);
+    if (moved.length === 0) throw new StoreError(CURSOR_MOVED);
     before = text;
   }
 
   return {
     async cursor() {
-      const [known] = await run<Known>(sql.CURSOR, source(), place());
-      const { cursor = {}, is_of_copy = false } = known ?? {};
+      const [row] = await run<CursorRow>(sql.CURSOR, source(), place());
+      const { cursor = {}, is_of_copy = false } = row ?? {};
       before = JSON.stringify(cursor);
       if (is_of_copy) throw new CopiedElsewhere(COPIED_ELSEWHERE);
       return cursor;
@@ -57,7 +54,7 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
       return others.slice(0, 1).map(clonedFault);
     },
     async add(records, cursor) {
-      await move(sql.ADD, cursor, sql.rowsOf(records)).catch((error: StoreError) => {
+      await moveCursor(sql.ADD, cursor, sql.rowsOf(records)).catch((error: StoreError) => {
         const { code } = Object(error.cause) as { readonly code?: unknown };
         throw code === UNIQUE_VIOLATION ? new StoreError(CURSOR_LOST, { cause: error }) : error;
       });
@@ -79,9 +76,9 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
     },
     replaceDay: async (day, records) =>
       replaceDay(database, { source: source(), day, ownIds: ownIds() }, records),
-    // Only the files of a day have to be as its line says before others are written.
+    // Nothing to do: a damaged closed day does not prevent writing into a database.
     giveUp: async () => undefined,
-    setCursor: (cursor) => move(sql.SET_CURSOR, cursor),
+    setCursor: (cursor) => moveCursor(sql.SET_CURSOR, cursor),
     async *records(filter, skip = 0) {
       const connect = () => database.connect("reader");
       yield* readRecords(connect, RECORD, where(filter), skip);
@@ -100,14 +97,14 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
   };
 }
 
-/** What CURSOR finds. */
-interface Known {
+/** The result of CURSOR. */
+interface CursorRow {
   readonly cursor: LogCursor;
-  /** Whether it says how far the spend log of a copy was copied. */
+  /** Whether it is the cursor of a copy of the spend log. */
   readonly is_of_copy: boolean;
 }
 
-/** What COUNT_DAY finds. */
+/** The result of COUNT_DAY. */
 interface DayCount {
   readonly stated: number;
   readonly found: number;
@@ -117,17 +114,18 @@ const lostRecords = (day: string, { stated, found }: DayCount): string =>
   `the table usage_records has ${found} records of ${day}, and ${stated} were written: stop the ` +
   "gateway, run 'books rebuild' and start again";
 
-/** The code of PostgreSQL for a row that is there already. */
+/** PostgreSQL's error code for a row that exists already. */
 const UNIQUE_VIOLATION = "23505";
 
-/** The error for the operator if records are there that the cursor of this gateway-id lacks. */
+/** The error for the operator if the database has records that the cursor does not count. */
 const CURSOR_LOST =
   "records of this spend log are in the database already: if the table usage_cursors has them " +
   "under another source than the file gateway-id of data_dir, restore that file; if the row of " +
   "this source is gone or old, run 'books rebuild'";
 
-/** The error for the operator if a statement came after a later one: the next pass goes on. */
-const MOVED = "usage.store: the table usage_cursors has moved on: the next pass looks at it again";
+/** The error for the operator if another statement has moved the cursor: the next pass retries. */
+const CURSOR_MOVED =
+  "usage.store: the table usage_cursors has moved on: the next pass looks at it again";
 
 /** The error for the operator if a copy of the data_dir has moved the cursor. */
 const COPIED_ELSEWHERE =
@@ -135,7 +133,7 @@ const COPIED_ELSEWHERE =
   "copy, run 'books rebuild' where the original is, and read \"chat-gateway help backup\" before " +
   "the copy runs again";
 
-/** The fault of a data_dir whose copy is at work too. `dataDir` is that of the copy. */
+/** The fault of a data_dir whose copy is active too. `dataDir` is that of the copy. */
 const clonedFault = (dataDir: string): StoreFault => ({
   event: "gateway_cloned",
   detail:
@@ -145,8 +143,8 @@ const clonedFault = (dataDir: string): StoreFault => ({
 });
 
 /**
- * Yields all rows but the first `skip` in batches, day by day in the order of the log. `record`: a
- * row's record as SQL.
+ * Yields records in batches, without the first `skip`, day by day in the order of the log.
+ * `record` is the SQL that makes a record from a row.
  */
 async function* readRecords(
   connect: () => ReturnType<Database["connect"]>,
@@ -168,7 +166,7 @@ async function* readRecords(
   }
 }
 
-/** Puts records in the place of all those of a day whose usage_ids match `ownIds`: all or none. */
+/** Replaces the records of a day whose usage_ids match `ownIds`: all of them or none. */
 async function replaceDay(
   database: Database,
   own: { readonly source: string; readonly day: string; readonly ownIds: string },

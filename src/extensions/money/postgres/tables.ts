@@ -2,22 +2,21 @@
 // places are kept by source: the gateway instance id of a data_dir.
 import { USAGE_COLUMNS } from "../records/index.ts";
 
-/** Any number that no other program in the same database uses for an advisory lock. */
+/** The advisory lock of the migration: a number that other programs are unlikely to use. */
 const MIGRATION_LOCK = 7_230_021;
 
-/** The columns that are no text and no number of tokens, or may be empty. */
+/** The types of the columns that are neither required texts nor token counts. */
 const TYPES: Readonly<Record<string, string>> = {
   usage_id: "text PRIMARY KEY",
   provider: "text",
-  // Without a scale the number keeps the digits that were written: 0.10 stays 0.10.
+  // Without a scale, the number keeps its digits: 0.10 stays 0.10.
   cost: "numeric NOT NULL",
   started_at: "timestamptz NOT NULL",
   ended_at: "timestamptz NOT NULL",
   day: "date NOT NULL",
-  // Not jsonb: that has an order of members of its own, and a record must come back as its day's
-  // line has the hash of it.
+  // Not jsonb, which reorders members: the line of a closed day has a hash of the record's text.
   details: "json NOT NULL",
-  // Segments are ordered by the bytes of their names, whatever the language of the database.
+  // Segments are sorted by the bytes of their names, whatever the locale of the database.
   log_segment: 'text COLLATE "C" NOT NULL',
   log_line: "int NOT NULL",
 };
@@ -31,9 +30,9 @@ const COLUMNS = [...USAGE_COLUMNS, "day", "details", "log_segment", "log_line", 
 const definitions = COLUMNS.map((name) => `${name} ${typeOf(name)}`);
 
 /**
- * Makes the tables if they are not there. Several gateways may do it at the same time, so it takes
- * a lock. Where they are, the role needs no right to create any. `usage_sources` shows whether a
- * gateway instance id is in use in two places; `usage_days`, how many records each day must have.
+ * Makes the missing tables. Several gateways may do this at the same time, so it takes a lock. If
+ * all tables exist, the role needs no right to create any. `usage_sources` shows whether a gateway
+ * instance id is in use in two places. `usage_days` states how many records each day has.
  */
 export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
   DO $$ BEGIN
@@ -63,13 +62,13 @@ export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
     END IF;
   END $$`;
 
-/** `SET` of an UPDATE that takes over every column of a row that could not be inserted. */
+/** The SET clause of ON CONFLICT that overwrites every column. */
 export const SET_ALL = `SET ${COLUMNS.map((name) => `${name} = excluded.${name}`).join(", ")}`;
 
 const utcText = (column: string): string =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
-/** The columns whose JSON is not what a record has. */
+/** The SQL of the columns whose default JSON differs from a record's. */
 const TEXTS: Readonly<Record<string, string>> = {
   cost: "cost::text",
   started_at: utcText("started_at"),
@@ -81,6 +80,6 @@ const members = [...USAGE_COLUMNS, "day"].map((name) => `'${name}', ${TEXTS[name
 /** A record as JSON, with its members in the order of usageRecord(). */
 export const RECORD = `json_build_object(${members.join(", ")})`;
 
-/** The same with `details` and `log`. */
+/** As RECORD, with `details` and `log`. */
 export const WHOLE_RECORD = `json_build_object(${members.join(", ")}, 'details', details,
   'log', json_build_object('segment', log_segment, 'line', log_line, 'sha256', log_sha256))`;

@@ -1,7 +1,7 @@
 // Amounts of money as the books write them, read back exactly.
 import { DECIMALS } from "../../../core/ledger/price.ts";
 
-/** What formatMoney writes, but for zeros at the end. */
+/** The format that formatMoney writes. Zeros at the end are allowed too. */
 export const AMOUNT = /^(0|[1-9]\d*)(?:\.(\d{1,12}))?$/;
 
 /**

@@ -1,5 +1,5 @@
-// What everything that deals with money has in common: the lines of the spend log, usage records,
-// sums of them, and the contract of the stores that keep them.
+// The types that all extensions of this group share: the lines of the spend log, usage records,
+// their sums, and the contract of usage stores.
 export * from "./amounts.ts";
 export * from "./iso-time.ts";
 export * from "./spend-lines.ts";

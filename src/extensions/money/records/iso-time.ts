@@ -1,12 +1,12 @@
-// Times and days as the books write them, in UTC. Times are ISO 8601, as
-// `new Date(ms).toISOString()` writes them. Many lines are written in each second, so the text of
-// the second is kept: that takes a fifth of the time.
+// Times and days as the books write them, in UTC. Times have the format of toISOString(). Many
+// lines are written in each second, so the text of the latest second is cached, which makes
+// isoTime() five times as fast.
 import { DAY_MS } from "../../../config/fields.ts";
 
-/** The second that was written last, and its text up to the decimal point. */
+/** The cached second since 1970, and its text up to and including the decimal point. */
 const last = { second: Number.NaN, text: "" };
 
-/** `ms`: milliseconds since 1970. Throws a RangeError if that is no time. */
+/** `ms`: milliseconds since 1970. Throws a RangeError if they are outside the range of Date. */
 export function isoTime(ms: number): string {
   const second = Math.floor(ms / 1_000);
   if (second !== last.second) {
@@ -18,7 +18,7 @@ export function isoTime(ms: number): string {
   return `${last.text}${String(millis).padStart(3, "0")}Z`;
 }
 
-/** Whether a value is a time as isoTime() writes it. */
+/** Whether a value is a time in the format of isoTime(). */
 export function isTime(value: unknown): value is string {
   const time = Date.parse(String(value));
   return !Number.isNaN(time) && isoTime(time) === value;
@@ -30,13 +30,13 @@ export const isDay = (value: unknown): value is string =>
 
 /**
  * Whether a text is a day of the calendar, from the year 1000 on. The comparison is needed because
- * V8 takes the 31st of any month.
+ * V8 accepts the 31st of every month.
  */
 export const isCalendarDay = (text: string): boolean =>
   /^[1-9]/.test(text) && isDay(text) && new Date(text).toJSON()?.slice(0, 10) === text;
 
-/** The day of a moment, in milliseconds since 1970. Throws a RangeError if that is no time. */
+/** The UTC day of a time in milliseconds since 1970. Throws a RangeError as isoTime(). */
 export const dayOf = (ms: number): string => isoTime(ms).slice(0, 10);
 
-/** The day after another. */
+/** The day after `day`. */
 export const dayAfter = (day: string): string => dayOf(Date.parse(day) + DAY_MS);

@@ -1,5 +1,5 @@
 // The lines of the spend log: one when a request begins, one when it has ended. Other programs read
-// them, so names and meanings of the fields stay. books.md "The spend log".
+// them, so the names and meanings of fields must not change. books.md "The spend log".
 import type { AttemptRecord, Settlement } from "../../../core/ledger/ledger.ts";
 import type { UsageSource } from "../../../core/ledger/meter.ts";
 import type { Price } from "../../../core/ledger/price.ts";
@@ -7,7 +7,7 @@ import { asCount, asObject, asString, parseJson } from "../../../core/schema/unt
 import { AMOUNT } from "./amounts.ts";
 import { isoTime, isTime } from "./iso-time.ts";
 
-/** What both lines of a request say. */
+/** The fields that both lines of a request have. */
 export interface RequestLine {
   /** `sp_` and 32 hex digits. It is unique, whatever request id the client sent. */
   readonly spend_id: string;
@@ -74,7 +74,7 @@ export interface SettleRecord extends RequestLine {
   readonly attempts: readonly AttemptRecord[];
   /** What was billed. All 0 where usage_source is "none". */
   readonly usage: TokenCounts;
-  /** Whether the figures are the provider's own, or estimated. */
+  /** Whether the token counts are the provider's own, or estimated. */
   readonly usage_source: UsageSource;
   /** A decimal number, exact, in `currency`. */
   readonly cost: string;
@@ -98,15 +98,15 @@ export type SpendRecord = OpenRecord | SettleRecord;
 /** The token counts that a line leaves out where they are 0. */
 const RARE_COUNTS = ["cache_write_tokens", "cache_write_1h_tokens"];
 
-/** A line as it was parsed: other programs may write lines too. */
+/** A parsed line whose fields are not checked yet: other programs may have written it. */
 type Unchecked = Readonly<Record<string, unknown>>;
 
 const hasTexts = (line: Unchecked, names: readonly string[]): boolean =>
   names.every((name) => typeof line[name] === "string");
 
 /**
- * Whether a line can be billed: it has these texts, a cost and its currency, and the token counts
- * in `counts`.
+ * Whether a line can be billed: the fields `texts` are strings, `cost` and `currency` are valid,
+ * and `counts` has all token counts.
  */
 export const isBillable = (line: Unchecked, texts: readonly string[], counts: Unchecked): boolean =>
   hasTexts(line, texts) &&
@@ -118,8 +118,8 @@ export const isBillable = (line: Unchecked, texts: readonly string[], counts: Un
 const TEXTS = ["spend_id", "gateway_request_id", "account", "key_id", "model_requested"];
 
 /**
- * Reads a line. Undefined if another program wrote it, or a field that a usage record has is
- * missing or malformed: of every other line a record can be made, and read back.
+ * Reads a line. Undefined if it is no line of the spend log, or if a field that its usage record
+ * needs is missing or malformed.
  */
 export function parseSpendLine(line: string): SpendRecord | undefined {
   const record = asObject(parseJson(line));
@@ -138,7 +138,7 @@ function isSettled(line: Unchecked): boolean {
   return (
     isBillable(line, ["status"], asObject(line["usage"])) &&
     duration !== undefined &&
-    // It did not begin before 1970.
+    // The request began in 1970 or later.
     duration <= Date.parse(String(line["time"])) &&
     isTextOrNull(line["model_served"]) &&
     isTextOrNull(line["provider"])

@@ -1,5 +1,5 @@
-// The contract of the stores that keep usage records: files of data_dir, or a database. The
-// projection writes into one of them, and bills, budgets, receipts and proofs read from it.
+// The contract of the stores that keep usage records: files of data_dir, or a database. The sync
+// writes into one of them. Bills, budgets, receipts and proofs read from it.
 import { slot } from "../../../core/extension/installer.ts";
 import type { Dimension, SumBy } from "./sums.ts";
 import type { UsageRecord } from "./usage-record.ts";
@@ -7,19 +7,20 @@ import type { UsageRecord } from "./usage-record.ts";
 /** How far a segment of the spend log has been copied. */
 export interface SegmentCursor {
   /**
-   * The spend_id of its first line. Another file that has the name is another segment. Empty, with
-   * 0 bytes: the segment is gone, and its records are not, so that the name stays taken.
+   * The spend_id of its first line, by which another file of the same name is noticed. Empty, with
+   * 0 bytes: the segment is gone but its records exist, so no new segment may take its name.
    */
   readonly first: string;
-  /** Bytes from the beginning, up to the end of a line. */
+  /** How many bytes are copied. They end with a line end. */
   readonly bytes: number;
   /** Lines in these bytes. */
   readonly lines: number;
-  /** Requests that are opened in these bytes, and not settled. */
+  /** Requests with an open line but no settle line in these bytes. */
   readonly unsettled: number;
   /**
-   * There are records, or lines of closed days, of lines beyond its end: an older copy of the log
-   * was restored. Nothing more is copied or settled, for some of its requests have such a record.
+   * Records or closed days refer to lines beyond the end of the file, because an older copy of the
+   * log was restored. Its open requests may have records already, so nothing more is copied from
+   * it or settled in it.
    */
   readonly isCut?: true;
 }
@@ -27,13 +28,13 @@ export interface SegmentCursor {
 /** How far the spend log has been copied, by the file names of its segments. */
 export type LogCursor = Readonly<Record<string, SegmentCursor>>;
 
-/** A store outside of data_dir cannot be reached, or refuses. The message is for the operator. */
+/** A database cannot be reached, or rejects a query. The message is for the operator. */
 export class StoreError extends Error {}
 
-/** A copy of the data_dir has moved the cursor: nothing is copied before a rebuild. */
+/** A copy of the data_dir has moved the cursor. Nothing is copied until `books rebuild` has run. */
 export class CopiedElsewhere extends StoreError {}
 
-/** Which records to read. A record must match all members that are there. */
+/** Which records to read: those that match every member. An absent member matches all. */
 export interface UsageFilter {
   /** The month of the day on which a record is booked: `YYYY-MM`. */
   readonly month?: string | undefined;
@@ -49,7 +50,7 @@ export interface UsageFilter {
   readonly model?: string | undefined;
   /** As UsageRecord.key_id. */
   readonly key_id?: string | undefined;
-  /** Empty: only records of which no provider began to answer. */
+  /** As UsageRecord.provider. Empty: only requests that no provider began to answer. */
   readonly provider?: string | undefined;
   /** Leave out the records of other data_dirs whose gateways write into the same store. */
   readonly ownOnly?: boolean;
@@ -61,77 +62,75 @@ export interface RequestQuery {
   readonly requestId: string;
   /** Absent: those of every account. */
   readonly account?: string | undefined;
-  /** The most records. */
+  /** How many records to find at most. */
   readonly limit: number;
 }
 
-/** Something about the books that the operator has to know, and that a pass works around. */
+/** A fault of the books that does not stop a pass, but that the operator must know. */
 export interface StoreFault {
   /** The name of the diagnostic, in snake_case. */
   readonly event: string;
-  /** What is wrong and what mends it, in a sentence. */
+  /** One sentence: what is wrong, and how to repair it. */
   readonly detail: string;
 }
 
 /** One line of a day. */
 export interface UsageLine {
-  /** As the projection has written it, without its line end. */
+  /** As the sync wrote it, without its line end. */
   readonly text: string;
-  /** Undefined: it is no usage record. */
+  /** Undefined: the line is no usage record. */
   readonly record: UsageRecord | undefined;
 }
 
-/** Some lines of a day that follow each other. */
+/** Consecutive lines of a day. */
 export interface UsageBatch {
-  /** In the order of the log, as far as they say it. */
+  /** In the order of the log. A line that is no record keeps its place. */
   readonly lines: readonly UsageLine[];
   /** The number of the first of them. The first line of the day has 1. */
   readonly first: number;
-  /** The lines as their file has them. Absent: they are not in a file. */
+  /** The bytes of the lines in their file. Absent: the store has no files. */
   readonly bytes?: Buffer;
 }
 
-/** Keeps usage records. All promises reject if they cannot be read or written. */
+/** Keeps usage records. All promises reject if the records cannot be read or written. */
 export interface UsageStore {
   /**
-   * How far the log was copied. Empty: nothing was. Rejects with a BooksFault if records are not as
-   * they were left, and with a CopiedElsewhere: nothing may be written before that is mended.
+   * How far the log was copied. Empty: nothing was. Rejects with a BooksFault if records were
+   * changed or lost, or with a CopiedElsewhere. Then nothing may be written until the books are
+   * repaired.
    */
   cursor(): Promise<LogCursor>;
-  /** Looks for faults that keep nobody from writing. */
+  /** Looks for faults that do not prevent writing. */
   inspect(): Promise<readonly StoreFault[]>;
   /**
-   * Adds records and sets the cursor: both or neither. Records of a day that is open; no two have
-   * the same usage_id, and none is there yet.
+   * Adds records and sets the cursor: both or neither. The records are of open days, and their
+   * usage_ids are new and unique.
    */
   add(records: readonly UsageRecord[], cursor: LogCursor): Promise<void>;
   /** The days on which this data_dir has records, in their order. */
   days(): Promise<readonly string[]>;
-  /**
-   * The lines of this data_dir's records of a day in the order of the log: by segment, then by
-   * line. In batches.
-   */
+  /** Yields the lines of this data_dir's records of a day, by segment, then by line. */
   linesOf(day: string): AsyncIterable<UsageBatch>;
   /**
-   * A day is over. Puts its records in the order of the log, and makes whatever answers questions
-   * about them quickly. Doing it again changes nothing.
+   * Prepares a day for closing: sorts its records into the order of the log, and makes its sums and
+   * indexes. A second call changes nothing.
    */
   finish(day: string): Promise<void>;
   /**
-   * Puts records, in the order of the log, in the place of all those of this data_dir on a day,
-   * which is then finished.
+   * Replaces all records of this data_dir on a day by these, which are in the order of the log, and
+   * does the work of finish().
    */
   replaceDay(day: string, records: AsyncIterable<readonly UsageRecord[]>): Promise<void>;
   /**
-   * A closed day cannot be made again, because its lines are gone. What is left of its records is
-   * read from now on, and keeps nobody from serving. replaceDay() takes this back.
+   * Accepts a damaged closed day whose log is lost: from now on, the remaining records are read,
+   * and cause no BooksFault. replaceDay() undoes this.
    */
   giveUp(day: string): Promise<void>;
-  /** Sets the cursor alone. */
+  /** Sets the cursor without adding records. */
   setCursor(cursor: LogCursor): Promise<void>;
   /**
-   * Yields the matching records day by day, but for the first `skip` of them; absent: 0. A batch
-   * may be empty, so that a reader whom nobody waits for can stop.
+   * Yields the matching records day by day, without the first `skip`; absent: 0. A batch may be
+   * empty, which lets a cancelled reader stop early.
    */
   records(filter: UsageFilter, skip?: number): AsyncIterable<readonly UsageRecord[]>;
   /**
@@ -139,17 +138,16 @@ export interface UsageStore {
    * which they ended.
    */
   find(query: RequestQuery): Promise<readonly UsageRecord[]>;
-  /** Whether a record is of this data_dir. Its closed days vouch for no other record. */
+  /** Whether a record is of this data_dir. Its closed days prove only its own records. */
   isOwn(record: UsageRecord): boolean;
-  /** Adds up the matching records, one sum per combination of the dimensions, in no order. */
+  /** Adds up the matching records: one sum for each combination of the dimensions, unsorted. */
   sums<D extends Dimension>(filter: UsageFilter, by: readonly D[]): Promise<readonly SumBy<D>[]>;
   /** Frees connections and files. */
   close(): Promise<void>;
 }
 
 /**
- * Opens the store at an address outside of `dataDir`, which may be relative. The address may hold a
- * password. Throws a ValidationError if a package is missing. Empty: usage.store can only be
- * `file`.
+ * Opens the database at an address, which may contain a password. `dataDir` may be relative. Throws
+ * a ValidationError if a package is missing. Empty: usage.store can only be `file`.
  */
 export const usageStoreSlot = slot<(address: string, dataDir: string) => UsageStore>("usageStore");

@@ -3,7 +3,7 @@ import { formatMoney } from "../../../core/ledger/price.ts";
 import { parseMoney } from "./amounts.ts";
 import type { UsageRecord } from "./usage-record.ts";
 
-/** All dimensions. The sums that are kept of a closed day are grouped by them. */
+/** All dimensions. The stored sums of a closed day are grouped by them. */
 export const DIMENSIONS = ["day", "account", "key_id", "model", "provider", "currency"] as const;
 
 /** What sums are grouped by. `provider` is empty where no provider began to answer. */
@@ -18,15 +18,15 @@ export const SUMMED_COUNTS = [
   "reasoning_tokens",
 ] as const satisfies readonly (keyof UsageRecord)[];
 
-/** What some records add up to. The counts are as in a record. */
+/** The sum of some records. The counts have the names of the record's columns. */
 export interface Sum extends Record<(typeof SUMMED_COUNTS)[number], number> {
-  /** How many records. */
+  /** How many records it adds up. */
   requests: number;
   /** Exact, in pico-units of the currency. */
   cost: bigint;
 }
 
-/** A sum of the records that agree in the dimensions `D`. */
+/** The sum of the records that have the same values in the dimensions `D`. */
 export type SumBy<D extends Dimension> = Sum & { readonly [dimension in D]: string };
 
 /** The sum of no records. */
@@ -42,20 +42,20 @@ export function addToSum(sum: Sum, part: Sum): void {
   sum.cost += part.cost;
 }
 
-/** Adds sums and records up by some dimensions. */
+/** Adds up sums and records, grouped by the dimensions `D`. */
 export interface Summer<D extends Dimension> {
   /** Adds a sum that has all of the dimensions. */
   add(part: SumBy<D>): void;
   /** Adds a record. */
   addRecord(record: UsageRecord): void;
-  /** What was added so far. */
+  /** The sums of everything added so far. */
   sums(): readonly SumBy<D>[];
 }
 
 export function createSummer<D extends Dimension>(by: readonly D[]): Summer<D> {
   const groups = new Map<string, SumBy<D>>();
 
-  /** `part` has the dimensions. Of a record the provider may be null. */
+  /** A record's provider may be null, which counts as "". */
   function groupOf(part: { readonly [dimension in D]: string | null }): Sum {
     const key = by.map((name) => part[name] ?? "").join("\0");
     let group = groups.get(key);
@@ -79,7 +79,7 @@ export function createSummer<D extends Dimension>(by: readonly D[]): Summer<D> {
   };
 }
 
-/** The costs of sums, exact decimals by currency. */
+/** The total cost of sums by currency, as exact decimals. */
 export function costsByCurrency(
   sums: readonly SumBy<"currency">[],
 ): Readonly<Record<string, string>> {
@@ -89,7 +89,7 @@ export function costsByCurrency(
   return Object.fromEntries([...costs].sort());
 }
 
-/** A sum with its cost as an exact decimal number, to be printed. */
+/** A sum to print: its cost is an exact decimal number. */
 export const printedSum = <S extends Sum>({ cost, ...sum }: S) => ({
   ...sum,
   cost: formatMoney(cost),
@@ -99,7 +99,7 @@ export const printedSum = <S extends Sum>({ cost, ...sum }: S) => ({
 export const sumsText = (sums: readonly SumBy<Dimension>[]): string =>
   `${JSON.stringify(sums.map(printedSum))}\n`;
 
-/** Reads sumsText(). Throws a SyntaxError if a text is not from there. */
+/** Reads the text of sumsText(). Throws a SyntaxError if it is malformed. */
 export const parseSums = (text: string): readonly SumBy<Dimension>[] =>
   (JSON.parse(text) as readonly (Omit<SumBy<Dimension>, "cost"> & { cost: string })[]).map(
     (sum) => ({ ...sum, cost: parseMoney(sum.cost) }) as SumBy<Dimension>,

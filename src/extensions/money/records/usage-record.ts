@@ -1,6 +1,5 @@
-// Usage records: what is billed of one settled request each. A record is a pure function of the two
-// lines of its request in the spend log, of their place there, and of the day on which it is
-// booked.
+// Usage records: each is the bill of one settled request. A record is a pure function of the
+// request's two lines in the spend log, their place there, and the day on which it is booked.
 import { isDay, isoTime, isTime } from "./iso-time.ts";
 import { sha256 } from "../../../core/hash.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
@@ -9,7 +8,7 @@ import type { Price } from "../../../core/ledger/price.ts";
 import { asArray, asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { COUNTS, isBillable, type SettleRecord, type TokenCounts } from "./spend-lines.ts";
 
-/** The lines of the spend log that a record is made of. */
+/** The lines of the spend log that a record is made from. */
 export interface LogPlace {
   /** The file name of the segment. */
   readonly segment: string;
@@ -20,8 +19,8 @@ export interface LogPlace {
 }
 
 /**
- * One settled request, with its token counts. Other programs read these records, so names, order
- * and meanings of the columns stay.
+ * One settled request, with its token counts. Other programs read these records, so the names, the
+ * order and the meanings of the columns must not change.
  */
 export interface UsageRecord extends Omit<TokenCounts, "cache_write_1h_tokens"> {
   /** The spend_id of the spend log: `sp_` and 32 hex digits. No two records have the same. */
@@ -32,7 +31,7 @@ export interface UsageRecord extends Omit<TokenCounts, "cache_write_1h_tokens"> 
   readonly account: string;
   /** As Caller.keyId. */
   readonly key_id: string;
-  /** The model that served the request or, if none did, the model or alias that was asked for. */
+  /** The model that served the request or, if none did, the model or alias that it named. */
   readonly model: string;
   /** Null if no provider began to answer. */
   readonly provider: string | null;
@@ -49,17 +48,17 @@ export interface UsageRecord extends Omit<TokenCounts, "cache_write_1h_tokens"> 
   /** As in TokenCounts, but always there. */
   readonly cache_write_tokens: number;
   /**
-   * The day on which it is booked, `YYYY-MM-DD` in UTC: that of ended_at or, if that day was
-   * closed, the first that was open. The record is on the bill of this day's month.
+   * The day on which it is booked, `YYYY-MM-DD` in UTC: the day of ended_at or, if that was closed
+   * already, the first open day. The record is on the bill of this day's month.
    */
   readonly day: string;
-  /** What a receipt says beside the columns. Absent in what UsageStore.records() yields. */
+  /** Further fields for receipts. UsageStore.records() leaves them out. */
   readonly details?: RequestDetails | undefined;
-  /** The lines of the spend log that it is made of. Absent where `details` is absent. */
+  /** The lines of the spend log that it is made from. Absent where `details` is absent. */
   readonly log?: LogPlace | undefined;
 }
 
-/** What a receipt says of a request beside its usage record. */
+/** The fields of a receipt that are not columns of the usage record. */
 export interface RequestDetails {
   /** The model or alias that the client named. */
   readonly model_requested: string;
@@ -75,13 +74,13 @@ export interface RequestDetails {
   readonly cache_write_1h_tokens?: number | undefined;
   /** In the order in which they were made. Empty: no provider was asked. */
   readonly attempts: readonly AttemptDetails[];
-  /** Absent: the model that served has none, or nobody served. */
+  /** Absent: the model that served has no prices, or no model served. */
   readonly prices?: Price | undefined;
   /** As Settlement.notes. Absent: there are none. */
   readonly notes?: readonly string[] | undefined;
 }
 
-/** The model, the outcome, the duration in milliseconds, and what else was recorded of its cost. */
+/** One attempt. `charge` is absent unless several models served the request. */
 export type AttemptDetails = readonly [
   model: string,
   outcome: string,
@@ -89,13 +88,13 @@ export type AttemptDetails = readonly [
   charge?: AttemptCharge,
 ];
 
-/** The share of an attempt in a request that several models served. */
+/** The share of one attempt in the tokens and the cost of its request. */
 export interface AttemptCharge {
-  /** Its part of the tokens, as the spend log has it. */
+  /** Its tokens, unchecked, as the spend log has them. */
   readonly usage?: unknown;
-  /** Its part of the cost, as the spend log has it: an exact decimal number. */
+  /** Its cost, unchecked, as the spend log has it: an exact decimal number. */
   readonly cost?: unknown;
-  /** By these it was billed. Absent: its model has none. */
+  /** The prices by which it was billed. Absent: its model has none. */
   readonly prices?: Price;
 }
 
@@ -140,7 +139,7 @@ export function usageRecord(settle: SettleRecord, day: string, log: LogPlace): U
     ended_at: settle.time,
     cache_write_tokens: usage.cache_write_tokens ?? 0,
     day,
-    // Members that are undefined do not stand in the line: there are millions of records.
+    // JSON leaves out undefined members, which saves space in millions of records.
     details: {
       model_requested: settle.model_requested,
       error_code: settle.error_code ?? undefined,
@@ -156,17 +155,17 @@ export function usageRecord(settle: SettleRecord, day: string, log: LogPlace): U
   };
 }
 
-/** The hash of the two lines of a request. `open` empty: there is no open line. */
+/** The hash of the two lines of a request. `open` is empty if there is no open line. */
 export const hashOfLines = (open: string, settle: string): string =>
   sha256(open === "" ? `${settle}\n` : `${open}\n${settle}\n`);
 
-/** A record as other programs know it. */
+/** The columns of a record, which other programs know. */
 export function withoutDetails(record: UsageRecord): UsageRecord {
   const { details: _details, log: _log, ...columns } = record;
   return columns;
 }
 
-/** An attempt has a share of the usage and the cost, if several served the request. */
+/** The settle line has a `share` for each attempt if several models served the request. */
 function attemptDetails(attempt: unknown): AttemptDetails {
   const { model, outcome, duration_ms, share } = asObject(attempt);
   const base = [String(model), String(outcome), Number(duration_ms)] as const;
@@ -175,12 +174,12 @@ function attemptDetails(attempt: unknown): AttemptDetails {
   return [...base, { usage, cost, ...(prices !== undefined && { prices: prices as Price }) }];
 }
 
-/** What every record must have as text. */
+/** The members that must be strings in every record. */
 const TEXTS = ["usage_id", "gateway_request_id", "account", "key_id", "model", "status"];
 
 /**
- * Reads a line of a record file. Undefined if something that is billed or searched for is missing
- * or malformed.
+ * Reads a line of a record file. Undefined if a member that bills or searches need is missing or
+ * malformed.
  */
 export function parseUsageLine(line: string): UsageRecord | undefined {
   const record = asObject(parseJson(line));

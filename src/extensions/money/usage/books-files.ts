@@ -1,4 +1,4 @@
-// The books of one data_dir, as the gateway and the commands work on them.
+// Opens the books of one data_dir, for the gateway and for commands.
 import { join, resolve } from "node:path";
 import type { Clock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
@@ -18,43 +18,43 @@ export interface BooksFiles {
   readonly dataDir: string;
   /** The folder of the spend log's segments. Its path is absolute. */
   readonly spendDir: string;
-  /** Keeps the usage records, in files or in a database. */
+  /** The usage records, in files or in a database. */
   readonly store: UsageStore;
-  /** The days that are closed. */
+  /** The closed days. */
   readonly days: Days;
-  /** Signs days and statements. Undefined: seals are switched off. */
+  /** Signs days and statements. Undefined: seals are disabled. */
   readonly signer: Signer | undefined;
   /** The currency of bills, three capital letters. */
   readonly currency: string;
   /** As spend.keep_days of the configuration. */
   readonly keepDays: number;
   /**
-   * The readers of segments that this process has read and that may still change, by file name. A
-   * reader goes when its segment has no writer and is copied and settled to its end.
+   * The readers of the segments that may still change, by file name. A reader is removed when its
+   * segment has no writer and is copied and settled to its end.
    */
   readonly openSegments: Map<string, SegmentReader>;
-  /** Whether this process serves, and so settles what dead processes have left open. */
+  /** Whether this process serves, and so settles the open requests of dead processes. */
   readonly recovers: boolean;
   /**
-   * Does work while no other process works on these books. Rejects with a BusyError if one does for
+   * Does work under the lock of the books. Rejects with a BusyError if another process holds it for
    * `patienceMs`; absent: a minute.
    */
   locked<T>(work: () => Promise<T>, patienceMs?: number): Promise<T>;
-  /** Dates interrupted requests and closed days; its timers bound the waiting for locks. */
+  /** Dates interrupted requests and closed days. Its timers limit the wait for the lock. */
   readonly clock: Clock;
-  /** Reports closed days, and faults of the books and their end, to the operator. */
+  /** Reports closed days, and the beginning and end of faults, to the operator. */
   readonly diagnose: Diagnose;
 }
 
-/** What the books need besides the configuration. Extensions may bring the store and the signer. */
+/** What the books need besides the configuration. `installed` may have a store and a signer. */
 export interface BooksOptions extends Pick<GatewayContext, "clock" | "diagnose" | "installed"> {
-  /** As BooksFiles.recovers. Absent: it is a command, and writes no log. */
+  /** As BooksFiles.recovers. Absent: false, as for commands, which write no log. */
   readonly recovers?: boolean;
 }
 
 /**
- * Opens the books that a configuration names, and changes nothing on the disk. Throws a
- * ValidationError if the package that the store needs is not installed.
+ * Opens the books of a configuration. Changes nothing on the disk. Throws a ValidationError if the
+ * package that the store needs is not installed.
  */
 export function openBooks(config: Config, options: BooksOptions): BooksFiles {
   const { clock, diagnose, installed, recovers = false } = options;
@@ -66,7 +66,7 @@ export function openBooks(config: Config, options: BooksOptions): BooksFiles {
   return {
     dataDir,
     spendDir,
-    // The check of the configuration has seen an extension that opens the address.
+    // The slot is filled: the configuration was rejected otherwise.
     store: hasFileStore(config)
       ? createFileStore(join(dataDir, "usage"), days)
       : installed.filled(usageStoreSlot)!(usage.of(config).store, config.data_dir),

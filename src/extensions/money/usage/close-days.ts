@@ -1,5 +1,5 @@
 // Closes days. A day closes when it is over and every request that began on it is settled and
-// copied: its records are put in the order of the log, and its line is added to days.jsonl.
+// copied. Its records are sorted into the order of the log, and its line is added to days.jsonl.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { sha256 } from "../../../core/hash.ts";
@@ -26,12 +26,12 @@ import {
   type DaySegment,
 } from "../days/index.ts";
 
-/** A day counts as over so long after midnight: a line is written a moment after its time. */
+/** How long after midnight a day is over: a line is written slightly later than its own time. */
 const WRITTEN_MS = 10_000;
 
 /**
- * Closes all days that can be closed. The caller holds the lock of the books, believes the clock,
- * and has copied everything up to `cursor`, which is all that was written when it began.
+ * Closes all days that can be closed. The caller holds the lock of the books, has checked that the
+ * clock is steady, and has copied the log to `cursor`: at least all that was written by `began`.
  */
 export async function closeDays(
   books: BooksFiles,
@@ -46,12 +46,12 @@ export async function closeDays(
     await store.finish(day);
     const text = await lineOf(books, day, cursor);
     await days.append(text);
-    // Printed, so that operators who keep the diagnostics elsewhere can prove the books.
+    // The line is in the event, so an operator who keeps the logs elsewhere can prove the books.
     diagnose({ event: "day_closed", level: "info", day, line: text });
   }
 }
 
-/** The first day of the books. Of empty books: a day that is never over. */
+/** The first day of the books. If they are empty: a day that is never over. */
 async function firstDay({ store }: BooksFiles, cursor: LogCursor): Promise<string> {
   const segments = Object.keys(cursor).map((name) => name.slice(0, 10));
   return [...(await store.days()), ...segments].sort()[0] ?? "9999-12-31";
@@ -64,8 +64,8 @@ const hasUnsettled = ({ openSegments }: BooksFiles, day: string): boolean =>
     .some(({ time }) => time.slice(0, 10) <= day);
 
 /**
- * Makes the line of a day whose records are in the order of the log. `recordDays`: the days whose
- * records it covers, for a line that is only shown. Absent: that day.
+ * Makes the line of a day whose records are sorted. `recordDays`: the days whose records it covers;
+ * absent: only `day`. A head, which is printed and not stored, covers all open days.
  */
 export async function lineOf(
   books: BooksFiles,
@@ -91,7 +91,7 @@ export async function lineOf(
   return signer ? signer.sign(text) : text;
 }
 
-/** The segments of which more bytes are copied than the lines of closed days cover. */
+/** The segments with more copied bytes than the lines of closed days cover. */
 async function segmentsSince(
   { spendDir, days }: BooksFiles,
   cursor: LogCursor,
@@ -100,7 +100,7 @@ async function segmentsSince(
   const segments: DaySegment[] = [];
   for (const segment of Object.keys(cursor).sort()) {
     const { first, bytes, lines } = cursor[segment]!;
-    // Of one that was cut there are fewer.
+    // A cut segment has fewer bytes than are covered.
     if (bytes <= (coverage.of(segment).at(-1)?.bytes ?? 0)) continue;
     const hash = createHash("sha256");
     for await (const batch of readLines(join(spendDir, segment), { to: bytes }))
@@ -110,13 +110,13 @@ async function segmentsSince(
   return segments;
 }
 
-/** Adds up records, line by line. */
+/** Adds up the records of a day, batch by batch. */
 export interface RecordAdder {
-  /** `bytes` as in UsageBatch. */
+  /** Adds lines. `bytes` as in UsageBatch. */
   add(batch: Omit<UsageBatch, "first">): void;
-  /** What was added so far. */
+  /** What the line of the day states about the records added so far. */
   result(): DayRecords;
-  /** Their sums by all dimensions. */
+  /** The sums of the records by all dimensions. */
   sums(): readonly SumBy<Dimension>[];
 }
 
@@ -147,7 +147,7 @@ export function createRecordAdder(): RecordAdder {
   };
 }
 
-/** The members in which records differ from a line of days.jsonl, for people to read. */
+/** Describes for the operator how records differ from a line of days.jsonl. Empty: not at all. */
 export function differencesFrom(line: ClosedDay, found: DayRecords): readonly string[] {
   return (Object.keys(found) as (keyof DayRecords)[]).flatMap((member) => {
     const [is, was] = [JSON.stringify(found[member]), JSON.stringify(line[member])];

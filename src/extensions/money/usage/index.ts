@@ -1,4 +1,4 @@
-// The projection of the spend log into usage records, and the books that it works on.
+// The sync, which copies the spend log into usage records, and the books that it works on.
 export { BooksFault } from "../days/index.ts";
 export { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
 export { createRecordAdder, differencesFrom, lineOf, type RecordAdder } from "./close-days.ts";

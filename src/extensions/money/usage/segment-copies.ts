@@ -1,16 +1,16 @@
-// Segments of the spend log that are there under two names, as after a restore that went wrong:
-// their requests would be billed twice. No other segment has the spend_id of its first line.
+// Detects segments that exist under two names, as after a faulty restore: their requests would be
+// billed twice. Copies are recognized by the spend_id of the first line, which is unique.
 import { closeSync, openSync, readSync } from "node:fs";
 import type { Coverage } from "../days/index.ts";
 import type { SegmentCursor } from "../records/index.ts";
 
-/** What a line of the log can take, up to its spend_id. */
+/** Enough bytes of a line to contain its spend_id. */
 const HEAD_BYTES = 256;
 
-/** The spend_id in the first line of a segment. Empty: that is no line of the log. */
+/** The spend_id in the first line of a segment. Empty: it is no line of the log. */
 export const firstIdIn = (line: string): string => /"spend_id":"(\w+)"/.exec(line)?.[1] ?? "";
 
-/** The spend_id of the first line of the segment at a path. Empty: it has none yet. */
+/** The spend_id of the first line of the segment at a path. Empty: it has no line yet. */
 export function firstIdOf(path: string): string {
   const head = Buffer.alloc(HEAD_BYTES);
   const fd = openSync(path, "r");
@@ -22,16 +22,16 @@ export function firstIdOf(path: string): string {
   return firstIdIn(head.toString());
 }
 
-/** How segments begin, by their names. */
+/** The spend_ids of first lines, by the names of segments. */
 type Beginnings = Readonly<Record<string, Pick<SegmentCursor, "first">>>;
 
 /**
- * What is wrong with a segment that begins with the request `first`. Undefined: no other one that
- * is known begins with it.
+ * Describes the fault of a segment that begins with the request `first`. Undefined: no other known
+ * segment begins with it.
  */
 type CopyFault = (name: string, first: string) => string | undefined;
 
-/** Compares segments with those that `begun` or a closed day names. */
+/** Returns a function that compares a segment with those of closed days and of `begun`. */
 export function copyFaults(coverage: Coverage, begun: Beginnings): CopyFault {
   const names = new Map<string, Set<string>>();
   const listed = coverage.segments().map((name) => [name, coverage.of(name)[0]!] as const);

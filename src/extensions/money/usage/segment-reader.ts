@@ -1,6 +1,6 @@
-// Reads a segment of the spend log line by line, from wherever the last reading stopped, and yields
-// the requests that have been settled. Both lines of a request stand in one segment, the open line
-// first. Nothing but what is unsettled, and the ids of what is settled, is held in memory.
+// Reads a segment of the spend log from where the last reading stopped, and yields the settled
+// requests. Both lines of a request are in one segment, the open line first. The reader remembers
+// the open lines of unsettled requests, and the ids of settled ones.
 import { setImmediate as endOfTurn } from "node:timers/promises";
 import {
   hashOfLines,
@@ -15,27 +15,27 @@ import { firstIdIn } from "./segment-copies.ts";
 
 /** A request that is settled. */
 export interface Settled {
-  /** The settle line that counts: the first one. */
+  /** Its first settle line, which is the one that counts. */
   readonly settle: SettleRecord;
-  /** Where it stands, and the hash of both lines. */
+  /** The place of this line, and the hash of both lines. */
   readonly log: LogPlace;
-  /** The number of the open line. 0: there is none. */
+  /** The number of the open line. 0: there is no open line. */
   readonly opened: number;
 }
 
-/** The lines of some bytes of a segment. */
+/** Consecutive lines of a segment. */
 export interface SettledBatch {
-  /** In the order of their settle lines. */
+  /** The requests that they settle, in the order of their settle lines. */
   readonly settled: readonly Settled[];
-  /** Lines that should not be there, by their number, and what is wrong, for the operator. */
+  /** Faulty lines: their numbers, and what is wrong, for the operator. */
   readonly problems: readonly { readonly line: number; readonly what: string }[];
-  /** The lines as they stand in the file. */
+  /** The bytes of the lines in the file. */
   readonly bytes: Buffer;
-  /** How far the segment has been read by now. */
+  /** How far the segment has been read after these lines. */
   readonly cursor: SegmentCursor;
 }
 
-/** A request that is opened and not settled. */
+/** A request with an open line but no settle line. */
 export interface UnsettledRequest extends OpenRecord {
   /** The number of its open line. */
   readonly line: number;
@@ -50,20 +50,20 @@ interface OpenLine {
 
 /** Reads one segment. */
 export interface SegmentReader {
-  /** How far it was read. */
+  /** How far the segment was read. */
   cursor(): SegmentCursor;
-  /** The requests that are not settled, as far as it was read. */
+  /** The requests that are unsettled in the part that was read. */
   unsettled(): readonly UnsettledRequest[];
-  /** Reads on, to byte `to` at most. */
+  /** Reads on, up to byte `to`. */
   read(to: number): AsyncIterable<SettledBatch>;
 }
 
-/** Lines that are parsed before requests get a turn: some two milliseconds. */
+/** How many lines to parse before yielding to the event loop: about two milliseconds. */
 const LINES_A_TURN = 250;
 
-/** A reader at the beginning of the segment at `path`, whose file name is `segment`. */
+/** Creates a reader at the beginning of the segment at `path`, whose file name is `segment`. */
 export function createSegmentReader(path: string, segment: string): SegmentReader {
-  /** The requests that are not settled, with their open lines. */
+  /** The open lines of unsettled requests, by their spend_ids. */
   const open = new Map<string, OpenLine>();
   const settledIds = new Set<string>();
   let first = "";
@@ -71,7 +71,7 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
   let lines = 0;
   const cursor = (): SegmentCursor => ({ first, bytes, lines, unsettled: open.size });
 
-  /** Takes a line. Returns what is wrong with it. */
+  /** Processes a line. Returns what is wrong with it. */
   function take(text: string, line: number, settled: Settled[]): string | undefined {
     if (line === 1) first = firstIdIn(text);
     const record = parseSpendLine(text);
@@ -86,7 +86,7 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
     if (settledIds.has(id)) return `settles ${id} a second time, and does not count`;
     settledIds.add(id);
     open.delete(id);
-    // A settle line whose open line is gone is billed all the same: it says everything.
+    // A settle line without its open line is billed nevertheless: it has every field of a record.
     const log = { segment, line, sha256: hashOfLines(before?.text ?? "", text) };
     settled.push({ settle: record, log, opened: before?.line ?? 0 });
     return undefined;

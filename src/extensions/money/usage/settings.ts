@@ -11,9 +11,9 @@ export const spend = defineSetting(
   SPEND,
   () =>
     section({
-      // A segment of the spend log is deleted so many days after all of it was copied and closed.
+      // Days after which a segment of the spend log is deleted, once closed days cover all of it.
       keep_days: withDefault(integer(1, 36_500), SPEND.keep_days),
-      // A segment of this size, in bytes, is followed by another one.
+      // Once a segment has this size, in bytes, the next one begins.
       segment_bytes: withDefault(integer(1024, 2 ** 30), SPEND.segment_bytes),
     }),
   { fixed: true },
@@ -24,7 +24,7 @@ export const usage = defineSetting(
   { store: "file", sync_ms: 5_000 },
   ({ storeAddress }) =>
     section({
-      // "file", or the address of a database, which may hold a password.
+      // "file", or the address of a database, which may contain a password.
       store: withDefault(storeAddress("usage.store", "file"), "file"),
       // How often the sync runs, in milliseconds.
       sync_ms: ms(5_000),

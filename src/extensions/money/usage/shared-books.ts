@@ -1,12 +1,12 @@
-// Books that several parts of one process use: the ledger of a gateway, receipts, the console's
-// costs. They share what is held in memory of open days and segments, and the passes that copy.
+// Books that several parts of one process share: the ledger of a gateway, receipts, the console's
+// costs. They share the memory of open days and segments, and the passes.
 import type { Config } from "../../../core/config.ts";
 import { BusyError } from "../../scale/data-files/index.ts";
 import type { StoreFault } from "../records/index.ts";
 import { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
 import { syncUsage, type SyncResult } from "./sync.ts";
 
-/** How long a pass waits for another process that works on the books. */
+/** How long a pass waits for the lock of the books. */
 const PATIENCE_MS = 5_000;
 
 /** The books of a process. */
@@ -15,27 +15,27 @@ export interface SharedBooks {
   readonly files: BooksFiles;
   /**
    * Copies everything that is settled by now. Calls that come before a pass has begun share it.
-   * Rejects with a BusyError if another process works on the books for too long, and with what is
-   * wrong with the books. The operator is told of each fault once, and that it is over.
+   * Rejects with a BusyError if another process holds the lock for too long, or with the error of
+   * the pass. Reports each fault to the operator once, and its end.
    */
   copyNow(): Promise<SyncResult>;
-  /** What was wrong with the last pass; null: nothing. */
+  /** The fault of the last pass. Null: it had none. */
   syncFault(): string | null;
-  /** How long ago the last whole pass began, in milliseconds. Infinity: there was none. */
+  /** How long ago the last successful pass began, in milliseconds. Infinity: there was none. */
   lagMs(): number;
-  /** This part is done with them. The last part frees connections and files. */
+  /** Ends the use by one part. The last part to call it frees connections and files. */
   close(): Promise<void>;
 }
 
-/** The books that are open in this process, and how many parts use them. */
+/** Open books, and how many parts of the process use them. */
 interface OpenBooks extends SharedBooks {
   users: number;
 }
 
-/** By the configuration at the start, which all parts of a gateway have as the same object. */
+/** By the configuration at the start, which is the same object for all parts of a gateway. */
 const opened = new WeakMap<Config, OpenBooks>();
 
-/** Opens the books of a gateway as openBooks(), or shares those that another part has opened. */
+/** Opens the books of a gateway as openBooks(), or returns those that another part has opened. */
 export function shareBooks(config: Config, options: BooksOptions): SharedBooks {
   const books = opened.get(config) ?? open(config, options);
   opened.set(config, books);
@@ -47,10 +47,10 @@ function open(config: Config, options: BooksOptions): OpenBooks {
   const files = openBooks(config, { ...options, recovers: true });
   const { clock, diagnose } = files;
   let last: Promise<unknown> = Promise.resolve();
-  /** The pass that has not begun. What is settled after its beginning it may not see. */
+  /** The pass that is waiting to begin. Later calls share it until it begins. */
   let next: Promise<SyncResult> | undefined;
-  let copiedAt = -Infinity; // An earlier process may have left any amount.
-  /** The faults of the pass before. */
+  let copiedAt = -Infinity; // An earlier process may have left any amount to copy.
+  /** The faults of the previous pass, which are not reported again. */
   let known: readonly string[] = [];
 
   async function pass(): Promise<SyncResult> {
@@ -63,7 +63,7 @@ function open(config: Config, options: BooksOptions): OpenBooks {
       return result;
     } catch (error) {
       const detail = `the spend log waits: ${(error as Error).message}`;
-      // Another process works on the books: that one copies.
+      // A BusyError is no fault: the process that holds the lock copies.
       if (!(error instanceof BusyError)) report([{ event: "usage_sync_failed", detail }]);
       throw error;
     }

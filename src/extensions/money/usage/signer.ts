@@ -1,5 +1,5 @@
-// What an extension that signs does for the books. The books know nothing of keys; without such an
-// extension the lines of days are not signed.
+// The interface of an extension that signs the lines of days. Without such an extension they are
+// not signed.
 import type { Config } from "../../../core/config.ts";
 import { slot } from "../../../core/extension/installer.ts";
 
@@ -7,14 +7,14 @@ import { slot } from "../../../core/extension/installer.ts";
 export interface Signer {
   /** The public key, 64 hex digits. Reading it makes the key if there is none. */
   readonly publicHex: string;
-  /** A JSON object with at least one member, with a last member more: `signature`. */
+  /** Adds the last member `signature` to the text of a JSON object with at least one member. */
   sign(json: string): string;
-  /** The signature of a JSON object, 128 hex digits, by the SHA-256 of its text. */
+  /** Signs the SHA-256 of the text of a JSON object. Returns 128 hex digits. */
   signatureOf(digest: Buffer): string;
 }
 
 /**
- * Opens the signer of a data_dir; undefined if the configuration does not want it. Changes nothing
- * on the disk. Empty: nothing is signed.
+ * Opens the signer of a data_dir. Undefined: the configuration disables it. Changes nothing on the
+ * disk. Empty: nothing is signed.
  */
 export const signerSlot = slot<(config: Config, dataDir: string) => Signer | undefined>("signer");

@@ -1,4 +1,4 @@
-// What an extension that proves statements does for bills.
+// The interface of an extension that prints statements with their proof.
 import { slot } from "../../../core/extension/installer.ts";
 import type { BooksFiles } from "./books-files.ts";
 
@@ -10,7 +10,7 @@ export interface StatementToSeal {
   readonly month: string;
   /** Three capital letters. Only records in this currency are in its sums. */
   readonly currency: string;
-  /** The sums of these records, as far as the proof looks at them. */
+  /** The sums of these records. The proof needs only the cost. */
   readonly total: {
     /** In `currency`, as a decimal text. */
     readonly cost: string;
@@ -18,9 +18,9 @@ export interface StatementToSeal {
 }
 
 /**
- * Prints a statement with the records that it is made of and their proof, as one line of JSON. The
- * books have a signer. It makes the bill while no pass copies. `print` resolves when it takes more.
- * Empty: statements cannot be sealed.
+ * Prints a statement with its records and their proof, as one line of JSON. The books must have a
+ * signer. Calls `makeBill` under the lock of the books, so that no pass runs meanwhile. `print`
+ * resolves when its output can take more. Empty: statements cannot be sealed.
  */
 export const statementSealerSlot =
   slot<

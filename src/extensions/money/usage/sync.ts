@@ -1,6 +1,6 @@
-// One pass over the books: copies what was settled since the last pass into the usage records,
-// settles the requests that dead processes left open and copies those too, closes the days that are
-// over, and deletes old segments. One process at a time runs a pass.
+// One pass over the books: copies the requests that were settled since the last pass into the usage
+// records, settles the open requests of dead processes and copies those too, closes the days that
+// are over, and deletes old segments. Only one process at a time runs a pass.
 import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { syncToDisk } from "../../scale/data-files/index.ts";
@@ -18,19 +18,19 @@ import { isClockSteady, isExpired } from "./retention.ts";
 import { copyFaults, firstIdOf } from "./segment-copies.ts";
 import { createSegmentReader, type SegmentReader } from "./segment-reader.ts";
 
-/** What one pass did. */
+/** The result of a pass. */
 export interface SyncResult {
   /** How many records were copied. */
   readonly copied: number;
-  /** What the pass found wrong and worked around. */
+  /** The faults that the pass found and that did not stop it. */
   readonly faults: readonly StoreFault[];
 }
 
-/** What a pass knows and has done so far. */
+/** The state of a pass. */
 interface Pass {
   /** The books that it works on. */
   readonly books: BooksFiles;
-  /** What the lines of the days that were closed when the pass began say of the segments. */
+  /** The coverage of the days that were closed when the pass began. */
   readonly coverage: Coverage;
   /** How far the log is copied. */
   cursor: LogCursor;
@@ -40,36 +40,33 @@ interface Pass {
   readonly faults: StoreFault[];
 }
 
-/**
- * Runs a pass while no other process works on the books. Throws a BusyError if one does for a
- * minute.
- */
+/** Runs a pass under the lock of the books. Throws a BusyError if it is held for a minute. */
 export const copySettled = (books: BooksFiles): Promise<SyncResult> =>
   books.locked(() => syncUsage(books));
 
 /**
- * Runs a pass. The caller holds the lock of the books. Throws a BooksFault, with nothing written,
- * if a file of the books is not as it was left.
+ * Runs a pass. The caller holds the lock of the books. Throws a BooksFault, before it writes
+ * anything, if a file of the books was changed or lost.
  */
 export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
   const { spendDir, store, days, clock } = books;
   const began = clock.now();
-  // Also while the store is down: the clock has not jumped meanwhile.
+  // Checked before the store can fail: time without a database must not look like a jump.
   const [steady] = await Promise.allSettled([isClockSteady(books)]);
   const coverage = createCoverage(days.all().map(({ closed }) => closed));
   const faults = [...(await store.inspect())];
   const pass: Pass = { books, coverage, cursor: await store.cursor(), copied: 0, faults };
-  const there = segmentsIn(spendDir);
+  const names = segmentsIn(spendDir);
   const isUnknown = (name: string) => !pass.cursor[name] && coverage.of(name).length > 0;
-  const recordDays = there.some(isUnknown) ? await store.days() : [];
-  const toCopy = segmentsToCopy(pass, there, recordDays);
+  const recordDays = names.some(isUnknown) ? await store.days() : [];
+  const toCopy = segmentsToCopy(pass, names, recordDays);
   refuseCopies(pass, toCopy);
   for (const name of toCopy) await copySegment(pass, name);
   if (steady.status === "rejected") throw steady.reason;
-  // Neither can be undone: closing a day too early, or deleting a segment too early.
+  // Neither can be undone if the clock is wrong.
   if (steady.value) {
     await closeDays(books, pass.cursor, began);
-    await deleteOldSegments(pass, there);
+    await deleteOldSegments(pass, names);
   }
   return { copied: pass.copied, faults };
 }
@@ -96,8 +93,8 @@ function segmentsToCopy(
     const last = coverage.of(name).at(-1);
     const { bytes = 0, isCut = false } = cursor[name] ?? {};
     if (!last || bytes >= last.bytes || isCut) return true;
-    // Its deletion was interrupted: deleteOldSegments() removes it from the cursor first. An empty
-    // database in the place of another has no records of it.
+    // deleteOldSegments() removes a segment from the cursor first. So if its deletion was
+    // interrupted, it has records; if the database was replaced by an empty one, it has none.
     const hasRecords = days.of(last.day)?.closed.records === 0 || recordDays.includes(last.day);
     if (!cursor[name] && isExpired(books, last.day) && hasRecords) return false;
     throw new BooksFault(
@@ -108,8 +105,8 @@ function segmentsToCopy(
 }
 
 /**
- * Throws a BooksFault if a new segment is a copy of another. If the first one were copied, and then
- * removed, its records would stay, and be billed beside those of the other.
+ * Throws a BooksFault if a new segment has the same beginning as another. The pass must not copy
+ * either: once the operator removes one of the two files, its records would remain and be billed.
  */
 function refuseCopies(
   { books: { spendDir }, coverage, cursor }: Pass,
@@ -130,15 +127,15 @@ function refuseCopies(
 }
 
 /**
- * Copies what is new in a segment. If the process that wrote it is dead, settles the requests it
- * left open, unless this process is a command: commands write no log.
+ * Copies what is new in a segment. If the process that wrote it is dead, settles its open requests,
+ * unless this process is a command: commands write no log.
  */
 async function copySegment(pass: Pass, name: string): Promise<void> {
   const { books } = pass;
   const known = pass.cursor[name];
   if (known?.isCut) return;
   const path = join(books.spendDir, name);
-  // Checked before the size: nobody writes to an abandoned segment, so its size is final.
+  // Checked before the size, which is final only in an abandoned segment.
   const isAbandoned = books.recovers && !(await hasWriter(path));
   const { size } = statSync(path);
   const isAtEnd = known?.bytes === size && known.unsettled === 0;
@@ -152,7 +149,7 @@ async function copySegment(pass: Pass, name: string): Promise<void> {
   if (isAbandoned) await settleRest(pass, reader, name);
 }
 
-/** Settles, and copies, what a dead process left open in a segment that is copied to its end. */
+/** Settles the open requests of a dead process in a segment copied to its end, and copies them. */
 async function settleRest(pass: Pass, reader: SegmentReader, name: string): Promise<void> {
   const path = join(pass.books.spendDir, name);
   const unsettled = reader.unsettled();
@@ -163,8 +160,8 @@ async function settleRest(pass: Pass, reader: SegmentReader, name: string): Prom
 }
 
 /**
- * The reader of a segment, at the byte up to which it was copied. Throws a BooksFault if another
- * file was copied that had this name.
+ * The reader of a segment, which has read the part that was copied. Throws a BooksFault if that
+ * part was of another file of this name.
  */
 async function readerOf(
   { openSegments, spendDir }: BooksFiles,
@@ -175,7 +172,7 @@ async function readerOf(
   const remembered = openSegments.get(name);
   const isBehind = remembered !== undefined && remembered.cursor().bytes <= bytes;
   const reader = isBehind ? remembered : createSegmentReader(path, name);
-  // Another process may have copied up to there. Read it anyway: it may hold unsettled requests.
+  // Another process may have copied this part. Read it anyway: it may have unsettled requests.
   for await (const _batch of reader.read(bytes));
   const { first: found } = reader.cursor();
   if (first && first !== found)
@@ -184,7 +181,7 @@ async function readerOf(
   return reader;
 }
 
-/** Copies the rest of a segment. */
+/** Copies the part of a segment that the reader has not read. */
 async function copyNew(pass: Pass, reader: SegmentReader, name: string): Promise<void> {
   const { books, coverage, faults } = pass;
   const path = join(books.spendDir, name);
@@ -209,10 +206,10 @@ async function copyNew(pass: Pass, reader: SegmentReader, name: string): Promise
 /** Deletes segments whose last line is covered by a closed day older than keep_days. */
 async function deleteOldSegments(
   { books, cursor, coverage }: Pass,
-  there: readonly string[],
+  names: readonly string[],
 ): Promise<void> {
   const { spendDir, store, openSegments } = books;
-  const old = there.filter((name) => {
+  const old = names.filter((name) => {
     const last = coverage.of(name).at(-1);
     const known = cursor[name];
     const isWhole = known?.bytes === last?.bytes && known?.unsettled === 0;

@@ -16,13 +16,10 @@ export function install(gateway: Installer): void {
   });
 }
 
-/**
- * The duration of a probe is unknown, so other clients are asked to come back after so many
- * milliseconds.
- */
+/** The retry time for other clients during a probe, whose duration is unknown. */
 const PROBE_RETRY_MS = 1_000;
 
-/** A breaker that is closed. `rest`: the pause for which its provider asks. */
+/** Creates a closed breaker. `rest`: the pause that the provider asks for. */
 export function createBreaker(clock: Clock, rest: Rest): Breaker {
   let failures = 0; // in a row
   let openedAt: number | undefined; // undefined: closed
@@ -45,13 +42,10 @@ export function createBreaker(clock: Clock, rest: Rest): Breaker {
     failures = failuresLeft;
   }
 
-  /**
-   * The pass of an attempt that began after so many openings. It changes nothing once the circuit
-   * has opened again.
-   */
+  /** The pass of an attempt. It changes nothing once `openings` is no longer `openingsBefore`. */
   const createPass = (openingsBefore: number, threshold: number): Pass => ({
     began() {
-      // A closed breaker learns nothing from a mere beginning.
+      // While the breaker is closed, only a complete reply resets the count of failures.
       if (openedAt === undefined) return;
       // Until the reply is complete, one more failure opens the circuit again.
       close(openingsBefore, threshold - 1);

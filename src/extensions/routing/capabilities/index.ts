@@ -1,4 +1,4 @@
-// Models that lack what a request needs are no candidates: tools, JSON mode, log probabilities,
+// Excludes models that lack a capability that a request needs: tools, JSON mode, log probabilities,
 // images, a parameter that the provider would refuse. contract.md "Candidates".
 import { moment, type Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
@@ -23,15 +23,15 @@ export function install(gateway: Installer): void {
 export const adapted = moment<Capable>("adapted");
 
 /**
- * What a model lacks because of its format, which only the format's extension knows. Undefined:
- * nothing, or it has another format than the listener's.
+ * What a model lacks because of its format, which only the format's extension knows. A listener
+ * returns undefined if the model lacks nothing or has another format.
  */
 export const lacking = moment<LackOf>("lacking");
 
 /**
- * The models that have all that the request needs. Throws a ValidationError if none has: it names
- * what the format of an otherwise able model refuses, which the client can change; else what no
- * model has at all, or else the first that one of them lacks. There is at least one model.
+ * The models that meet all requirements of the request. If there is none, throws a ValidationError
+ * for one requirement. If some models fail only because of their format, it is about those models,
+ * otherwise about all. A requirement that every one of them lacks is preferred.
  */
 export function capable(
   models: readonly Model[],

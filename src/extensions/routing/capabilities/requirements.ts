@@ -17,12 +17,12 @@ type Asked = Pick<Model, "traits" | "provider">;
 /** What this model lacks for a request. Undefined: it has all that the request needs. */
 export type LackOf = (model: Asked, chat: ChatRequest) => Lack | undefined;
 
-/** The same for one thing that a certain request needs. */
+/** One requirement of a request: what a model lacks for it. Undefined: the model meets it. */
 export type Requirement = (model: Asked) => Lack | undefined;
 
 /**
- * A model that ignored one of these would give a reply that means something else. Other parameters
- * are left out instead.
+ * Parameters that change the meaning of the reply, so a model that refuses one is no candidate.
+ * Other parameters are left out of the request instead.
  */
 const MEANINGFUL = ["stop", "frequency_penalty", "presence_penalty"] as const;
 const MEDIA = { image_url: "images", input_audio: "audio", file: "files" } as const;

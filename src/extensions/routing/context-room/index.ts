@@ -1,6 +1,6 @@
-// The room in the context windows of an alias's candidates. A candidate that has no room for a
-// prompt is not asked, and after one has found the prompt too long only those are asked that may
-// have more room. A bound of the reply that the client did not state is kept within the window.
+// Skips candidates of an alias whose context window is too small for the prompt. After a model has
+// rejected the prompt as too long, only models that may have a larger window are tried. Where a
+// budget bounds the reply, the bound is lowered to what the window leaves beside the prompt.
 // contract.md "Candidates", "Attempts".
 import type { Installer } from "../../../core/extension/installer.ts";
 import { estimatePrompt } from "../../../core/ledger/meter.ts";
@@ -11,10 +11,10 @@ import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model, Provider } from "../../../core/routing/model.ts";
 import { adapted } from "../capabilities/index.ts";
 
-/** A prompt that seems to leave less may be shorter than its estimate. */
+/** The least bound of a reply, in tokens: the prompt may be shorter than its estimate. */
 const LEAST_OUTPUT = 256;
 
-/** The conversations whose candidates have room: the estimate is not made again for them. */
+/** The conversations whose candidates were selected at `adapted`: no second estimate is needed. */
 const decided = new WeakSet<ChatRequest["messages"]>();
 
 export function install(gateway: Installer): void {
@@ -28,10 +28,11 @@ export function install(gateway: Installer): void {
 /** Completes a request with the candidates that have room for it. */
 export const aroundRoom =
   (complete: Complete): Complete =>
-  (chat, candidates, deliver, given) => {
-    const context = isBoundForClient(chat) ? { ...given, attempt: fitting(given.attempt) } : given;
+  (chat, candidates, deliver, original) => {
+    const attempt = isBoundByBudget(chat) ? fitting(original.attempt) : original.attempt;
+    const context = { ...original, attempt };
     if (candidates.length < 2) return complete(chat, candidates, deliver, context);
-    // A reply that is continued elsewhere is a longer conversation.
+    // When recovery continues a reply, the conversation is a longer one that is not yet decided.
     const roomy = decided.has(chat.messages) ? candidates : withRoom(candidates, chat);
     return complete(chat, roomy, deliver, { ...context, remaining });
   };
@@ -40,8 +41,8 @@ export const aroundRoom =
 const statedOutput = ({ max_tokens, max_completion_tokens, maxTokens }: ChatRequest) =>
   max_tokens === undefined && max_completion_tokens === undefined ? undefined : maxTokens;
 
-/** Whether the reply is bounded, and not by the client: by what a budget holds for it. */
-const isBoundForClient = (chat: ChatRequest): boolean =>
+/** Whether a budget, and not the client, bounds the reply. */
+const isBoundByBudget = (chat: ChatRequest): boolean =>
   chat.maxTokens !== undefined && statedOutput(chat) === undefined;
 
 /**
@@ -59,18 +60,15 @@ const fitting =
   };
 
 /**
- * The tokens of a reply beside a prompt of so many. The estimate may be too low by half, so that
- * half of it is kept free too, but no more than half of the rest.
+ * The tokens that a prompt leaves for the reply. The estimate of the prompt may be too low by half,
+ * so half of it is kept free too, but at most half of the rest of the window.
  */
 function roomBeside(prompt: number, contextTokens: number): number {
   const rest = contextTokens - prompt;
   return Math.max(LEAST_OUTPUT, Math.floor(rest - Math.min(prompt, rest) / 2));
 }
 
-/**
- * The candidates still to be asked. Once the prompt was too long for a model, only those that may
- * have more room.
- */
+/** The candidates left to try: once a prompt was too long for one, those with a larger window. */
 function remaining(models: readonly Model[], failures: readonly FailedAttempt[]): readonly Model[] {
   const full = failures
     .filter(({ error }) => error.code === "context_length_exceeded")
@@ -79,9 +77,9 @@ function remaining(models: readonly Model[], failures: readonly FailedAttempt[])
 }
 
 /**
- * The models with room for the request, by a cheap estimate that is rather too low. All models if
- * none seems to have room: the providers count better. The estimate goes through the whole prompt,
- * so it is made once for each provider.
+ * The models with room for the request, by a cheap estimate that errs on the low side. If none
+ * seems to have room, all of them: the providers count exactly. The estimate reads the whole
+ * prompt, so it is made once for each provider.
  */
 export function withRoom(models: readonly Model[], chat: ChatRequest): readonly Model[] {
   if (models.length < 2 || models.every(({ contextTokens }) => contextTokens === undefined))

@@ -1,5 +1,5 @@
-// The policy "fastest": of the models that are good enough, the one that began its replies soonest
-// in the last ten minutes. Each process measures for itself.
+// The policy "fastest": of the models of sufficient quality, tries the one with the lowest median
+// time to first token in the last ten minutes first. Each process measures separately.
 import type { Installer } from "../../../core/extension/installer.ts";
 import type { Config } from "../../../core/config.ts";
 import { moments } from "../../../core/extension/places.ts";
@@ -8,9 +8,9 @@ import type { Model } from "../../../core/routing/model.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { createMedians, type Medians } from "./medians.ts";
 
-/** One request in so many goes to another model than the fastest, so that figures stay fresh. */
+/** One request in this many goes to another model than the fastest, to keep its figures fresh. */
 const EXPLORE_ONE_IN = 50;
-/** A model without figures is not tried again before so many milliseconds. */
+/** How often a model without figures is put first, in milliseconds. */
 const RETRY_MS = 60_000;
 
 export function install(gateway: Installer): void {
@@ -20,7 +20,7 @@ export function install(gateway: Installer): void {
       on("report", () => reportOf(medians, current().config));
       return byTime(medians);
     },
-    // A conversation stays where it is, however fast others are.
+    // `sticky` runs later and wins: a conversation stays with its model even if others are faster.
     { outside: ["sticky"] },
   );
   gateway.on(moments.status, (reports) => ({ first_token_ms: leastOf(reports) }));
@@ -58,7 +58,7 @@ export function byTime(medians: Medians, random = Math.random) {
         return complete(chat, candidates, deliver, context);
       const { attempt, clock } = context;
       const quickestFirst = ordered(candidates, clock.monotonic());
-      // What begins a whole reply is its end, so only streams are measured.
+      // A reply that is not streamed arrives all at once, so only streams are measured.
       if (!chat.stream) return complete(chat, quickestFirst, deliver, context);
       return complete(chat, quickestFirst, deliver, {
         ...context,
@@ -89,7 +89,7 @@ function reportOf(medians: Medians, { aliases }: Config): Record<string, number>
   );
 }
 
-/** Of what several processes have measured, the least time of each model. */
+/** The lowest median of each model among the reports of all processes. */
 function leastOf(reports: readonly unknown[]): Record<string, number> {
   const least: Record<string, number> = {};
   for (const [name, ms] of reports.flatMap((report) => Object.entries(asObject(report))))

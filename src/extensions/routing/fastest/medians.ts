@@ -1,9 +1,9 @@
 // Times to the first token of each model, and their medians over the last ten minutes.
 
 const PERIOD_MS = 600_000;
-/** Samples of one model. More of them would not move its median. */
+/** The most samples of one model. More would hardly change its median. */
 const MAX_SAMPLES = 500;
-/** A median is computed at most once in so many milliseconds. */
+/** How long a computed median is reused, in milliseconds. */
 const FRESH_MS = 1_000;
 
 interface Sample {

@@ -1,12 +1,12 @@
-// What one provider, model or key can take: requests and tokens in a minute, and requests at once.
-// Requests that have to wait are let in by turns of their accounts, so that an account with many
-// requests does not hold up the others.
+// Limits the requests per minute, tokens per minute and concurrent requests of one provider, model
+// or key. Accounts with waiting requests take turns, so that an account with many requests does not
+// hold up the others.
 import { WINDOW_MS } from "../../../core/accounts/limiter.ts";
 import type { Clock, Timer } from "../../../core/clock.ts";
 import type { Cancel } from "../../../core/http/cancel.ts";
 import { createTokenWindows } from "../../money/token-windows/index.ts";
 
-/** Absent: there is no such bound. */
+/** The bounds of a gate. An absent one does not limit. */
 export interface Bounds {
   /** Requests in any minute. */
   readonly rpm?: number | undefined;
@@ -14,53 +14,53 @@ export interface Bounds {
   readonly tpm?: number | undefined;
   /** Requests at once. */
   readonly max_in_flight?: number | undefined;
-  /** The requests at once follow from what the provider bears, up to max_in_flight. */
+  /** Whether the limit of concurrent requests adapts to overloads, up to max_in_flight. */
   readonly adaptive?: boolean | undefined;
 }
 
-/** A request that wants to be let in. */
+/** A request that asks for a permit. */
 export interface Entry {
-  /** Whose request it is. */
+  /** The account of the request, which takes turns with others. */
   readonly account: string;
   /** How long it may wait for room, in milliseconds. */
   readonly waitMs: number;
-  /** Aborted when the client has left: it waits no more. Absent: it never is. */
+  /** Ends the wait when the client has left. Absent: nothing does. */
   readonly cancel?: Pick<Cancel, "onAbort">;
 }
 
-/** `overload`: the provider refused the request because it has too many. */
+/** How a request ended. `overload`: the provider refused it because of too many requests. */
 export type Ending = "reply" | "overload" | "other";
 
-/** A request that was let in, and is counted until one of these is called. */
+/** The right to make one request. It counts as concurrent until one of these is called. */
 export interface Permit {
-  /** It has left. */
+  /** The request has ended, after so many tokens. */
   leave(tokens: number, ending: Ending): void;
-  /** It is not made: it counts for nothing. */
+  /** The request is not made, so it does not count at all. */
   undo(): void;
 }
 
-/** A permit, or the milliseconds for which there is no room. */
+/** A permit, or the milliseconds until there is room. */
 export type Entered = Permit | number;
 
-/** Where an adaptive limit begins, and what an overload leaves of it. */
+/** The first value of an adaptive limit, and the factor by which an overload lowers it. */
 const FIRST_LIMIT = 10;
 const DECREASE = 0.9;
 
-/** It lets everybody in until bounds come. */
+/** Creates a gate, which has no bounds until the first enter(). */
 export function createGate(clock: Clock) {
   let bounds: Bounds = {};
-  /** What was counted in the last minute, as far as it is bounded. */
+  /** The requests and tokens of the last minute, where they are bounded. */
   const windows = createTokenWindows(clock.monotonic);
   const queue = createQueue(clock, tryEnter);
   let inFlight = 0;
-  /** What the provider bears, as far as is known. */
-  let borne = FIRST_LIMIT;
+  /** How many concurrent requests the provider seems to accept. */
+  let adaptiveLimit = FIRST_LIMIT;
   /** The end of a pause, by the monotonic clock. */
   let pausedUntil = -Infinity;
 
   function allowed(): number {
     const { max_in_flight: most = Infinity, adaptive } = bounds;
-    return adaptive ? Math.min(borne, most) : most;
+    return adaptive ? Math.min(adaptiveLimit, most) : most;
   }
 
   /** Milliseconds until there is room. Infinity: until a request leaves. */
@@ -92,23 +92,21 @@ export function createGate(clock: Clock) {
     const isHalfUsed = inFlight * 2 >= limit;
     inFlight -= 1;
     windows.admit(limitsIn(bounds, "tpm"), count);
-    if (adaptive && ending === "overload") borne = Math.max(1, limit * DECREASE);
-    else if (adaptive && ending === "reply" && isHalfUsed) borne = limit + 1;
+    if (adaptive && ending === "overload") adaptiveLimit = Math.max(1, limit * DECREASE);
+    else if (adaptive && ending === "reply" && isHalfUsed) adaptiveLimit = limit + 1;
     queue.wake();
   }
 
   return {
-    /**
-     * Lets a request in, or has it wait. `inForce`: the bounds from now on; what is counted stays.
-     */
+    /** Admits a request, or lets it wait. `inForce`: the bounds from now on; counts are kept. */
     enter(inForce: Bounds, entry: Entry): Entered | Promise<Entered> {
       bounds = inForce;
       queue.wake();
-      const entered = queue.isEmpty() ? tryEnter() : timeToRoom(); // nobody overtakes who waits
+      const entered = queue.isEmpty() ? tryEnter() : timeToRoom(); // waiting requests go first
       if (typeof entered !== "number" || entry.waitMs <= 0) return entered;
       return queue.wait(entry).then((permit) => permit ?? timeToRoom());
     },
-    /** Nobody is let in for so many milliseconds; a minute at most, however absurd the time is. */
+    /** Admits no request for `ms` milliseconds, but at most for a minute. */
     pause(ms: number): void {
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, WINDOW_MS));
     },
@@ -117,22 +115,22 @@ export function createGate(clock: Clock) {
   };
 }
 
-/** The bound of this name, as a window has it. Empty: there is none. */
+/** The bound of this name, for the token windows. Empty: there is none. */
 function limitsIn(bounds: Bounds, name: "rpm" | "tpm") {
   const limit = bounds[name];
   return limit === undefined ? [] : [{ name, limit }];
 }
 
-/** Ends the wait of a request. Undefined: it is not let in. */
+/** Ends the wait of a request. Undefined: it is not admitted. */
 type Waiter = (permit: Permit | undefined) => void;
 
-/** The requests that wait until `tryEnter` lets them in, by turns of their accounts. */
+/** The queue of waiting requests, in which accounts take turns. */
 function createQueue(clock: Clock, tryEnter: () => Entered) {
   /** By account, in the order of their turns. */
   const queues = new Map<string, Waiter[]>();
   let wakeUp: Timer | undefined;
 
-  /** Lets in as many as there is room for. */
+  /** Admits as many requests as there is room for. */
   function wake(): void {
     wakeUp?.cancel();
     for (const [account] of queues) {

@@ -1,5 +1,5 @@
-// The gates of all processes: the first process has them, and workers ask it. Where there is one
-// process, it has them itself.
+// The gates of all processes. With workers, the first process has the gates, and workers ask it. A
+// single process has its own.
 import cluster from "node:cluster";
 import type { Clock } from "../../../core/clock.ts";
 import type { GatewayContext } from "../../../core/extension/installer.ts";
@@ -19,16 +19,16 @@ import {
 export interface Gate {
   /** As in Gates.of. */
   readonly bounds: Bounds;
-  /** A promise: the request waits, or another process answers. */
+  /** Asks for a permit. A promise if the request waits or another process decides. */
   enter(entry: Entry): Entered | Promise<Entered>;
-  /** Nobody is let in for so many milliseconds; a minute at most. */
+  /** Admits no request for `ms` milliseconds, but at most for a minute. */
   pause(ms: number): void;
 }
 
 export interface Gates {
   /** The gate of this name. It has these bounds from the next entry on. */
   of(name: string, bounds: Bounds): Gate;
-  /** Requests at once that are allowed now, by the names of bounded gates. Empty in a worker. */
+  /** The present limits of concurrent requests, by the names of gates. Empty in a worker. */
   limits(): Readonly<Record<string, number>>;
 }
 
@@ -59,8 +59,8 @@ interface Question extends Omit<Entry, "cancel"> {
 }
 
 /**
- * What a worker tells the first process: that there is a pause, or that the request of a question
- * has left, or is not made any more.
+ * A message of a worker to the first process: a pause, the end of the request of a question (with
+ * `tokens`), or that the request is not made.
  */
 type Note =
   | { readonly name: string; readonly pauseMs: number }
@@ -98,10 +98,10 @@ export function gatesFor(
   };
 }
 
-/** Answers the workers, if there are any. The requests of a dead worker have left. */
+/** Answers the workers, if there are any. When a worker dies, its permits are released. */
 export function serveGates(subject: string, { clock }: Host): HostPart {
   const gates = createGates(clock);
-  /** By worker and number: what ends the waits of requests, and those that were let in. */
+  /** The waiting requests and the permits, by the worker and the number of the question. */
   const waiting = new Map<string, Cancel>();
   const permits = new Map<string, Permit>();
 

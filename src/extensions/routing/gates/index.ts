@@ -1,3 +1,3 @@
-// A library: bounds of what providers, models and keys are asked for, counted for all processes.
+// A library: limits of requests to providers, models and keys, counted across all processes.
 export type { Ending, Permit } from "./gate.ts";
 export { createGates, gatesFor, serveGates, type Gate, type Gates } from "./gates.ts";

@@ -1,8 +1,7 @@
-// Reads on streams that their clients left after something of them was delivered. The provider has
-// a short time (`leave_ms`), so that the finish and the usage that are on their way are still
-// billed: leaving just before the end must not be cheaper than staying. Nothing of what comes is
-// kept or delivered. The request's concurrency slot is free meanwhile; it is settled in the ledger
-// at the end.
+// When a client leaves during a stream, the gateway reads the provider's stream for a short time
+// more (`leave_ms`), because the finish and the usage figures are usually on their way: leaving
+// just before the end must not be cheaper than staying. Nothing that arrives then is kept or
+// delivered. The concurrency slot is released at once; the request is settled at the end.
 import { Cancel, ClientGone } from "../../../core/http/cancel.ts";
 import type { Clock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
@@ -13,8 +12,8 @@ import type { Serving } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 
 /**
- * Characters of one stream that are read on: as much as sockets hold of a stream that was held up
- * by a client that did not read. A provider that sends more in so short a time has no end in sight.
+ * The most characters to read after the client has left. Sockets may hold that much of a stream
+ * whose client did not read. A provider that sends more is not near the end of its reply.
  */
 const MAX_READ_ON_CHARS = 16 * 1024 * 1024;
 
@@ -27,14 +26,14 @@ export function install(gateway: Installer): void {
   });
 }
 
-/** All streams of one process that are read on. */
+/** The streams of one process that are read after their clients have left. */
 export interface LeftStreams {
   /**
-   * Calls `end` after `ms` milliseconds, or when the gateway closes: at once if `ms` is not more
-   * than 0, or if `maxStreams` are read on already. The result forgets a stream that has ended.
+   * Calls `end` after `ms` milliseconds, or when the gateway closes. Calls it at once if `ms` is 0
+   * or less, or if `maxStreams` are being read already. Call the result when the stream has ended.
    */
   readOn(ms: number, maxStreams: number, end: () => void): () => void;
-  /** Ends all streams. From now on none is read on. */
+  /** Ends all streams. Later calls of readOn() end theirs at once. */
   close(): void;
 }
 
@@ -55,7 +54,7 @@ export const aroundStreams =
     const endUpstream = (): void => upstream.abort(client.reason);
     const hasLeft = (): boolean => client.reason instanceof ClientGone;
 
-    /** Ends a stream that is read on once it has its final figures, or once too much has come. */
+    /** Ends the stream once it has its final usage figures, or once too much has arrived. */
     function observe(parts: readonly Part[], { meter }: Serving): void {
       charsReadOn += charsIn(parts);
       if (meter.isFinal() || charsReadOn > MAX_READ_ON_CHARS) endUpstream();
@@ -64,7 +63,7 @@ export const aroundStreams =
       if (forget) observe(parts, serving);
       const room = deliver(parts, serving);
       if (isShown(parts, chat)) streamed = serving;
-      // A client that has left makes no more room, and the provider is read on without it.
+      // A client that has left no longer drains its socket, so do not fail on that.
       return room?.catch((error) => {
         if (!hasLeft()) throw error;
       });
@@ -95,7 +94,7 @@ const isShown = (parts: readonly Part[], { showThinking }: ChatRequest): boolean
     return "text" in part && part.text !== "" && (part.type !== "reasoning" || showThinking);
   });
 
-/** The characters of parts, as far as there may be many. */
+/** The characters in the texts of parts. */
 const charsIn = (parts: readonly Part[]): number =>
   parts.reduce((sum, part) => sum + ("text" in part ? part.text.length : 0), 0);
 

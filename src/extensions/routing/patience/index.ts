@@ -1,6 +1,5 @@
-// How long an attempt may be silent, for one alias or one model: a large local model and a quick
-// service need different patience. What stands nearest to the request counts: the alias's own
-// deadline, else the model's, else the provider's, else the general one.
+// Deadlines of one alias or one model: a large local model needs longer ones than a quick service.
+// The alias's deadline takes precedence over the model's, and the model's over the provider's.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { DAY_MS, integer, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";

@@ -1,5 +1,5 @@
-// Bounds of what providers and models are asked for. A request beyond them goes to the next
-// candidate, or waits a moment if there is none.
+// Limits of requests to providers and models. A request beyond a limit goes to the next candidate,
+// or waits for a short time if there is none.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { positive, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
@@ -48,13 +48,13 @@ export function install(gateway: Installer): void {
   gateway.on(moments.status, (reports) => ({ provider_limits: Object.assign({}, ...reports) }));
 }
 
-/** What a request to a model must pass. */
+/** The gates that a request to a model must pass. */
 function gatesOf(gates: Gates, model: Model, { providers, models }: RoutingSettings) {
   const { name, provider } = model;
   const passed: Gate[] = [];
   const ofModel = ofModels.of(models.get(name));
   const ofProvider = ofProviders.of(providers.get(provider.name));
-  // Who waits for the model does not hold a place at the provider meanwhile.
+  // The model's gate first: a request that waits there must not hold a permit of the provider.
   if (ofModel) passed.push(gates.of(`model ${name}`, ofModel));
   if (ofProvider) passed.push(gates.of(`provider ${provider.name}`, ofProvider));
   return passed;
@@ -72,7 +72,7 @@ const bounded =
       async attempt(attemptChat, serving, take, options) {
         const { model, meter } = serving;
         const gates = gatesOf(all, model, config);
-        // Another candidate may have room. Only the last one that can be asked is waited for.
+        // Wait only for the last available candidate: another one may have room.
         const at = candidates.findIndex(({ name }) => name === model.name);
         const isLast = candidates.slice(at + 1).every(({ status }) => status().retryMs > 0);
         const waitMs = isLast ? model.provider.retry.max_wait_ms : 0;
@@ -91,13 +91,13 @@ const bounded =
     });
   };
 
-/** How an attempt has ended that failed with `error`. */
+/** The ending of an attempt that failed with `error`. */
 function endingOf(error: unknown): Ending {
   const isOverload = error instanceof ProviderError && error.code === "model_overloaded";
   return isOverload ? "overload" : "other";
 }
 
-/** Passes all gates, or none: throws a ProviderError, which is no fault of the provider's. */
+/** Passes all gates or none. Throws a ProviderError that the breaker does not count. */
 async function passAll(
   gates: readonly Gate[],
   waitMs: number,
@@ -123,8 +123,8 @@ async function passAll(
 }
 
 /**
- * An adaptive gate closes when the head of a reply says that nothing is left until a time. Where a
- * provider has several keys, a head speaks of one of them.
+ * Pauses adaptive gates when the headers of a reply say that the limit is used up until a time. Not
+ * where a provider has several keys, because the headers are about only one of them.
  */
 function withPauses(
   serving: Serving,

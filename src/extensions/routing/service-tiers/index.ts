@@ -23,7 +23,7 @@ export function install(gateway: Installer): void {
   gateway.on(adapted, inTier);
 }
 
-/** The models, those that have a price for the tier of the request in that tier. */
+/** Adapts the models that have a price for the tier that the request names. */
 function inTier(
   models: readonly Model[],
   chat: ChatRequest,
@@ -37,11 +37,11 @@ function inTier(
   });
 }
 
-/** The model for one request: it asks for a tier, and costs what the tier costs that it got. */
+/** A model for one request: it asks for the tier, and has the price of the tier of its reply. */
 function modelInTier(model: Model, asked: string, prices: Tiers): Model {
   const { provider, traits } = model;
   const priceOf = (tier: string): Price | undefined => prices.get(tier) ?? model.price;
-  // Nobody knows before which of the two it will be. Budgets hold this.
+  // Before the reply it is unknown which tier applies, so budgets hold the higher price.
   let price = dearer(priceOf(asked), model.price);
   return {
     ...model,
@@ -49,7 +49,7 @@ function modelInTier(model: Model, asked: string, prices: Tiers): Model {
     provider: {
       ...provider,
       dialectFor: (account) =>
-        noting(provider.dialectFor(account), (tier) => {
+        withTierListener(provider.dialectFor(account), (tier) => {
           price = priceOf(tier);
         }),
     },
@@ -64,7 +64,7 @@ function modelInTier(model: Model, asked: string, prices: Tiers): Model {
   };
 }
 
-/** Of each class the higher of two prices. */
+/** The higher of two prices, for each class of tokens. */
 function dearer(one: Price | undefined, other: Price | undefined): Price | undefined {
   if (!one || !other) return one ?? other;
   const names = Object.keys({ ...one, ...other }) as (keyof Price)[];
@@ -72,16 +72,16 @@ function dearer(one: Price | undefined, other: Price | undefined): Price | undef
   return Object.fromEntries(higher) as Price;
 }
 
-/** The dialect; `note` hears of each tier that a reply states. */
-const noting = (dialect: Dialect, note: (tier: string) => void): Dialect => ({
+/** The dialect, with a decoder that calls `onTier` for each tier that a reply states. */
+const withTierListener = (dialect: Dialect, onTier: (tier: string) => void): Dialect => ({
   ...dialect,
-  decoder(...given) {
-    const decoder = dialect.decoder(...given);
+  decoder(...args) {
+    const decoder = dialect.decoder(...args);
     return {
       ...decoder,
       push(json) {
         const stated = statedTier(json);
-        if (stated !== undefined) note(stated);
+        if (stated !== undefined) onTier(stated);
         return decoder.push(json);
       },
     };

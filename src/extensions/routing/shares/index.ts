@@ -11,7 +11,7 @@ import { record, type ValidationIssue } from "../../../core/schema/checker.ts";
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 import { drawn } from "../weights/index.ts";
 
-/** By the names of models. A model that is absent, or has 0, is only fallen back on. */
+/** Weights by the names of models. A model that is absent, or has 0, is only a fallback. */
 type Weights = ReadonlyMap<string, number>;
 
 const MAX_WEIGHT = 1_000_000;
@@ -42,8 +42,8 @@ export const splitting =
   };
 
 /**
- * The candidates with the drawn one first. `random`: from 0 to less than 1. Those that would not be
- * asked now, because of their breakers, are not drawn: the shares of the others grow in proportion.
+ * The candidates with the drawn one first. `random`: from 0 to less than 1. Candidates with an open
+ * breaker are not drawn, so the shares of the others grow in proportion.
  */
 function withDrawn(candidates: readonly Model[], split: Weights, random: number): readonly Model[] {
   const able = candidates.filter((model) => model.status().retryMs === 0);
@@ -63,7 +63,7 @@ function noteOf(split: Weights): string {
   );
 }
 
-/** Weights that stand beside no list, are not in it, or are all 0. */
+/** The issues of weights: without a list of models, of models outside it, or all 0. */
 const issuesIn = (json: unknown): readonly ValidationIssue[] =>
   Object.entries(asObject(asObject(json)["aliases"])).flatMap(([name, written]) => {
     const alias = asObject(written);

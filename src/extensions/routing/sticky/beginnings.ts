@@ -1,11 +1,11 @@
-// How a conversation is known again: by the beginning of its prompt. It is what a provider's cache
-// goes by, and it needs no id of the client's.
+// Recognizes a conversation by the beginning of its prompt. Providers' caches use that too, and it
+// needs no id from the client.
 import { createHash } from "node:crypto";
 import { textOf, type ChatRequest, type Message } from "../../../core/openai/request.ts";
 
 /** Some 1,024 tokens of English text. */
 const MAX_BYTES = 4_096;
-/** A beginning of many tiny messages ends before it has so many bytes. */
+/** The most messages of a beginning, which many tiny messages reach before MAX_BYTES. */
 const MAX_MESSAGES = 32;
 
 /** The part of a message that is compared. */
@@ -23,7 +23,7 @@ export function beginningsOf({ model, tools, messages }: ChatRequest, account: s
   const hash = createHash("sha256");
   let left = MAX_BYTES;
   function add(text: string): void {
-    // No more characters than bytes are left: each has at least one.
+    // Each character has at least one byte, so no more than `left` characters are needed.
     const bytes = Buffer.from(text.slice(0, left)).subarray(0, left);
     hash.update(bytes);
     left -= bytes.length;

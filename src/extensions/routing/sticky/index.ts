@@ -1,5 +1,5 @@
-// Aliases whose conversations stay with the model that served them last, while it is healthy: what
-// that provider has in its cache of the prompt is found there only.
+// Aliases whose conversations stay with the model that served them last, while it is healthy: only
+// that model's provider has the prompt in its cache.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { configMoments } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
@@ -37,12 +37,12 @@ export function createStaying(): (complete: Complete) => Complete {
     const progress = await complete(chat, ordered, deliver, context);
     const { name } = progress.model;
     served.set(beginnings[0]!, name);
-    return name === last ? noted(progress, `sticky: stayed with ${name}`) : progress;
+    return name === last ? withNote(progress, `sticky: stayed with ${name}`) : progress;
   };
 }
 
 /** The same progress with one more note. */
-const noted = (progress: RequestProgress, note: string): RequestProgress => ({
+const withNote = (progress: RequestProgress, note: string): RequestProgress => ({
   ...progress,
   notes: [...(progress.notes ?? []), note],
 });

@@ -1,8 +1,8 @@
-// A library: draws one of several by their weights.
+// A library: draws one of several items by their weights.
 
 /**
- * Each with the probability of its weight's share. `random`: from 0 to less than 1. Undefined: all
- * weights are 0.
+ * Draws an item, with a probability in proportion to its weight. `random`: from 0 to less than 1.
+ * Undefined: all weights are 0.
  */
 export function drawn<T>(
   items: readonly T[],
