@@ -206,7 +206,7 @@ export const BUGS: readonly Bug[] = [
   {
     name: "nobody notices that a key was revoked",
     file: "extensions/operations/keys/created-keys.ts",
-    find: "watchFile(file, take, {",
+    find: "watchFile(file, reload, {",
     replace: "watchFile(file, () => undefined, {",
     faults: ["keys"],
   },

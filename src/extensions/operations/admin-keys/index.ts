@@ -1,6 +1,5 @@
-// Keys on the operator's page, by paths of the admin listener: GET /keys lists them, POST /keys
-// makes one, DELETE /keys/{id} revokes one. Every change is in the log, with the user and the
-// address that it came from.
+// Keys on the admin listener, for the console: GET /keys lists them, POST /keys creates one, DELETE
+// /keys/{id} revokes one. Logs each change, with the user and the client's address.
 import { statSync } from "node:fs";
 import { strict } from "../../../config/fields.ts";
 import type { Config } from "../../../core/config.ts";
@@ -34,12 +33,12 @@ export function install(gateway: Installer): void {
   gateway.on(once, (host) => ({ adminRoutes: keyRoutes(host) }));
 }
 
-/** Bytes of a body that makes a key. */
+/** The most bytes of the body of POST /keys. */
 const MAX_BODY = 16_384;
-/** Keys of a list: those of the configuration, and the newest of the others. */
+/** The most keys in a list: those of the configuration, and the newest of the others. */
 const MAX_LISTED = 1_000;
 
-/** `find`: a part of the id, the account or the name, in letters of any case. */
+/** `find`: a part of the id, the account or the name; case does not matter. */
 const listQuery = strict({ find: withDefault(string(), "") });
 
 const fits =
@@ -47,7 +46,7 @@ const fits =
   ({ key_id, account, name }: ListedKey): boolean =>
     [key_id, account, name ?? ""].some((text) => text.toLowerCase().includes(find.toLowerCase()));
 
-/** Lists keys. The file is read again only when it is another one. */
+/** Lists keys. The file is read again only if it has changed. */
 function createKeyList(file: string) {
   let version = "";
   let created: readonly ListedKey[] = [];
@@ -65,7 +64,7 @@ function createKeyList(file: string) {
   };
 }
 
-/** The name before the colon of Basic credentials. Undefined: there is none. */
+/** The user name in Basic credentials. Undefined: there is none. */
 function userName(authorization: string | undefined): string | undefined {
   const encoded = /^Basic +(\S+) *$/i.exec(authorization ?? "")?.[1] ?? "";
   const [name = ""] = Buffer.from(encoded, "base64").toString("utf8").split(":", 1);
@@ -82,7 +81,7 @@ const readJson = (exchange: Exchange): Promise<unknown> =>
     }
   });
 
-/** Works on keys.json. If that cannot be read or written, it is no fault of the request. */
+/** Runs `work` on keys.json. If that fails, the answer is a 5xx: the request is not at fault. */
 async function fromFile<T>(work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();

@@ -1,5 +1,5 @@
-// Access to the admin listener: for requests that name it by an address, that no page of another
-// site sends, and, where there is a password, those that know it.
+// Access control of the admin listener: the Host header (against DNS rebinding), the origin
+// (against requests from other sites' pages), and the password, with a limit on wrong ones.
 import { timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
@@ -10,32 +10,26 @@ import { sha256 } from "../../../core/hash.ts";
 import type { Exchange } from "../../../core/http/exchange.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 
-/**
- * Wrong passwords from one network in a minute; after these even the right one is refused for a
- * while.
- */
-const WRONG_PASSWORDS = 10;
-/**
- * Wrong passwords in a minute from all networks together, but for those from which the right one
- * has come.
- */
-const WRONG_PASSWORDS_OF_ALL = 100;
-/** Networks from which the right password has come, as many as are remembered. */
+/** Wrong passwords a minute from one network. Beyond it even the right password is refused. */
+const MAX_WRONG_OF_NETWORK = 10;
+/** Wrong passwords a minute from all networks together, except trusted ones. */
+const MAX_WRONG_OF_ALL = 100;
+/** The most trusted networks: those that have sent the right password. */
 const MAX_TRUSTED = 1_000;
-/** The name of the window of all; no network has it. */
+/** The name of the window that all networks share; no network has this name. */
 const ALL = "all";
 
 export interface GuardOptions {
-  /** Where the admin listener is, as the configuration has it. */
+  /** The configured address of the admin listener. */
   readonly host: string;
-  /** Absent: none is needed. */
+  /** Absent: no password is needed. */
   readonly password?: string | undefined;
 }
 
 /**
- * The returned function throws the ApiError of a request that is not allowed: 403
- * `host_not_allowed` and `origin_not_allowed`, 401 `invalid_password`, 429. `diagnose` is told when
- * a network, or all of them, are locked out. `monotonic` is the clock of that, in milliseconds.
+ * The returned function throws an ApiError if the request is not allowed: 403 `host_not_allowed` or
+ * `origin_not_allowed`, 401 `invalid_password`, or 429. It logs when a network, or all of them, are
+ * locked out. `monotonic`: a clock in milliseconds.
  */
 export function createGuard(
   { host, password }: GuardOptions,
@@ -52,8 +46,8 @@ export function createGuard(
 }
 
 /**
- * A name in the Host header could be another site's, turned to point here. Where others reach the
- * listener, a page of another site does not know the password, so any name is accepted.
+ * Against DNS rebinding: a foreign domain could resolve to this address, and its pages would count
+ * as the same origin. Beyond loopback any name is accepted, since such a page lacks the password.
  */
 function assertHost({ headers }: IncomingMessage, host: string, hasPassword: boolean): void {
   const { host: authority = "" } = headers;
@@ -67,8 +61,8 @@ function assertHost({ headers }: IncomingMessage, host: string, hasPassword: boo
 }
 
 /**
- * Requests that change something must come from the listener's own page; others may not come from
- * another site's page, unless the user has followed a link to the console.
+ * Requests that change something must have the listener's own origin. Other requests must not come
+ * from another site's page, except the navigation when a user follows a link to the console.
  */
 function assertOrigin({ headers, method, url }: IncomingMessage): void {
   const { host = "", origin = "" } = headers;
@@ -95,15 +89,15 @@ function createPasswordCheck(
 
   return ({ headers: { authorization = "" }, socket }) => {
     const network = networkOf(socket.remoteAddress ?? "");
-    const ofNetwork = { name: network, rpm: WRONG_PASSWORDS };
-    const ofAll = { name: ALL, rpm: WRONG_PASSWORDS_OF_ALL };
+    const ofNetwork = { name: network, rpm: MAX_WRONG_OF_NETWORK };
+    const ofAll = { name: ALL, rpm: MAX_WRONG_OF_ALL };
     const limits = trusted.has(network) ? [ofNetwork] : [ofNetwork, ofAll];
     if (limits.some(({ name, rpm }) => wrong.used(name) >= rpm)) throw lockedOut();
     if (timingSafeEqual(Buffer.from(sha256(passwordIn(authorization))), digest)) {
       if (trusted.size < MAX_TRUSTED) trusted.add(network);
       return;
     }
-    // A browser asks without a password first: that is no attempt.
+    // A browser's first request has no password, so it does not count as a wrong one.
     if (authorization === "") throw passwordNeeded();
     wrong.admit({ account: "", limits, maxInFlight: null });
     if (limits.some(({ name, rpm }) => wrong.used(name) === rpm))
@@ -113,9 +107,8 @@ function createPasswordCheck(
 }
 
 /**
- * The network that an address belongs to, as far as one subscriber has all of it. Of IPv6 the /64,
- * because one subscriber has at least that many addresses; of IPv4, also where it is mapped into
- * IPv6, the address. `address` is as Node has it: in its shortest form.
+ * The network that belongs to one subscriber: for IPv6 the /64, for IPv4 (also mapped into IPv6)
+ * the address itself. `address` is in its shortest form, as Node reports it.
  */
 export function networkOf(address: string): string {
   const bare = address.replace(/%.*$/s, "").replace(/^::ffff:(?=\d+\.)/i, "");

@@ -1,5 +1,5 @@
-// The admin listener: what the gateway does, for its operator. It stands on a loopback address by
-// default. Other extensions add the paths that it serves.
+// The admin listener, for the operator. It listens on a loopback address by default. Other
+// extensions add the paths that it serves.
 import type { Installer } from "../../../core/extension/installer.ts";
 import type { ServerResponse } from "node:http";
 import { configMoments, type Warning } from "../../../config/extension.ts";
@@ -20,19 +20,19 @@ import { createCapacity } from "../../bounds/capacity/index.ts";
 import { createGuard } from "./access.ts";
 import { DEFAULT_ADDRESS, portIssues, portWarnings } from "./port.ts";
 
-/** Connections of a listener for the operator: each takes a file, which clients need too. */
+/** The most connections of an operator's listener: they use up file descriptors of the clients. */
 export const MAX_CONNECTIONS = 256;
 
 export interface AdminSettings {
-  /** The address or name to listen on. Beyond loopback it takes a password, and TLS or `plain`. */
+  /** The host to listen on. Beyond loopback a password, and TLS or `plain`, is needed. */
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
-  /** Absent: everybody who reaches the listener may ask. */
+  /** Absent: everybody who can reach the listener has access. */
   readonly password?: string | undefined;
   /** The password may travel without TLS, beyond loopback. */
   readonly plain: boolean;
-  /** Of the extension that serves HTTPS. Absent: there is none. */
+  /** Set by the extension `tls`. Absent: plain HTTP. */
   readonly tls?: unknown;
 }
 
@@ -118,7 +118,7 @@ function startListener(host: Host): HostPart {
       try {
         await listener.listen();
       } catch (error) {
-        // Nobody asked for the default port, so the gateway does without.
+        // Nobody configured the default port, so the gateway starts without the listener.
         if (configured || (error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
         const detail = "127.0.0.1:8081 is taken: there is no admin listener; set admin.port";
         diagnose({ event: "admin_port_taken", level: "warn", detail });
@@ -128,7 +128,7 @@ function startListener(host: Host): HostPart {
 }
 
 async function sendStatus(host: Host, res: ServerResponse): Promise<void> {
-  const { status } = await host.look();
+  const { status } = await host.collectStatus();
   const accounts = [...host.accounts()].map(([account, rpm]) => ({
     account,
     rpm,
@@ -138,15 +138,15 @@ async function sendStatus(host: Host, res: ServerResponse): Promise<void> {
 }
 
 export interface OperatorListener {
-  /** What it serves, as the start line of the gateway names it. */
+  /** The name of the listener in the start line of the gateway. */
   readonly title: string;
-  /** Called before it listens. */
+  /** The routes. Called once, just before the server listens. */
   routes(): Routes;
-  /** The first that each request passes. Absent: every request is allowed. */
+  /** Checks each request before its handler. Absent: every request is allowed. */
   readonly guard?: Guard;
 }
 
-/** A listener for the operator: its connections are bounded, and its requests are in no log. */
+/** A listener for the operator: its connections are bounded, and its requests are not logged. */
 export function operatorListener(
   { config, clock, diagnose, installed }: Host,
   address: Pick<ServerOptions, "host" | "port" | "secure">,

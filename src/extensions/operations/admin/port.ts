@@ -1,14 +1,14 @@
-// The public and the admin listener cannot share a port of one host.
+// The addresses of listeners, and the check that no two of them share a port of one host.
 import type { Warning } from "../../../config/extension.ts";
 import { invalid } from "../../../config/references.ts";
 import type { Config } from "../../../core/config.ts";
 import type { ValidationIssue } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 
-/** Where the admin listener is, if no admin section says another place. */
+/** The address of the admin listener without an admin section. */
 export const DEFAULT_ADDRESS = { host: "127.0.0.1", port: 8081 };
 
-/** Where the public listener is, if the server section does not say. */
+/** The address of the public listener, unless the server section states one. */
 export const PUBLIC_ADDRESS = { host: "127.0.0.1", port: 8080 };
 
 interface Address {
@@ -16,7 +16,7 @@ interface Address {
   readonly port: unknown;
 }
 
-/** The address that a section states, in part or whole. */
+/** The address in a section, completed by the defaults. */
 export function addressIn(section: unknown, defaults: Address): Address {
   const { host, port } = asObject(section);
   return { host: host ?? defaults.host, port: port ?? defaults.port };
@@ -24,13 +24,13 @@ export function addressIn(section: unknown, defaults: Address): Address {
 
 export function portIssues(json: unknown): ValidationIssue[] {
   const { server, admin } = asObject(json);
-  // Where the default port is taken, there is no listener.
+  // Without an admin section a taken port is only a warning: portWarnings().
   if (admin === undefined || admin === null) return [];
   const address = addressIn(admin, DEFAULT_ADDRESS);
   return portsShared(["admin"], address, { "server.port": addressIn(server, PUBLIC_ADDRESS) });
 }
 
-/** The issues of the section at `path` whose port is that of one of the others, by their names. */
+/** One issue for each of `others`, by name, that shares the port of the section at `path`. */
 export function portsShared(
   path: readonly string[],
   address: Address,
@@ -40,7 +40,7 @@ export function portsShared(
   return taken.map(([name]) => invalid([...path, "port"], `is ${name} too, on the same host`));
 }
 
-/** Where no admin section says another place. */
+/** The warning if the public listener has the admin listener's default port. */
 export function portWarnings({ server }: Config): Warning[] {
   if (!sharePort(server, DEFAULT_ADDRESS)) return [];
   const message =
@@ -48,7 +48,7 @@ export function portWarnings({ server }: Config): Warning[] {
   return [{ path: ["server", "port"], message }];
 }
 
-/** Whether two listeners would have the same port of one host. Port 0 is any that is free. */
+/** Whether two listeners need the same port of one host. Port 0 is any free port. */
 function sharePort(one: Address, other: Address): boolean {
   if (one.port !== other.port || one.port === 0) return false;
   const names = [one, other].map(({ host }) => String(host).toLowerCase());

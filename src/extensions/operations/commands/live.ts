@@ -16,35 +16,35 @@ import { createFingerprint } from "../../../core/routing/fingerprint.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { fetchTransport } from "../../../core/upstream/fetch.ts";
 
-/** Enough for the providers that refuse fewer. */
+/** The max_tokens of a call: some providers refuse smaller values. */
 const MAX_TOKENS = 16;
 /** Milliseconds after which a provider that has not answered has failed. */
 export const LIVE_DEADLINE_MS = 30_000;
 
-/** What came of a call. */
+/** The result of a call. */
 export interface LiveAnswer {
-  /** Its name in the configuration. */
+  /** The name of the provider in the configuration. */
   readonly provider: string;
   /** Null: no model uses the provider. */
   readonly model: string | null;
-  /** The end of the key that was used, where there are several. Null: there is one, or none. */
+  /** The last characters of the key, if the provider has several. Null: it has one, or none. */
   readonly key: string | null;
-  /** Skipped: no model uses the provider, or it did not answer the call before. */
+  /** Skipped: no model uses the provider, or it did not answer an earlier call. */
   readonly result: "ok" | "failed" | "skipped";
-  /** Milliseconds until the whole answer was there, or the call had failed. Null: no call. */
+  /** Milliseconds until the answer was complete or the call failed. Null: no call. */
   readonly ms: number | null;
   /** The error code that a client of the gateway would get. Null: it is no failure. */
   readonly code: string | null;
   /** The HTTP status of a refusal. Null: there was none. */
   readonly status: number | null;
-  /** The provider's own words, redacted, or why there are none. Null: it is no failure. */
+  /** The provider's error message, redacted, or why there is none. Null: it is no failure. */
   readonly detail: string | null;
 }
 
-/** A call that is to be made. `key` absent: the provider has not several. */
+/** A call to be made. `key` absent: the provider does not have several keys. */
 type Call = Partial<KeyedModel> & Pick<KeyedModel, "model">;
 
-/** What came of a call, where it is not as in NO_CALL. */
+/** The members of a result that differ from NO_CALL. */
 type Outcome = Pick<LiveAnswer, "result"> & Partial<LiveAnswer>;
 
 const NO_CALL = { model: null, key: null, ms: null, code: null, status: null, detail: null };
@@ -75,7 +75,7 @@ export async function callProviders(
     const [first, ...others] = all.map(keyedModels);
     if (!first) return [{ ...NO_CALL, provider: name, result: "skipped" } as const];
     const found: LiveAnswer[] = [];
-    /** Makes no more calls once the provider did not answer one. */
+    /** Makes a call, unless the provider left an earlier one without an answer. */
     async function call({ model, key }: Call): Promise<void> {
       const isSilent = found.some(({ result, status }) => result === "failed" && status === null);
       const skipped = { result: "skipped" } as const;
@@ -113,7 +113,7 @@ async function makeCall(model: Model, config: Config, deadlineMs: number): Promi
   }
 }
 
-/** Makes one attempt, whose reply is thrown away. */
+/** Makes one attempt and discards the reply. */
 async function ask(model: Model, config: Config, cancel: Cancel, endsAt: number): Promise<void> {
   const chat = chatRequest({
     model: model.name,

@@ -1,4 +1,4 @@
-// What is odd in a valid configuration: a gateway starts with it, but hardly as it is meant.
+// Probable mistakes in a valid configuration: the gateway starts, but hardly as intended.
 import type { Config } from "../../../core/config.ts";
 import type { Warning } from "../../../config/extension.ts";
 import { blendedPrice, scoreOf, type WrittenAlias } from "../../../config/policy.ts";
@@ -6,7 +6,7 @@ import type { ValidationIssue } from "../../../core/schema/checker.ts";
 import { withOverrides } from "../../../core/routing/model.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 
-/** An enabled alias, with the models that it ranks, the first first. */
+/** An enabled alias, with the models that it ranks, best first. */
 interface RankedAlias {
   readonly name: string;
   readonly alias: WrittenAlias;
@@ -71,7 +71,7 @@ function incomparableCandidates(
   return `falls back as far as ${last}, ${difference}: max_price and ${bound} bound that`;
 }
 
-/** They cannot pass if total_ms ends the request before. */
+/** Deadlines that have no effect if total_ms is shorter. */
 const BOUNDED = ["first_token_ms", "idle_ms", "closing_ms", "leave_ms"] as const;
 
 type Deadlines = { readonly [name in (typeof BOUNDED)[number] | "total_ms"]?: number | undefined };

@@ -1,5 +1,5 @@
-// The console: a page for a browser on the admin listener, one file without a network of its own.
-// The figures that it shows are those of the extension `history`.
+// The console: a web page on the admin listener, one file that loads nothing from elsewhere. Its
+// figures come from the extension `history`.
 import { once as onceEmitted } from "node:events";
 import http, { type ServerResponse } from "node:http";
 import https from "node:https";
@@ -24,13 +24,13 @@ export function install(gateway: Installer): void {
   }));
 }
 
-/** Others look too. More events than one in so many milliseconds tell a person nothing. */
-const LEAST_MS = 2_000;
+/** The least time between two events, in milliseconds: several extensions collect reports. */
+const MIN_EVENT_MS = 2_000;
 
 /**
- * GET /events: what is so at the moment, to every open page as a server-sent event. Figures over
- * time are asked for at GET /history, as often as a page shows them. Events follow the looks at all
- * processes, which the history takes every few seconds.
+ * GET /events: sends the current status to every open page, as server-sent events, whenever reports
+ * are collected; the history does so every few seconds. Pages fetch figures over time from GET
+ * /history.
  */
 function eventsHandler(host: Host): Handler {
   const pages = new Set<ServerResponse>();
@@ -42,16 +42,16 @@ function eventsHandler(host: Host): Handler {
     return `data: ${JSON.stringify(content)}\n\n`;
   }
 
-  host.onLook((look) => {
+  host.onStatus((collected) => {
     const now = host.clock.monotonic();
-    if (pages.size === 0 || now - sentAt < LEAST_MS) return;
+    if (pages.size === 0 || now - sentAt < MIN_EVENT_MS) return;
     sentAt = now;
-    const text = event(look.status);
+    const text = event(collected.status);
     for (const page of pages) if (!page.writableNeedDrain) page.write(text);
   });
 
   return async ({ req, res, cancel }) => {
-    const { status } = await host.look();
+    const { status } = await host.collectStatus();
     res.writeHead(200, {
       "Content-Type": "text/event-stream; charset=utf-8",
       "Cache-Control": "no-store",
@@ -70,10 +70,10 @@ function eventsHandler(host: Host): Handler {
 }
 
 /**
- * POST /try: the page's chat requests, passed on to the public listener. The page may ask only the
- * address that it came from. With several processes the one that has the console serves no chat
- * itself, so the request goes over the network. The client's key comes in X-API-Key: Authorization
- * is the admin's.
+ * POST /try: forwards the page's chat requests to the public listener, because the page's
+ * Content-Security-Policy allows only its own origin. Goes over the network, because with several
+ * processes the one with the console serves no chat. X-API-Key has the client's key: Authorization
+ * has the admin password.
  */
 const tryHandler =
   (host: Host): Handler =>
@@ -86,7 +86,7 @@ const tryHandler =
         "Content-Type": "application/json",
         "X-Request-Id": requestId,
       },
-      // The certificate is this gateway's own.
+      // The address is this gateway's own, and its certificate need not name it.
       rejectUnauthorized: false,
     });
     cancel.onAbort(() => outgoing.destroy(cancel.reason as Error));
@@ -94,11 +94,11 @@ const tryHandler =
       const unreachable = "The public listener does not answer.";
       throw cancel.reason ?? new ApiError("server_overloaded", unreachable, { cause });
     });
-    // A fault of the body shows in the answer.
+    // If sending the body fails, the answer, or its absence, reports it.
     pipeline(req, outgoing).catch(() => undefined);
     const [answer] = (await answered) as [http.IncomingMessage];
     const { connection: _, "keep-alive": __, ...headers } = answer.headers;
     res.writeHead(answer.statusCode!, headers);
-    // If one side breaks off, both are over.
+    // The pipeline destroys both sides if either fails.
     await pipeline(answer, res).catch(() => undefined);
   };

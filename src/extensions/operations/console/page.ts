@@ -1,5 +1,5 @@
-// The console's page, joined of the files in `page`, and what a browser may do for it: run the
-// script that stands in it, ask the address that it came from, and nothing else.
+// The console's page, joined from the files in `page`. Its Content-Security-Policy allows its own
+// script and style, and requests to its own origin.
 import { hash } from "node:crypto";
 import { embeddedText } from "../../../embedded.ts";
 
@@ -31,7 +31,7 @@ const script = `"use strict";\n${modules}`
   .replace(/^import \{[^}]*\} from .*;$/gm, "")
   .replace(/^export /gm, "");
 
-/** The digest of the content of an element, as a Content-Security-Policy has it. */
+/** The digest of an inline script or style, in the syntax of a Content-Security-Policy. */
 const digestOf = (content: string): string => `'sha256-${hash("sha256", content, "base64")}'`;
 
 const policy = [
@@ -46,7 +46,7 @@ const policy = [
 ];
 
 export const page = {
-  // Functions, because the texts may have the signs that replace() gives a meaning.
+  // Functions, because replace() interprets `$` in replacement strings.
   text: read("page.html")
     .replace("<style></style>", () => `<style>${style}</style>`)
     .replace("<script></script>", () => `<script>${script}</script>`),

@@ -1,6 +1,5 @@
-// What requests cost, for the operator's page: paths of the admin listener about the usage records,
-// added up, one by one, as a file, and all that is known of one request id. Long answers are cut
-// into pages, or streamed.
+// Paths of the admin listener about usage records: sums, single records, a CSV file, and everything
+// known about one request id. Long answers are paginated or streamed.
 import { once as onceEmitted } from "node:events";
 import { DAY_MS, strict } from "../../../config/fields.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
@@ -32,11 +31,11 @@ import {
 } from "../../money/records/index.ts";
 import { BooksFault, shareBooks, type SharedBooks } from "../../money/usage/index.ts";
 
-/** How many sums a page has. */
+/** Sums on one page. */
 const ROWS = 500;
-/** How many records a page has. */
+/** Records on one page. */
 const RECORDS = 100;
-/** Days of a span at most: what is added up is held in memory. */
+/** The most days of a span: the sums are held in memory. */
 const MAX_SPAN_DAYS = 800;
 
 export function install(gateway: Installer): void {
@@ -69,7 +68,7 @@ const fields = strict({
   skip: withDefault(string({ pattern: /^\d{1,12}$/, expected: "a number" }), "0"),
 });
 
-/** Which records are asked for: those of a month, or of a span of days. */
+/** Selects the records of a month, or of a span of days. */
 const recordsQuery = refine(fields, ({ key: key_id, by: names, skip, ...rest }) => {
   const { month, from, to } = rest;
   if (month === undefined) assertSpan(from, to);
@@ -91,7 +90,7 @@ function assertSpan(from: string | undefined, to: string | undefined): void {
     fail("invalid_value", `a span has at most ${MAX_SPAN_DAYS} days`, ["to"]);
 }
 
-/** If the books cannot be read, the answer says which file it is, or what the store says. */
+/** Answers a failure to read the books with 503 and its message; rethrows any other error. */
 function unreadable(error: Error): never {
   const isOfBooks = error instanceof BooksFault || error instanceof StoreError;
   if (!isOfBooks && !isSystemError(error)) throw error;
@@ -100,7 +99,7 @@ function unreadable(error: Error): never {
   throw new ApiError("server_overloaded", text, { headers, cause: error });
 }
 
-/** As answering(), with that answer where the books cannot be read. */
+/** answering(), with the 503 of unreadable() if the books cannot be read. */
 const reading: typeof answering = (check, find) =>
   answering(check, async (query, cancel) => {
     try {
@@ -145,7 +144,7 @@ async function sendCsv(store: UsageStore, { req, res, cancel }: Exchange): Promi
     if (!res.headersSent) res.writeHead(200, headers);
     if (!res.write(lines)) await onceEmitted(res, "drain", { signal: cancel.signal });
   }
-  // What breaks after the head is told on stderr alone.
+  // After the headers an error can only end the response; the server logs it.
   const failed = (error: Error): never => {
     if (res.headersSent) throw error;
     return unreadable(error);

@@ -1,23 +1,23 @@
-// The record of one request: made from the events of the gateway when it is opened in the books,
-// when it is settled, and when its response has left. Nothing of it is content.
+// The entry of one request in the history: made when it is opened in the ledger, settled, and
+// answered. It contains no message content.
 import type { AccessRecord } from "../../../core/http/exchange.ts";
 import type { Opening, Settlement } from "../../../core/ledger/ledger.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import { isRefused, outcomeOf, type Outcome } from "../metrics/index.ts";
 
-/** A request that was opened in the books, and how far it has come. */
+/** A request that was opened in the ledger. */
 export interface LiveRequest {
   /** As it was opened in the ledger. */
   readonly opening: Opening;
-  /** Taken from the checked request, which is not kept. */
+  /** Copied from the request, so that its content can be freed. */
   readonly asked: ReturnType<typeof askedOf>;
   /** Milliseconds since 1970. */
   readonly startedAt: number;
-  /** Undefined: it runs. */
+  /** Undefined: the request is running. */
   settlement: Settlement | undefined;
 }
 
-/** Everything of a request that is no content. */
+/** The properties of a request without its content. */
 export const askedOf = (chat: ChatRequest) => ({
   messages: chat.messages.length,
   tools: chat.tools?.length ?? 0,
@@ -27,17 +27,17 @@ export const askedOf = (chat: ChatRequest) => ({
   temperature: chat.temperature ?? null,
 });
 
-/** A request as it is shown. A null is something that is not known or does not exist. */
+/** A request in the answer of GET /requests. Null: unknown or not applicable. */
 export type RequestEntry = ReturnType<typeof entryOf>;
 
-/** A request that runs. */
+/** The entry of a running request. */
 export const runningEntry = (live: LiveRequest): RequestEntry => {
   const { requestId, account, keyId, modelRequested } = live.opening;
   const known = { request_id: requestId, account, key_id: keyId, model_requested: modelRequested };
   return entryOf(known, live, null);
 };
 
-/** A request whose response has left. `live` is undefined if it was refused before the books. */
+/** The entry of an ended request. `live` is undefined if the ledger never opened it. */
 export const endedEntry = (record: AccessRecord, live: LiveRequest | undefined): RequestEntry =>
   entryOf(record, live, outcomeOf(record));
 
@@ -63,12 +63,12 @@ function entryOf(
     param: record.param ?? null,
     asked: asked ?? null,
     duration_ms: record.duration_ms ?? null,
-    ...workOf(settlement),
+    ...settlementFields(settlement),
   };
 }
 
-/** What the providers did for a request. */
-function workOf(settlement: Settlement | undefined) {
+/** The fields that are known once a request is settled. */
+function settlementFields(settlement: Settlement | undefined) {
   const { attempts = [], usage } = settlement ?? {};
   const { cache_write_tokens: written = 0 } = usage?.prompt_tokens_details ?? {};
   return {
@@ -89,10 +89,7 @@ function workOf(settlement: Settlement | undefined) {
   };
 }
 
-/**
- * The kinds of requests that are kept apart, so that a flood of one kind does not push out the
- * others.
- */
+/** Each kind has a list of its own, so a flood of one kind evicts none of the others. */
 export type Kind = "fine" | "refused" | "failed";
 
 export function kindOf({ outcome }: RequestEntry): Kind {
@@ -100,10 +97,10 @@ export function kindOf({ outcome }: RequestEntry): Kind {
   return outcome !== null && isRefused(outcome) ? "refused" : "fine";
 }
 
-/** A list of each kind. */
+/** An empty list for each kind. */
 export const byKind = <T>(): Record<Kind, T[]> => ({ fine: [], refused: [], failed: [] });
 
-/** Adds to a list that has its last `max` items. */
+/** Appends an item and keeps the last `max`. */
 export function pushBounded<T>(list: T[], item: T, max: number): void {
   list.push(item);
   if (list.length > max) list.shift();

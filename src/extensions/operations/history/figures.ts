@@ -1,27 +1,27 @@
-// The figures of accounts and models in a stretch of time, read from what a tally has grown by.
-// Every map is bounded, so that no flood of names fills the memory.
+// The figures of accounts and models in an interval, read from the growth of a tally. Every map is
+// bounded, so a flood of names cannot fill the memory.
 import { FAMILIES, OUTCOMES, rowsIn, type Tally } from "../metrics/index.ts";
 
-/** The name of the row of all that have none of their own. No account or model has it. */
+/** The name of the row that sums up all further names. No account or model can have it. */
 export const OTHER = "\0other";
 
-/** Tokens are counts; `cost` is in the configuration's currency, and for looking at only. */
+/** `cost` is in the configuration's currency and rounded: only the books are exact. */
 const CHARGE = ["prompt_tokens", "completion_tokens", "cost"] as const;
 /** Milliseconds and tokens of streams after their first token. */
 const STREAMS = ["stream_ms", "stream_tokens"] as const;
 
 export const ACCOUNT_FIGURES = [...OUTCOMES, ...CHARGE] as const;
-/** `faults`: attempts that failed by a provider's doing. */
+/** `faults`: attempts that failed because of the provider. */
 export const TOTAL_FIGURES = [...OUTCOMES, "faults", ...STREAMS] as const;
-/** `requests`: those that it served. `attempts` were made at it, `faults` are some of these. */
+/** `requests`: those that the model served. `attempts` includes `faults`, the failed ones. */
 export const MODEL_FIGURES = ["requests", "attempts", "faults", ...CHARGE, ...STREAMS] as const;
-/** Tokens of prompts that the provider's cache had, and those that it had not. */
+/** Prompt tokens found, and not found, in the provider's cache. */
 export const CACHE_FIGURES = ["cache_hit", "cache_miss"] as const;
 
-/** Before the name of a model: how many requests it served. */
+/** Prefix of a figure: the number of requests that the model named after it served. */
 export const SERVED = "served by ";
 
-/** By the names of figures and of buckets. An absent one is 0. */
+/** Values by the names of figures and buckets. Absent: 0. */
 export type Row = Record<string, number>;
 export type Rows = Map<string, Row>;
 
@@ -30,12 +30,9 @@ export interface Figures {
   readonly accounts: Rows;
   /** By model. */
   readonly models: Rows;
-  /**
-   * CACHE_FIGURES, and SERVED by each model, by the names that clients asked for, those of aliases
-   * among them.
-   */
+  /** CACHE_FIGURES and SERVED figures, by the model or alias that clients requested. */
   readonly requested: Rows;
-  /** How often requests ended with an error: by account and error code, with "\0" between them. */
+  /** Requests that ended with an error, by account and error code, joined by "\0". */
   readonly refused: Rows;
 }
 
@@ -50,7 +47,7 @@ export const noFigures = (): Figures => ({
 });
 
 const FIRST_TOKEN = "gen_ai_server_time_to_first_token_seconds";
-/** Upper bounds of the times to a first token, in seconds. One more bucket is above them all. */
+/** Upper bounds of the time to the first token, in seconds. A last bucket has no bound. */
 const BOUNDS = FAMILIES[FIRST_TOKEN].buckets;
 const bucketNames = [...BOUNDS, Infinity].map((bound) => `within ${bound}`);
 
@@ -94,21 +91,21 @@ export function addRow(into: Row, from: Row): Row {
   return into;
 }
 
-/** Names beyond `maxNames` are added in one row. */
+/** Adds rows by name. Names beyond `maxNames` share the row OTHER. */
 export function addRows(into: Rows, from: Rows, maxNames: number): void {
   for (const [name, row] of from)
     addRow(rowOf(into, into.has(name) || into.size < maxNames ? name : OTHER), row);
 }
 
 /**
- * The figures of all accounts and models together. Tokens and costs are of both, so they are not
- * among TOTAL_FIGURES.
+ * The sum of all accounts and models. Both count tokens and costs, so these come out doubled and
+ * are not among TOTAL_FIGURES.
  */
 export const totalOf = ({ accounts, models }: Figures): Row =>
   [...accounts.values(), ...models.values()].reduce<Row>(addRow, {});
 
-/** A row as it is shown: the buckets are percentiles, in seconds; null: there was no token. */
-export function shown<F extends string>(row: Row, figures: readonly F[]) {
+/** A row in the answer of GET /history. Buckets become percentiles in seconds; null: no token. */
+export function rowToJson<F extends string>(row: Row, figures: readonly F[]) {
   const entries = figures.map((figure) => [figure, rounded(row[figure] ?? 0)]);
   return {
     ...(Object.fromEntries(entries) as Record<F, number>),
@@ -116,11 +113,11 @@ export function shown<F extends string>(row: Row, figures: readonly F[]) {
   };
 }
 
-/** Sums of amounts of money have digits that mean nothing. */
+/** Sums of costs are floating-point numbers: seven digits hide their rounding errors. */
 const rounded = (value: number): number =>
   Number.isInteger(value) ? value : Number(value.toPrecision(7));
 
-/** By the share of the bucket in which it lies. Above the last bound: that bound. */
+/** Interpolated within its bucket; the last bound if it lies above it. Null: no values. */
 function percentile(row: Row, share: number): number | null {
   const buckets = bucketNames.map((name) => row[name] ?? 0);
   let left = share * buckets.reduce((sum, values) => sum + values, 0);

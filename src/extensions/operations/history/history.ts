@@ -1,5 +1,5 @@
-// The history of the installation: what the tallies of all processes grow by from look to look, and
-// the requests that they report. Everything in it is bounded.
+// The history of the installation: the growth of all processes' tallies between two collections of
+// their reports, and the requests in these. Everything in it is bounded.
 import type { Clock } from "../../../core/clock.ts";
 import {
   createLastReports,
@@ -23,47 +23,47 @@ export function createHistory(clock: Clock) {
   const faults = createFaults();
   const ended = createRequests();
   const growthIn = createGrowth();
-  const countBefore = createLastReports<number>();
+  const previousCount = createLastReports<number>();
   let running: readonly RequestEntry[] = [];
   let runningCount = 0;
   let since = clock.now();
-  let lookedAt = since;
+  let collectedAt = since;
 
-  function takeEnded(report: ProcessReport): void {
-    const before = countBefore(report.process, report.endedCount) ?? 0;
+  function addEnded(report: ProcessReport): void {
+    const before = previousCount(report.process, report.endedCount) ?? 0;
     for (const [number, entry] of report.ended) if (number > before) ended.add(entry);
   }
 
   return {
-    /** Takes in what has happened since the last look. */
-    take(look: InstallationStatus): void {
+    /** Adds everything that has happened since the previous collection of reports. */
+    add(collected: InstallationStatus): void {
       const now = clock.now();
-      // A clock that was set back begins anew where it stands.
-      const from = Math.min(lookedAt, now);
+      // If the clock was set back, the interval is empty.
+      const from = Math.min(collectedAt, now);
       since = Math.min(since, now);
-      lookedAt = now;
-      const grown = growthIn(look);
-      const reports = reportsOf<ProcessReport>(look, NAME);
+      collectedAt = now;
+      const grown = growthIn(collected);
+      const reports = reportsOf<ProcessReport>(collected, NAME);
       timeline.add((from + now) / 2, {
         seconds: (now - from) / 1000,
-        inFlight: look.reports.reduce((sum, { inFlight }) => sum + inFlight, 0),
+        inFlight: collected.reports.reduce((sum, { inFlight }) => sum + inFlight, 0),
         ...figuresIn(grown),
       });
-      last.takeGrowth(grown, now);
-      for (const report of reports) takeEnded(report);
+      last.addGrowth(grown, now);
+      for (const report of reports) addEnded(report);
       for (const fault of reports.flatMap((report) => report.faults)) faults.add(fault);
       running = reports.flatMap((report) => report.running);
       runningCount = reports.reduce((sum, report) => sum + report.runningCount, 0);
     },
-    /** What is known of a range of time that ends now. `since`: before it nothing is known. */
+    /** The figures of a range that ends now. `since`: when the recorded history begins. */
     range(name: RangeName) {
       const figures = timeline.range(name, clock.now());
       const refusals = last.refusals(figures.from);
       return { ...figures, since, refusals, faults: faults.all(), keys: last.keys() };
     },
     /**
-     * A page of the requests that fit: `skip` of them stand on the pages before. `count`: those on
-     * all pages. `running`: all that run, whether they fit or not.
+     * A page of the requests that match `filter`, after the first `skip`. `count`: matches on all
+     * pages. `running`: all running requests, matching or not.
      */
     find(filter: RequestFilter, { skip, limit }: { skip: number; limit: number }) {
       const found = ended.find(filter, running, clock.now());

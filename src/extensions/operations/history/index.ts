@@ -10,10 +10,10 @@ import { requestsQuery } from "./requests.ts";
 import { RANGES, type RangeName } from "./timeline.ts";
 
 /**
- * All processes are looked at whenever the clock is a multiple of it, in milliseconds: every bin of
- * the history is one too, so that nothing is counted in its neighbour.
+ * Milliseconds between two collections of reports. They happen at multiples of it on the clock, as
+ * bins begin at such multiples, so each count falls into the right bin.
  */
-const LOOK_MS = 2_500;
+const COLLECT_MS = 2_500;
 
 const RANGE = new RegExp(`^(${Object.keys(RANGES).join("|")})$`);
 const rangeQuery = strict({
@@ -37,17 +37,17 @@ function keepHistory(host: Host): HostPart {
     const { rpm = limits.rpm } = accounts.get(account) ?? {};
     return rpm;
   };
-  host.onLook(history.take);
+  host.onStatus(history.add);
   let timer: NodeJS.Timeout;
-  function waitAndLook(): void {
-    const wait = LOOK_MS - (host.clock.now() % LOOK_MS);
+  function scheduleCollection(): void {
+    const wait = COLLECT_MS - (host.clock.now() % COLLECT_MS);
     timer = setTimeout(() => {
-      waitAndLook();
-      // While no process serves there is nothing to look at.
-      host.look().catch(() => undefined);
+      scheduleCollection();
+      // Rejects while no process serves.
+      host.collectStatus().catch(() => undefined);
     }, wait).unref();
   }
-  waitAndLook();
+  scheduleCollection();
   return {
     adminRoutes: {
       "/history": answering(rangeQuery, ({ range }) => {

@@ -1,13 +1,13 @@
-// What was last: the refusals of each key, its use, and the fault of each model. Times of refusals
-// and of keys are those of the looks that showed them.
+// The latest refusals and use of each key, and the last fault of each model. Refusals and uses have
+// the time of the collection of reports that revealed them, up to a few seconds late.
 import type { AttemptRecord } from "../../../core/ledger/ledger.ts";
 import { faultKind, rowsIn, type Tally } from "../metrics/index.ts";
 
 /** Milliseconds without a refusal after which the next one begins an episode of its own. */
 const PAUSE_MS = 10 * 60_000;
-/** The most episodes, and models with a fault, that are kept: those that were last. */
+/** The most episodes, and the most models with a fault, that are kept; the oldest are dropped. */
 const MAX_KEPT = 200;
-/** The most keys whose use is kept: those that were used last. */
+/** The most keys whose use is kept; the longest unused are dropped. */
 const MAX_KEYS = 1_000;
 
 /** Refusals of one key with one code, with no pause between them. */
@@ -28,7 +28,7 @@ interface Episode {
   readonly last: number;
 }
 
-/** Puts an entry behind all others, and drops the first if there are more than `max`. */
+/** Moves an entry to the end, and drops the first if there are more than `max`. */
 function putLast<V>(map: Map<string, V>, name: string, value: V, max: number): void {
   map.delete(name);
   map.set(name, value);
@@ -51,7 +51,7 @@ export interface ModelFault {
   readonly status: number | null;
   /** The provider's own message, redacted; else the gateway's. Null: there is none. */
   readonly detail: string | null;
-  /** The request that met it. */
+  /** The id of the request that failed. */
   readonly request_id: string;
 }
 
@@ -64,17 +64,16 @@ export function createFaults() {
   }
   return {
     add,
-    /** The faults that a request met which was settled at `time`. */
+    /** Adds the providers' faults among the attempts of a request that was settled at `time`. */
     addOf(requestId: string, attempts: readonly AttemptRecord[], time: number): void {
       for (const attempt of attempts) {
         const kind = faultKind(attempt);
-        // What a provider finds in the request is no fault of the provider.
+        // An invalid request is not the provider's fault.
         if (kind === undefined || kind === "request") continue;
         const { model, provider, outcome: code, status = null, detail = null } = attempt;
         add({ model, provider, time, code, status, detail, request_id: requestId });
       }
     },
-    /** Those that are kept. */
     all: (): readonly ModelFault[] => [...faults.values()],
   };
 }
@@ -83,10 +82,10 @@ export function createLast() {
   const refusals = new Map<string, Episode>();
   const keys = new Map<string, ReturnType<typeof unused>>();
 
-  function takeRefusals(grown: Tally, now: number): void {
+  function addRefusals(grown: Tally, now: number): void {
     for (const [labels, { count }] of rowsIn(grown, "refusal")) {
       const [status, code, key, account] = labels;
-      if (code === undefined) continue; // those of many others together
+      if (code === undefined) continue; // the row that sums up further keys
       const name = labels.join("\0");
       const known = refusals.get(name);
       const goesOn = known !== undefined && now - known.last <= PAUSE_MS;
@@ -104,9 +103,9 @@ export function createLast() {
   }
 
   return {
-    /** Takes what the tally of a process has grown by at a look. */
-    takeGrowth(grown: Tally, now: number): void {
-      takeRefusals(grown, now);
+    /** Adds the growth of all tallies since the previous collection of reports. */
+    addGrowth(grown: Tally, now: number): void {
+      addRefusals(grown, now);
       for (const [[figure, key], { count }] of rowsIn(grown, "key")) {
         if (key === undefined) continue;
         const use = { ...(keys.get(key) ?? unused(key)), last: now };
@@ -114,12 +113,12 @@ export function createLast() {
         putLast(keys, key, use, MAX_KEYS);
       }
     },
-    /** The refusals that were not over at `from`, the most frequent first; each is told whole. */
+    /** Episodes that lasted beyond `from`, in full, the most frequent first. */
     refusals: (from: number): readonly Episode[] =>
       [...refusals.values()]
         .filter((episode) => episode.last >= from)
         .sort((a, b) => b.count - a.count || b.last - a.last),
-    /** Since the start. */
+    /** The use of each key since the start of the gateway. */
     keys: () => [...keys.values()],
   };
 }

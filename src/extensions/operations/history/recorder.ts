@@ -1,6 +1,6 @@
-// Records in one process which requests run and how the last ones ended. Each report has the last
-// ones again, with their numbers, so that a report that is lost, or taken by another reader, loses
-// nothing and doubles nothing.
+// Records in one process the running requests and the last that ended. Each report repeats the last
+// ended requests with their numbers: the reader misses none if a report is lost, and skips those
+// that it has.
 import type { Clock } from "../../../core/clock.ts";
 import type { AccessRecord } from "../../../core/http/exchange.ts";
 import { randomHex } from "../../../core/ids.ts";
@@ -18,24 +18,24 @@ import {
 } from "./entries.ts";
 import { createFaults, type ModelFault } from "./last.ts";
 
-/** Requests of each kind in a report: the last of them. A look comes every few seconds. */
+/** The most ended requests of each kind in a report. Reports are collected every few seconds. */
 const MAX_ENDED = 100;
-/** Running requests of a report. */
+/** The most running requests in a report. */
 const MAX_RUNNING = 200;
 
-/** The report of a process at each look: data that can be sent to another process. */
+/** The report of one process, as data that can be cloned. */
 export interface ProcessReport {
-  /** Tells processes apart, also from those of an earlier start. */
+  /** A random id, new at each start of the process. */
   readonly process: string;
-  /** The last that ended, of each kind the oldest first, with their numbers counted from 1. */
+  /** The last ended requests of each kind, the oldest first, numbered from 1. */
   readonly ended: readonly (readonly [number: number, entry: RequestEntry])[];
-  /** How many have ended since the start of the process. */
+  /** How many requests have ended since the start of the process. */
   readonly endedCount: number;
-  /** The last fault of each model: of more requests than `ended` has. */
+  /** The last fault of each model, even if `ended` no longer has the request. */
   readonly faults: readonly ModelFault[];
   /** Requests that run, the oldest first. */
   readonly running: readonly RequestEntry[];
-  /** How many run. `running` may have fewer. */
+  /** The number of running requests. `running` may have fewer. */
   readonly runningCount: number;
 }
 
@@ -53,10 +53,10 @@ export function startRecorder(clock: Clock) {
   }
 
   return {
-    /** Hears of one request. */
+    /** The observer of one request. */
     observe(): RequestObserver {
       let live: LiveRequest | undefined;
-      let left: AccessRecord | undefined;
+      let accessRecord: AccessRecord | undefined;
       return {
         opened(opening, chat) {
           const startedAt = clock.now();
@@ -68,12 +68,12 @@ export function startRecorder(clock: Clock) {
           if (!live) return;
           running.delete(live);
           live.settlement = settlement;
-          if (left) end(left, live);
+          if (accessRecord) end(accessRecord, live);
         },
         responded(route, record) {
           if (!isCounted(route, record)) return;
-          // The client left, and the provider is still being read: its end is the request's.
-          if (live && !live.settlement) left = record;
+          // The client disconnected while the provider was still sending: wait for the settlement.
+          if (live && !live.settlement) accessRecord = record;
           else end(record, live);
         },
       };

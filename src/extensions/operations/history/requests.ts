@@ -1,9 +1,9 @@
-// The requests of late: what runs, and the last that ended, with the filters of GET /requests.
+// The last requests that ended, and the search of GET /requests among these and the running ones.
 import { strict } from "../../../config/fields.ts";
 import { nonEmpty, optional, refine, string, withDefault } from "../../../core/schema/checker.ts";
 import { byKind, kindOf, pushBounded, type RequestEntry } from "./entries.ts";
 
-/** Requests that are kept of each kind: 2,000 in all. */
+/** The most ended requests kept of each kind: 2,000 in all. */
 const KEPT = { fine: 800, refused: 600, failed: 600 } as const;
 
 const digits = (pattern: RegExp, expected: string) =>
@@ -23,13 +23,13 @@ export const requestsQuery = strict({
   code: optional(nonEmpty),
   /** A part of the request id. */
   id: optional(nonEmpty),
-  /** At least so many milliseconds from the begin to the end, or to now. */
+  /** The least duration in milliseconds, from the start to the end, or to now. */
   slower: optional(digits(/^\d{1,9}$/, "milliseconds")),
   skip: withDefault(count, 0),
   limit: withDefault(digits(/^([1-9]\d?|100)$/, "a number from 1 to 100"), 50),
 });
 
-/** A request must fit all members that are present. */
+/** A request must match all members that are present. */
 export type RequestFilter = Partial<Omit<ReturnType<typeof requestsQuery>, "skip" | "limit">>;
 
 export function createRequests() {
@@ -40,22 +40,22 @@ export function createRequests() {
       const kind = kindOf(entry);
       pushBounded(kept[kind], entry, KEPT[kind]);
     },
-    /** Requests that fit, the newest first: those that run, then those that ended. */
+    /** Requests that match, the newest first: running ones, then ended ones. */
     find(filter: RequestFilter, running: readonly RequestEntry[], now: number): RequestEntry[] {
-      const fitting = (entries: readonly RequestEntry[]) =>
-        entries.filter((entry) => fits(entry, filter, now));
-      // The last added first, also of those that ended in the same millisecond.
-      const ended = Object.values(kept).flatMap((entries) => fitting(entries).reverse());
+      const matching = (entries: readonly RequestEntry[]) =>
+        entries.filter((entry) => matches(entry, filter, now));
+      // Reversed, because the sort is stable: of the same millisecond the last added comes first.
+      const ended = Object.values(kept).flatMap((entries) => matching(entries).reverse());
       ended.sort((a, b) => b.ended! - a.ended!);
-      const live = fitting(running).sort((a, b) => b.started - a.started);
-      // The request with exactly this id comes before those of which it is a part.
+      const live = matching(running).sort((a, b) => b.started - a.started);
+      // The request with exactly this id comes before those whose id contains it.
       const isExact = ({ id }: RequestEntry): number => (id === filter.id ? 0 : 1);
       return [...live, ...ended].sort((a, b) => isExact(a) - isExact(b));
     },
   };
 }
 
-function fits(entry: RequestEntry, filter: RequestFilter, now: number): boolean {
+function matches(entry: RequestEntry, filter: RequestFilter, now: number): boolean {
   const { account, key, model, status, code, id, slower } = filter;
   const isNamed = (name: string): boolean => entry.model === name || entry.asked_model === name;
   const duration = entry.duration_ms ?? now - entry.started;
@@ -74,7 +74,7 @@ function hasStatus(entry: RequestEntry, status: string): boolean {
   if (status === "running") return entry.ended === null;
   if (entry.status === null) return false;
   if (!status.endsWith("xx")) return String(entry.status) === status;
-  // A stream that broke off has the status 200, and is a failure all the same.
+  // A broken stream has the status 200, but is a failure.
   if (entry.outcome === "5xx") return status === "5xx";
   return String(entry.status).startsWith(status.slice(0, 1));
 }

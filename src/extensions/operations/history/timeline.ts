@@ -1,5 +1,5 @@
-// Time as the history keeps it: bins of falling resolution. What happened between two looks is in
-// a bin of each range.
+// The timeline of the history: for each range, bins of equal length; the longer the range, the
+// longer the bins. Each interval between two collections of reports is in one bin of each range.
 import { OUTCOMES } from "../metrics/index.ts";
 import {
   ACCOUNT_FIGURES,
@@ -11,7 +11,7 @@ import {
   OTHER,
   SECTIONS,
   SERVED,
-  shown,
+  rowToJson,
   TOTAL_FIGURES,
   totalOf,
   type Figures,
@@ -19,15 +19,15 @@ import {
   type Rows,
 } from "./figures.ts";
 
-/** Rows of accounts, of models and of refusals in a bin: the first, and busy ones come early. */
+/** The most rows in each section of a bin. The first names get them: busy ones come early. */
 const MAX_NAMES = 100;
-/** Rows of accounts, of models and of refusals in the figures of a range. */
+/** The most rows in each section of a range's figures. */
 const MAX_ROWS = 50;
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 
-/** By name: how many milliseconds a bin has, and how many bins are kept. */
+/** By name: the length of a bin in milliseconds, and the number of bins. */
 export const RANGES = {
   "15m": { step: 10 * SECOND, bins: 90 },
   "1h": { step: MINUTE, bins: 60 },
@@ -37,32 +37,32 @@ export const RANGES = {
 
 export type RangeName = keyof typeof RANGES;
 
-/** What happened between two looks, or in several such times together. */
+/** The figures of one interval between two collections of reports, or of several. */
 interface Bin extends Figures {
-  /** Those of which everything is known. */
+  /** Seconds with complete figures. */
   seconds: number;
-  /** The most requests without their whole answer that a look has seen, of all processes. */
+  /** The most requests in flight at any collection, in all processes together. */
   inFlight: number;
 }
 
 const emptyBin = (): Bin => ({ ...noFigures(), seconds: 0, inFlight: 0 });
 
-/** `maxNames`: the most names of a section with rows of their own. */
+/** Adds `from` to `into`. `maxNames`: the most names of a section with rows of their own. */
 function addBin(into: Bin, from: Bin, maxNames: number): void {
   into.seconds += from.seconds;
   into.inFlight = Math.max(into.inFlight, from.inFlight);
   for (const section of SECTIONS) addRows(into[section], from[section], maxNames);
 }
 
-/** Looks are not exact to the millisecond, and bins should say that they are whole. */
+/** Collections are some milliseconds early or late: rounding makes a full bin 10.0 seconds. */
 const wholeTenths = (seconds: number): number => Number(seconds.toFixed(1));
 
 export function createTimeline() {
-  /** By range, and by their numbers counted from 1970. */
+  /** Bins by range, and by their numbers counted from 1970. */
   const kept = new Map(Object.keys(RANGES).map((name) => [name, new Map<number, Bin>()]));
 
   return {
-    /** `at`: the middle of its time, in milliseconds since 1970. */
+    /** Adds an interval. `at`: its middle, in milliseconds since 1970. */
     add(at: number, interval: Bin): void {
       for (const [name, { step, bins }] of Object.entries(RANGES)) {
         const number = Math.floor(at / step);
@@ -70,7 +70,7 @@ export function createTimeline() {
         const bin = level.get(number) ?? emptyBin();
         level.set(number, bin);
         addBin(bin, interval, MAX_NAMES);
-        // Those ahead are of a time before the clock was set back.
+        // Bins that lie ahead were filled before the clock was set back.
         for (const other of level.keys()) if (Math.abs(number - other) >= bins) level.delete(other);
       }
     },
@@ -99,21 +99,21 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
     bins: bins.map((bin, index) => {
       const seconds = wholeTenths(bin.seconds);
       if (seconds === 0) return null;
-      const total = shown(totalOf(bin), TOTAL_FIGURES);
+      const total = rowToJson(totalOf(bin), TOTAL_FIGURES);
       return { at: (first + index) * step, seconds, in_flight: bin.inFlight, ...total };
     }),
     /** The whole range as one. */
-    total: { in_flight: sum.inFlight, ...shown(totalOf(sum), TOTAL_FIGURES) },
+    total: { in_flight: sum.inFlight, ...rowToJson(totalOf(sum), TOTAL_FIGURES) },
     /** Null: the caller was not authenticated. */
     accounts: busiest(sum.accounts, OUTCOMES).map(({ name, other, row }) => ({
       account: name === "" ? null : name,
       other,
-      ...shown(row, ACCOUNT_FIGURES),
+      ...rowToJson(row, ACCOUNT_FIGURES),
     })),
     models: busiest(sum.models, ["attempts"]).map(({ name, other, row }) => ({
       model: name,
       other,
-      ...shown(row, [...MODEL_FIGURES, ...CACHE_FIGURES]),
+      ...rowToJson(row, [...MODEL_FIGURES, ...CACHE_FIGURES]),
     })),
     /** By the name that clients asked for: a model or an alias. */
     requested: busiest(sum.requested, CACHE_FIGURES).map(({ name, other, row }) => ({
@@ -136,7 +136,7 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
   };
 }
 
-/** The rows of those with most of these figures, and one of all others together. */
+/** The rows in which these figures are highest, and one row that sums up all others. */
 function busiest(rows: Rows, figures: readonly string[]) {
   const weight = (row: Row): number => figures.reduce((sum, name) => sum + (row[name] ?? 0), 0);
   const ranked = [...rows]

@@ -15,10 +15,10 @@ import { ValidationError } from "../../../core/schema/checker.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "./created-keys.ts";
 import { checkedTerms, isConfigured, keysInConfig, listed, type NewKey } from "./schema.ts";
 
-/** The name of a key that has none: where it stands. */
+/** Shown as the name of a key in gateway.json, which has none. */
 const IN_CONFIG = "(in the configuration)";
 const IN_CONFIG_UNREAD = "(in the configuration; its secret cannot be read here)";
-/** The id of each key whose environment variable or file is not there for this command. */
+/** The id of all keys whose secret (environment variable or file) this command cannot read. */
 const UNREAD_ID = keyIdOf(sha256(UNREAD_SECRET));
 const NO_SECRETS = { secretsOptional: true };
 const COLUMNS = [

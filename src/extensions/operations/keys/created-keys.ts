@@ -1,5 +1,5 @@
-// Keys that `keys create` made: keys.json under data_dir. The manual's page security.md says how
-// they are kept.
+// Created keys: reads, watches and writes keys.json under data_dir. The manual's page security.md
+// describes their storage.
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -21,12 +21,12 @@ import { createdKeys, type CreatedKey, type NewKey } from "./schema.ts";
 
 export const keyFile = (dataDir: string): string => join(dataDir, "keys.json");
 
-/** Error codes of a file that is not there. */
+/** Error codes of an absent file. */
 const ABSENT = ["ENOENT", "ENOTDIR"];
 
 /**
- * Reads the file at once. `digest` is that of its content, null if there is no file. Throws a
- * ValidationError if it holds something else than keys.
+ * Reads the file synchronously. `digest`: of its content; null: there is no file. Throws a
+ * ValidationError if the file is invalid.
  */
 function loadKeys(file: string): { keys: CreatedKey[]; digest: string | null } {
   let content: FileContent;
@@ -40,7 +40,7 @@ function loadKeys(file: string): { keys: CreatedKey[]; digest: string | null } {
   return { keys: keysOf(file, parseJsonFile(file, textIn(bytes))), digest };
 }
 
-/** Checks what a file holds. The message of each fault begins with the file. */
+/** Validates the JSON of a file. The message of each issue begins with the file's path. */
 function keysOf(file: string, json: unknown): CreatedKey[] {
   try {
     return createdKeys(json, true);
@@ -56,21 +56,21 @@ function keysOf(file: string, json: unknown): CreatedKey[] {
 /** All keys of the file; none if it is absent. Throws as loadKeys() does. */
 export const readKeys = (file: string): CreatedKey[] => loadKeys(file).keys;
 
-/** The keys as requests look for them. */
+/** Indexes keys for the authentication of requests. */
 const indexed = (keys: readonly CreatedKey[]): CreatedKeys => ({
   byDigest: new Map(keys.map((key) => [key.sha256, key])),
   accounts: new Set(keys.map(({ account }) => account)),
 });
 
-/** The keys of a data_dir as requests look for them. Throws as loadKeys() does. */
+/** The indexed keys of a data_dir. Throws as loadKeys() does. */
 export const createdKeysIn = (dataDir: string): CreatedKeys => indexed(readKeys(keyFile(dataDir)));
 
-/** Keys that are checked in one turn of the event loop: some 5 ms. */
+/** Keys that are validated in one turn of the event loop: some 5 ms. */
 const STEP_KEYS = 2_000;
 
 /**
- * The keys in what a look at the file has found. It never holds the event loop for longer than
- * JSON.parse takes (70 ms for 30 MB), unless there is a fault.
+ * The indexed keys of a changed file. Validates in steps: only JSON.parse holds the event loop for
+ * long (70 ms for 30 MB), unless the file is invalid.
  */
 async function keysFound(file: string, found: Found): Promise<CreatedKeys> {
   if ("error" in found) return failUnreadable(file, found.error);
@@ -91,10 +91,10 @@ async function keysFound(file: string, found: Found): Promise<CreatedKeys> {
   return indexed(keys);
 }
 
-/** Ids of a line of the log. */
+/** The most ids in a line of the log. */
 const MAX_LOGGED = 20;
 
-/** The ids of keys that were made (or revoked, if `isRevoked`) between two readings. */
+/** The ids of keys that were created (or revoked, if `isRevoked`) between two versions. */
 const changedIds = (before: CreatedKeys, after: CreatedKeys, isRevoked: boolean): string[] =>
   [...after.byDigest]
     .filter(([, { revoked }]) => (revoked !== null) === isRevoked)
@@ -102,22 +102,22 @@ const changedIds = (before: CreatedKeys, after: CreatedKeys, isRevoked: boolean)
     .slice(0, MAX_LOGGED)
     .map(([, { key_id }]) => key_id);
 
-/** Why a file of keys could not be read again, by its path. Those that can be are not in it. */
+/** By path, why a keys.json could not be reloaded. A file without a fault has no entry. */
 const faults = new Map<string, string>();
 
-/** Why the keys of before stay in force; null: keys.json was read, or there is none. */
+/** Why the last reload failed and the previous keys stay active; null: it did not fail. */
 export const keysFault = (dataDir: string): string | null => faults.get(keyFile(dataDir)) ?? null;
 
 /**
- * Reads the keys, and again whenever the file changes. While it cannot be read the keys before it
- * stay in force.
+ * Loads the keys, and reloads them whenever the file changes. If that fails, the previous keys stay
+ * active.
  */
 export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): KeySource {
   const file = keyFile(dataDir);
   const { keys, digest } = loadKeys(file);
   let current = indexed(keys);
 
-  async function take(found: Found): Promise<void> {
+  async function reload(found: Found): Promise<void> {
     const isAbsent = "error" in found && ABSENT.includes(whyUnreadable(found.error));
     if (isAbsent && current.byDigest.size === 0) return;
     try {
@@ -136,7 +136,7 @@ export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): Key
     }
   }
 
-  const watcher = watchFile(file, take, { maxBytes: MAX_KEYS_BYTES, seen: digest });
+  const watcher = watchFile(file, reload, { maxBytes: MAX_KEYS_BYTES, seen: digest });
   return {
     current: () => current,
     close() {
@@ -147,8 +147,8 @@ export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): Key
 }
 
 /**
- * Changes keys.json, while no other process does. `change` returns the keys to write, or undefined
- * to leave the file as it is.
+ * Changes keys.json under a lock. `change` returns the keys to write, or undefined to leave the
+ * file unchanged.
  */
 function updateKeys(
   dataDir: string,
@@ -162,8 +162,8 @@ function updateKeys(
 }
 
 /**
- * Makes a key and stores what is known of it. The key itself is in the result and nowhere else.
- * `now`: milliseconds since 1970.
+ * Creates a key and stores its digest and terms. The key itself is only in the result. `now`:
+ * milliseconds since 1970.
  */
 export async function createKey(
   dataDir: string,
@@ -180,8 +180,8 @@ export async function createKey(
 }
 
 /**
- * Revokes a key for good, in all rows that somebody may have made of it by hand; undefined if there
- * is none of this id. `now`: as above.
+ * Revokes a key for good, in all rows with this id, in case somebody copied one by hand. Undefined:
+ * there is no such key. `now`: as above.
  */
 export async function revokeKey(
   dataDir: string,
@@ -189,7 +189,7 @@ export async function revokeKey(
   now: number,
 ): Promise<CreatedKey | undefined> {
   const isOfId = (stored: CreatedKey): boolean => stored.key_id === keyId;
-  // Before the lock, whose folder would be made for nothing.
+  // Checked before taking the lock, which would create its folder in vain.
   if (!readKeys(keyFile(dataDir)).some(isOfId)) return undefined;
   let key: CreatedKey | undefined;
   await updateKeys(dataDir, (keys) => {

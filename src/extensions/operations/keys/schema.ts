@@ -1,4 +1,4 @@
-// A key: what it may do, and how it is kept, listed and refused.
+// The schemas of a key: as it is requested (its terms), stored in keys.json, and listed.
 import { configuredKeys } from "../../../core/accounts/keyring.ts";
 import type { Config } from "../../../core/config.ts";
 import { integer, nullable, strict } from "../../../config/fields.ts";
@@ -36,7 +36,7 @@ const shownText = string({
   expected: "1 to 200 characters, none of them a control character or half of one",
 });
 
-/** As the extension that has budgets reads it. */
+/** A budget, as the extension `budgets` reads it. */
 const budget = strict({
   /** An exact decimal number. */
   amount: string({
@@ -50,11 +50,11 @@ const budget = strict({
 const newKey = strict({
   /** The account that the key is issued for. */
   account: shownText,
-  /** Null: it is not given one. */
+  /** Null: no name. */
   name: withDefault(nullable(shownText), null),
   /** Requests per minute of this key alone; null: only its account's limit. */
   rpm: withDefault(nullable(integer(0, 1_000_000)), null),
-  /** The names that it may send as `model`; null: all. */
+  /** The models and aliases that the key may use; null: all. */
   models: withDefault(nullable(array(nonEmpty, { min: 1, max: 1_000 })), null),
   /** The budget of this key alone. Absent: only its account's budget. */
   budget: optional(budget),
@@ -79,7 +79,7 @@ export function checkedTerms(json: unknown, { models, aliases }: Config): NewKey
 /** The keys of keys.json. Other programs may have written them, with terms of other bounds. */
 export const createdKeys = array(
   object({
-    /** As keyIdOf() makes it of `sha256`. */
+    /** keyIdOf(sha256). */
     key_id: nonEmpty,
     account: nonEmpty,
     name: nullable(string()),
@@ -96,7 +96,7 @@ export const createdKeys = array(
     created: time,
     /** Null: never. */
     expires: nullable(time),
-    /** Null: it was not. */
+    /** When it was revoked. Null: it was not. */
     revoked: nullable(time),
   }),
 );
@@ -104,9 +104,9 @@ export const createdKeys = array(
 /** A key as keys.json has it. */
 export type CreatedKey = Infer<typeof createdKeys>[number];
 
-/** A key as it is listed: everything of it but the digest. */
+/** A key as it is listed: without its digest. */
 export type ListedKey = Omit<CreatedKey, "sha256" | "created"> & {
-  /** Null: it stands in the configuration. */
+  /** Null: the key is in the configuration. */
   readonly created: string | null;
 };
 

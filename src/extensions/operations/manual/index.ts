@@ -42,8 +42,8 @@ const contents = (): string =>
     ...manual.topics().map(({ name, title, summary }) => `- [${title}](${name}.md): ${summary}\n`),
   ].join("");
 
-/** What a search has found: a list of links to sections, each with an excerpt. */
-function found(words: string): string {
+/** The results of a search: a list of links to sections, each with an excerpt. */
+function searchText(words: string): string {
   const results = manual.search(words);
   if (results.length === 0) return "# Search\n\nNo section of the manual has all of these words.\n";
   const item = ({ name, title, section, excerpt }: SearchResult): string => {
@@ -53,7 +53,7 @@ function found(words: string): string {
   return ["# Search\n\n", ...results.map(item)].join("");
 }
 
-/** The anchor of a heading, as viewers of Markdown give it. */
+/** The anchor of a heading, as Markdown viewers generate it. */
 const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
@@ -66,7 +66,7 @@ const adminRoutes: Routes = {
   "/manual": {
     GET({ req, res }) {
       const { search } = queryOf(req, query);
-      sendJson(res, 200, search === undefined ? contents() : found(search), MARKDOWN);
+      sendJson(res, 200, search === undefined ? contents() : searchText(search), MARKDOWN);
     },
   },
   "/manual/{topic}": {

@@ -1,11 +1,11 @@
-// Search over the manual. A page is searched section by section: a section is found if it has all
-// the words, in its text, its heading or the title of its page, whatever their case. If none has
-// all of them, those are found that have the most. A word may be a part of a longer one.
+// Full-text search of the manual, by section. A section matches a word in its text, its heading or
+// the title of its page; case does not matter, and the word may be a part of a longer one. Results
+// are the sections that match the most words.
 import type { SearchResult } from "../../../command-line/manual.ts";
 
 /** The most sections that a search returns. */
 export const MAX_RESULTS = 20;
-/** The most words that are looked for: each one takes a look at the whole manual. */
+/** The most words of a search: each one costs a scan of the whole manual. */
 const MAX_WORDS = 20;
 /** Characters of an excerpt, without its dots. */
 const EXCERPT_CHARS = 110;

@@ -78,7 +78,7 @@ const alive: Handler = ({ res }) => sendJson(res, 200, { status: "ok" }, NO_STOR
 const readiness =
   (host: Host): Handler =>
   async ({ res }) => {
-    const { status } = await host.look();
+    const { status } = await host.collectStatus();
     const { fault = null } = asObject(status["spend"]);
     if (status.status === "draining") throw shuttingDown();
     if (fault !== null) throw ledgerUnavailable();

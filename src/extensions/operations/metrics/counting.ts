@@ -1,4 +1,4 @@
-// Counts the gateway's work in one process.
+// Counts the requests of one process: an observer that adds each event to the tally.
 import type { AccessRecord } from "../../../core/http/exchange.ts";
 import type { Opening, Settlement } from "../../../core/ledger/ledger.ts";
 import type { RequestObserver } from "../../../core/observer.ts";
@@ -8,16 +8,16 @@ import { count, type ConsoleFamily, type Tally } from "./tally.ts";
 
 /** The most accounts with errors that have series of their own. */
 const MAX_ACCOUNTS = 1_000;
-/** Stands for all further accounts. */
+/** The label of all further accounts. */
 const OTHER = "other";
 
-/** Returns what hears of all requests: it keeps nothing of any. */
+/** One observer serves all requests: it has no state for a single one. */
 export function startCounting(tally: Tally): RequestObserver {
   const accounts = new Set<string>();
 
   /** The account, or OTHER if too many have had errors before it. */
   function knownAccount(account: string): string {
-    if (account === "") return ""; // that of nobody takes no place
+    if (account === "") return ""; // not authenticated
     if (accounts.size < MAX_ACCOUNTS) accounts.add(account);
     return accounts.has(account) ? account : OTHER;
   }
@@ -36,7 +36,7 @@ export function startCounting(tally: Tally): RequestObserver {
   };
 }
 
-/** The account is "" without an authenticated caller, and so is the key. */
+/** Without an authenticated caller account and key are "". */
 function countOutcome(tally: Tally, record: AccessRecord): void {
   const { status, error_code } = record;
   const account = record.account ?? "";
@@ -91,7 +91,7 @@ function countTokens(
   served: readonly string[],
 ): void {
   const { prompt_cache_hit_tokens: hit, prompt_cache_miss_tokens: miss } = usage;
-  // A part of "input": only providers that state it have it.
+  // "cache_write" is a part of "input", and only some providers state it.
   const { cache_write_tokens: written = 0 } = usage.prompt_tokens_details;
   count(tally, "gen_ai_client_token_usage", ["input", ...served], usage.prompt_tokens);
   count(tally, "gen_ai_client_token_usage", ["output", ...served], usage.completion_tokens);

@@ -1,16 +1,16 @@
-// Prometheus's text format: what was counted, and how the gateway is at the moment.
+// Prometheus's text format: the counters of the tally, and gauges from the current status.
 import { BREAKER_STATES } from "../../../core/routing/breaker.ts";
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 import type { Status } from "../../scale/installation/index.ts";
 import { FAMILIES, type Family, type FamilyName } from "./families.ts";
 import { rowsIn, type Counted, type Tally } from "./tally.ts";
 
-/** A value, and those of its labels. */
+/** A value, and the values of its labels. */
 type Sample = readonly [labels: readonly string[], value: number];
 
 /** `delays`: in seconds, by quantile. */
 export function expose(tally: Tally, status: Status, delays: Status["event_loop_delay"]): string {
-  const moment: Samples = {
+  const samples: Samples = {
     ...samplesOf(status),
     chat_gateway_event_loop_delay_seconds: Object.entries(delays).map(([name, delay]) => [
       [name],
@@ -23,7 +23,7 @@ export function expose(tally: Tally, status: Status, delays: Status["event_loop_
       const lines = [`# HELP ${name} ${family.help}`, `# TYPE ${name} ${family.type}`];
       for (const [labels, row] of rowsIn(tally, name))
         lines.push(...countedLines(name, family, labelsOf(family, labels), row));
-      for (const [labels, value] of moment[name] ?? [])
+      for (const [labels, value] of samples[name] ?? [])
         lines.push(lineOf(name, labelsOf(family, labels), value));
       return `${lines.join("\n")}\n`;
     })
@@ -32,10 +32,10 @@ export function expose(tally: Tally, status: Status, delays: Status["event_loop_
 
 type Samples = { readonly [name in FamilyName]?: readonly Sample[] };
 
-/** What is so at the moment. A member of an extension that is not loaded has no samples. */
+/** The samples in the status. An extension that is not loaded has none. */
 function samplesOf(status: Status): Samples {
   const { budgets, config_fault, keys, limits, spend, telemetry, usage } = status;
-  // Budgets of keys are too many for labels.
+  // Budgets of keys are left out: there are too many for labels.
   const ofAccounts = asArray(budgets)
     .map(asObject)
     .filter(({ account }) => typeof account === "string");
@@ -66,14 +66,14 @@ function samplesOf(status: Status): Samples {
   };
 }
 
-/** A model whose pause is over is probed by the next request: it does not fail. */
+/** When an open breaker's pause is over, the next request is the probe: shown as probing. */
 const stateOf = ({ state, retry_ms }: Status["models"][number]["breaker"]) =>
   state === "open" && retry_ms === 0 ? "probing" : state;
 
 const figure = (value: unknown, ...labels: string[]): Sample[] =>
   typeof value === "number" ? [[labels, value]] : [];
 
-/** 1 where there is no fault. */
+/** 1: no fault (null). Undefined: no sample. */
 const flag = (fault: unknown): Sample[] =>
   fault === undefined ? [] : [[[], fault === null ? 1 : 0]];
 

@@ -1,16 +1,16 @@
-// The metric families: their names, kinds, labels and buckets. Where the OpenTelemetry conventions
-// for generative AI have a name, it is theirs. No label has more values than the configuration has
-// names: there is none for keys or requests, and counting.ts bounds the accounts.
+// The metric families: names, types, labels and buckets. Names follow the OpenTelemetry conventions
+// for generative AI where these have one. The number of series is bounded: labels have names from
+// the configuration, never keys or requests, and counting.ts bounds the accounts.
 
 /** One family of GET /metrics. */
 export interface Family {
-  /** As its TYPE line has it. */
+  /** The type in its TYPE line. */
   readonly type: "counter" | "histogram" | "gauge" | "summary";
   /** The text of its HELP line. */
   readonly help: string;
   /** The names of its labels. Empty: none. */
   readonly labels: readonly string[];
-  /** The upper bounds of a histogram, the last one below infinity. Empty: it is no histogram. */
+  /** The upper bounds of a histogram's buckets, without infinity. Empty: no histogram. */
   readonly buckets: readonly number[];
 }
 

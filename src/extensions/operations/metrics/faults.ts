@@ -1,8 +1,8 @@
-// The kind of fault of an attempt at a provider. Error codes tell a client what it may know; kinds
-// tell the operator where to look.
+// The kinds of provider faults. Error codes hide details from clients; kinds help the operator to
+// find the cause.
 import type { AttemptRecord } from "../../../core/ledger/ledger.ts";
 
-/** All kinds, and what each means. */
+/** All kinds and their meanings. "It" is the provider. */
 export const FAULT_KINDS = {
   timeout: "the provider was silent for too long",
   overloaded: "it has no room at the moment (429, 503, 529)",
@@ -28,7 +28,7 @@ function brokenKind(status: number | undefined): FaultKind {
   return status === 200 ? "reply" : "server";
 }
 
-/** By outcome, where that is enough. */
+/** The kinds of outcomes that need no status. */
 const KINDS: { readonly [outcome: string]: FaultKind | undefined } = {
   upstream_timeout: "timeout",
   model_overloaded: "overloaded",

@@ -1,5 +1,5 @@
-// Metrics for Prometheus: counted in each process, and shown for all of them by GET /metrics of the
-// admin listener.
+// Metrics for Prometheus: counted in each process, and served as sums of all processes by GET
+// /metrics of the admin listener.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { randomHex } from "../../../core/ids.ts";
 import { once, type Host } from "../../scale/installation/index.ts";
@@ -36,18 +36,18 @@ export function install(gateway: Installer): void {
 }
 
 function metricsHandler(host: Host): Handler {
-  // Each look measures the delays since the one before it, and others look too: here the longest
-  // count until they are shown.
+  // Each collection has the delays since the previous one, and other extensions collect too: keep
+  // the longest until the next GET /metrics.
   let delays: Record<string, number> = {};
   const growthIn = createGrowth(forPrometheus);
   let total: Tally = new Map();
-  host.onLook((look) => {
-    total = merge([total, growthIn(look)]);
-    for (const [quantile, seconds] of Object.entries(look.delays))
+  host.onStatus((collected) => {
+    total = merge([total, growthIn(collected)]);
+    for (const [quantile, seconds] of Object.entries(collected.delays))
       delays[quantile] = Math.max(seconds, delays[quantile] ?? 0);
   });
   return async ({ res }) => {
-    const { status } = await host.look();
+    const { status } = await host.collectStatus();
     const text = expose(merge([total, droppedIn(host.droppedLines())]), status, delays);
     delays = {};
     res.setHeader("Content-Type", "text/plain; version=0.0.4; charset=utf-8").end(text);

@@ -1,5 +1,5 @@
-// The one tally of a process: what it has counted of its requests since its start. GET /metrics
-// prints the families of families.ts. The history takes what was added between two looks.
+// The tally of a process: its counters since its start. GET /metrics prints the families of
+// families.ts. The history reads the growth between two collections of reports.
 import type { DroppedLines } from "../../../core/extension/places.ts";
 import { createLastReports, type InstallationStatus } from "../../scale/installation/index.ts";
 import { FAMILIES, type Family, type FamilyName } from "./families.ts";
@@ -13,36 +13,36 @@ export type ConsoleFamily = "account" | "model" | "key" | "refusal";
 
 /** The values of one set of labels. */
 export interface Counted {
-  /** How many values. */
+  /** The number of values. */
   count: number;
   /** Their sum. */
   sum: number;
-  /** Of a histogram: the values in each bucket that no smaller bucket has. Empty: none. */
+  /** A histogram's counts by bucket, not cumulative. Empty: no histogram. */
   readonly buckets: number[];
   /** Reports of the process since the last value. */
   idle: number;
 }
 
-/** By family, and by the values of its labels with "\0" between them. It can be cloned. */
+/** By family, and by the values of its labels joined by "\0". Can be sent to another process. */
 export type Tally = Map<string, Map<string, Counted>>;
 
 /** The name of this extension, and of the reports that its part in each process makes. */
 const NAME = "metrics";
 
-/** The report of a process: data that can be sent to another process. */
+/** The report of one process, as data that can be cloned. */
 export interface ProcessTally {
-  /** Tells processes apart, also from those of an earlier start. */
+  /** A random id, new at each start of the process. */
   readonly process: string;
-  /** Counted since the start of the process. It goes on counting. */
+  /** The live tally, not a copy: it keeps counting. */
   readonly tally: Tally;
 }
 
 /**
- * Rows of a console family. What has none of its own beyond it is counted in a row with the first
- * label alone, so that sums stay exact. Of one account some figures can be there and some not.
+ * The most rows of a console family. Beyond it values go to a row with the first label alone, which
+ * keeps sums exact. An account may so have a row for some of its figures only.
  */
 const MAX_CONSOLE_ROWS = 5_000;
-/** Reports without a new value before a row may make room: by then some look has seen its last. */
+/** Reports without a new value before a row may be dropped: by then the history has read it. */
 const MAX_IDLE = 8;
 
 const families: { readonly [name: string]: Family | undefined } = FAMILIES;
@@ -64,12 +64,12 @@ export function count(
   if (bucket !== -1) row.buckets[bucket]! += 1;
 }
 
-/** A row that is not there yet. `instead`: the key that is used where there are too many. */
-function addRow(tally: Tally, name: string, key: string, instead: string): Counted {
+/** Adds a missing row. `overflowKey` is used instead of `key` if there are too many rows. */
+function addRow(tally: Tally, name: string, key: string, overflowKey: string): Counted {
   const family = families[name];
   const rows = tally.get(name) ?? new Map<string, Counted>();
   tally.set(name, rows);
-  const used = !family && rows.size >= MAX_CONSOLE_ROWS ? instead : key;
+  const used = !family && rows.size >= MAX_CONSOLE_ROWS ? overflowKey : key;
   const buckets = (family?.buckets ?? []).map(() => 0);
   const row = rows.get(used) ?? { count: 0, sum: 0, buckets, idle: 0 };
   rows.set(used, row);
@@ -77,8 +77,8 @@ function addRow(tally: Tally, name: string, key: string, instead: string): Count
 }
 
 /**
- * To be called at each report: of console families that are half full, drops rows that have been
- * idle. If one returns it begins at zero, which growth() expects.
+ * Call it at each report. Drops idle rows of console families that are more than half full. A
+ * dropped row that returns starts at zero, which growth() handles.
  */
 export function dropIdle(tally: Tally): void {
   for (const [name, rows] of tally) {
@@ -101,7 +101,7 @@ const plus = (one: Counted, other: Counted, sign = 1): Counted => ({
   idle: Math.min(one.idle, other.idle),
 });
 
-/** A copy: the sums of the tallies of several processes. */
+/** Sums up tallies into a new one. */
 export function merge(all: readonly Tally[]): Tally {
   const sums: Tally = new Map();
   for (const [name, rows] of all.flatMap((tally) => [...tally])) {
@@ -116,13 +116,13 @@ export function merge(all: readonly Tally[]): Tally {
 }
 
 /**
- * Returns what takes a look at all processes, and returns what they have counted since the look
- * before. So sums of growth never fall: a process that has died, or is late, keeps its share.
- * `partOf` chooses the families that matter.
+ * The returned function takes the collected reports of all processes and returns their growth since
+ * the previous call. Sums of growth never fall, even if a process dies or misses a collection.
+ * `partOf` selects families.
  */
 export function createGrowth(
   partOf = (tally: Tally): Tally => tally,
-): (look: Pick<InstallationStatus, "reports">) => Tally {
+): (collected: Pick<InstallationStatus, "reports">) => Tally {
   const before = createLastReports<Tally>();
   return ({ reports }) =>
     merge(
@@ -134,7 +134,7 @@ export function createGrowth(
     );
 }
 
-/** The lines of each log that a process has dropped since its start. */
+/** Dropped log lines, as a tally. */
 export function droppedIn(dropped: DroppedLines): Tally {
   const rows = new Map<string, Counted>();
   for (const [log, lines] of Object.entries(dropped))
@@ -142,7 +142,7 @@ export function droppedIn(dropped: DroppedLines): Tally {
   return new Map([["chat_gateway_log_lines_dropped_total", rows]]);
 }
 
-/** What was added to a tally since an earlier copy. `before` undefined: since its start. */
+/** The growth of a tally since an earlier copy. `before` undefined: since its start. */
 export function growth(now: Tally, before: Tally | undefined): Tally {
   const grown: Tally = new Map();
   for (const [name, rows] of now) {

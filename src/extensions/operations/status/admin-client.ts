@@ -16,20 +16,20 @@ import { admin, DEFAULT_ADDRESS } from "../admin/index.ts";
 
 /** Milliseconds within which the listener must have answered. */
 const DEADLINE_MS = 5_000;
-/** Characters of an answer; more are none of a gateway. */
+/** The most characters of an answer: no gateway sends more. */
 const MAX_CHARS = 64 * 1024 * 1024;
 
 export interface AdminClient {
   /** Where the listener is: `http://127.0.0.1:8081`. */
   readonly address: string;
-  /** The text of a path. Rejects with an Error that says for the operator why there is none. */
+  /** The body of GET `path`. Rejects with an Error whose message is for the operator. */
   get(path: string): Promise<string>;
 }
 
 /**
- * What finds the admin listener, and the user who owns the data. After a reload that failed, the
- * rest of the file is faulty while the gateway goes on. Of the secrets only admin.password matters,
- * and the listener says if it is wrong.
+ * Loads only the sections needed to find the admin listener, and the user who owns the data: while
+ * a gateway runs, its file may be invalid. Secrets are optional: only admin.password matters, and
+ * the listener checks it.
  */
 export const FOR_ADMIN = { secretsOptional: true, members: ["admin", "data_dir"] };
 
@@ -67,7 +67,7 @@ export function createAdminClient(config: Config): AdminClient {
   };
 }
 
-/** An answer that is no good one. */
+/** The listener cannot be trusted, or its answer is no success. */
 class Refused extends Error {}
 
 async function ask(place: Place, path: string): Promise<string> {
@@ -98,7 +98,7 @@ async function ask(place: Place, path: string): Promise<string> {
 /** Rejects with what the network reports, or if it takes too long. */
 async function connect({ host, port, certFile }: Place): Promise<Socket> {
   const expected = certFile === undefined ? undefined : certificateIn(certFile);
-  // The certificate is compared itself, which is stricter than a check of its name and issuer.
+  // Below, the certificate must be identical, which is stricter than a check of name and issuer.
   const socket = expected
     ? tls.connect({ host, port, rejectUnauthorized: false })
     : net.connect({ host, port });

@@ -1,7 +1,7 @@
 // Healthy or not, in a sentence.
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import type { ModelStatus } from "../../scale/installation/index.ts";
-import type { ShownStatus } from "./look.ts";
+import type { ShownStatus } from "./gateway-state.ts";
 
 export interface Health {
   /** Nothing is wrong: every model can serve, and the books and logs can be written. */

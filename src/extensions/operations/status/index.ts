@@ -10,7 +10,7 @@ import {
 import type { Installer } from "../../../core/extension/installer.ts";
 import { createAdminClient, FOR_ADMIN, type AdminClient } from "./admin-client.ts";
 import { healthOf } from "./health.ts";
-import { lookAt, type Look } from "./look.ts";
+import { fetchState, type GatewayState } from "./gateway-state.ts";
 import { openScreen } from "./screen.ts";
 import { linesOf } from "./view.ts";
 
@@ -29,22 +29,22 @@ const status: Command = {
 async function runStatus(args: CommandArguments, terminal: Terminal): Promise<number> {
   const client = await clientFor(args, terminal);
   const { address } = client;
-  let look: Look;
+  let state: GatewayState;
   try {
-    look = await lookAt(client);
+    state = await fetchState(client);
   } catch (error) {
     const sentence = `not healthy: ${(error as Error).message}`;
     await terminal.answer(args, { healthy: false, sentence, address }, `${sentence}\n`);
     return 1;
   }
-  const health = healthOf(look.status);
-  const refusals = (look.history?.refused ?? []).map(({ account, code, count }) => ({
+  const health = healthOf(state.status);
+  const refusals = (state.history?.refused ?? []).map(({ account, code, count }) => ({
     account: account ?? "",
     code: code ?? "other",
     count,
   }));
-  const data = { ...health, address, ...look.status, refusals };
-  await terminal.answer(args, data, `${linesOf(look).join("\n")}\n`);
+  const data = { ...health, address, ...state.status, refusals };
+  await terminal.answer(args, data, `${linesOf(state).join("\n")}\n`);
   return health.healthy ? 0 : 1;
 }
 
@@ -56,7 +56,7 @@ const top: Command = {
   run: runTop,
 };
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two refreshes. */
 const STEP_MS = 1_000;
 const END_KEYS = ["q", "Q", "\u0003"];
 
@@ -66,7 +66,7 @@ async function runTop(args: CommandArguments, terminal: Terminal): Promise<void>
     await showLive(client, terminal);
     return;
   }
-  const lines = [titleOf(client), ...linesOf(await lookAt(client))];
+  const lines = [titleOf(client), ...linesOf(await fetchState(client))];
   await terminal.print(`${lines.join("\n")}\n`);
 }
 
@@ -84,7 +84,7 @@ async function showLive(client: AdminClient, terminal: Terminal): Promise<void> 
   });
   try {
     while (!signal.aborted) {
-      const lines = await lookAt(client).then(linesOf, (error: Error) => [error.message]);
+      const lines = await fetchState(client).then(linesOf, (error: Error) => [error.message]);
       screen.show([titleOf(client), ...lines, "", "q: end"]);
       await sleep(STEP_MS, undefined, { signal }).catch(() => undefined);
     }

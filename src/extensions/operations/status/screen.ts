@@ -3,13 +3,13 @@ import type { Readable, Writable } from "node:stream";
 import type { ReadStream, WriteStream } from "node:tty";
 
 export interface OpenScreen {
-  /** Replaces what is shown, also when the size changes. Lines beyond the size are cut. */
+  /** Replaces the content. Cuts lines beyond the terminal's size; redraws when that changes. */
   show(lines: readonly string[]): void;
-  /** Brings back what was on the screen before. Keys are not heard any more. */
+  /** Restores the previous screen and stops reading keys. */
   close(): void;
 }
 
-/** Another screen, its cursor hidden; and the one from before, with the cursor. */
+// Switch to the alternate screen and hide the cursor; switch back and show it.
 const ENTER = "\u001b[?1049h\u001b[?25l";
 const LEAVE = "\u001b[?25h\u001b[?1049l";
 const HOME = "\u001b[H";
@@ -31,7 +31,7 @@ export function openScreen(
   let shown: readonly string[] = [];
 
   function draw(): void {
-    // The size that most terminals have at least, for one that does not state its own.
+    // 80 by 24, if the terminal does not state its size.
     const { columns, rows } = { columns: output.columns || 80, rows: output.rows || 24 };
     const lines = shown.slice(0, rows).map((line) => line.slice(0, columns) + CLEAR_LINE);
     output.write(`${HOME}${lines.join("\r\n")}${CLEAR_BELOW}`);

@@ -2,14 +2,14 @@
 import { table } from "../../../command-line/table.ts";
 import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import { healthOf, lastFault, stateText } from "./health.ts";
-import type { Look, Row, ShownHistory, ShownStatus } from "./look.ts";
+import type { GatewayState, Row, ShownHistory, ShownStatus } from "./gateway-state.ts";
 
 /** Refusals that a line names. */
 const MOST_NAMED = 5;
 /** Bins of 10 seconds, the last of which is not over. */
 const MINUTE = 7;
 
-export function linesOf({ status, history }: Look): string[] {
+export function linesOf({ status, history }: GatewayState): string[] {
   const text = [
     healthOf(status).sentence,
     ...reloadLines(status),
@@ -22,7 +22,7 @@ export function linesOf({ status, history }: Look): string[] {
   return text.trimEnd().split("\n").map(visible);
 }
 
-/** Names and faults come from elsewhere: they must not steer the terminal. */
+/** Removes control characters: names and faults from outside must not steer the terminal. */
 const visible = (line: string): string => line.replace(/[\p{Cc}\p{Cf}]/gu, "");
 
 /** The files that could not be read again, a line each. */

@@ -1,40 +1,40 @@
-// Spans on their way to the collector: one bounded queue, sent in batches. A batch that the
-// collector cannot take for the time being stays in the queue, and is sent again. No request ever
-// waits for it: what a slow or absent collector does not take is dropped, counted, and logged.
+// The queue of spans for the collector: bounded, and sent in batches. A batch that fails for the
+// time being stays in the queue and is sent again. No request waits for the collector: if it is too
+// slow or absent, spans are dropped, counted and logged.
 import type { Clock, Timer } from "../../../core/clock.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
 
 /** Spans in one request to the collector. */
 export const BATCH = 512;
-/** Spans that are held, those of the batch that is being sent included; some 1.5 KB each. */
+/** The most spans in the queue, including the batch that is being sent; some 1.5 KB each. */
 export const MAX_HELD = 2_560;
-/** A span waits so long for others, in milliseconds. */
+/** The time that a span waits for others to fill its batch, in milliseconds. */
 export const DELAY_MS = 2_000;
-/** Milliseconds before a batch is sent again, if the collector does not say. */
+/** Milliseconds before a batch is sent again, unless the collector states a time. */
 export const RETRY_MS = 5_000;
 /** The shortest and the longest wait that a collector can ask for, in milliseconds. */
 export const MIN_WAIT_MS = 1_000;
 export const MAX_WAIT_MS = 600_000;
-/** The time that the collector has for one batch, in milliseconds. */
+/** The timeout of one batch, in milliseconds. */
 export const SEND_MS = 10_000;
-/** When the process ends, spans that are held have this time to be sent, in milliseconds. */
+/** The time for sending the queue when the process ends, in milliseconds. */
 export const CLOSE_MS = 2_000;
 /** The shortest time between two log lines about dropped spans, in milliseconds. */
 export const REPORT_MS = 60_000;
 
 /** The result of sending a batch. */
 export interface SendResult {
-  /** Spans that the collector has not taken: 0, some, or Infinity. */
+  /** Spans that the collector did not accept: 0, some, or Infinity. */
   readonly rejected: number;
-  /** Why it has not, for the log. */
+  /** The reason for the rejection, for the log. */
   readonly detail: string;
-  /** It may take the same batch later. Absent: it will not. */
+  /** Whether the same batch may be sent again. Absent: it may not. */
   readonly isTemporary?: boolean;
-  /** Milliseconds after which it may. Undefined: it does not say. */
+  /** The collector's Retry-After, in milliseconds. Undefined: it states none. */
   readonly afterMs?: number | undefined;
 }
 
-/** Sends a batch. Never rejects. `signal` ends it. */
+/** Sends a batch. Never rejects. `signal` aborts the request. */
 export type SpanSender = (spans: readonly string[], signal: AbortSignal) => Promise<SendResult>;
 
 /**
@@ -44,28 +44,28 @@ export type SpanSender = (spans: readonly string[], signal: AbortSignal) => Prom
 export function createExporter(send: SpanSender, clock: Clock, diagnose: Diagnose) {
   const queue: string[] = [];
   const drops = createDropLog(clock, diagnose);
-  /** Aborted when nothing can be sent any more. */
+  /** Aborted when the time for closing is over. */
   const ended = new AbortController();
-  /** Why spans are dropped for which there is no room. */
-  let behind = "the collector is too slow";
+  /** The reason to log for spans that are dropped because the queue is full. */
+  let overflowReason = "the collector is too slow";
   let sent = 0;
   let running: Promise<void> | undefined;
   let isClosing = false;
   let isFilling = false;
-  /** Ends the pause, if there is one. */
-  let hurry = (): void => undefined;
+  /** Ends the current pause, if any. */
+  let endPause = (): void => undefined;
 
   function pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = clock.after(ms, resolve);
-      hurry = () => {
+      endPause = () => {
         timer.cancel();
         resolve();
       };
     });
   }
 
-  /** Sends until no span waits. */
+  /** Sends until the queue is empty. */
   async function run(): Promise<void> {
     while (queue.length > 0 && !ended.signal.aborted) {
       isFilling = true;
@@ -77,7 +77,7 @@ export function createExporter(send: SpanSender, clock: Clock, diagnose: Diagnos
     running = undefined;
   }
 
-  /** Returns after how many milliseconds the same batch is to be sent again; 0: it is not. */
+  /** Returns the wait in milliseconds before the same batch is sent again; 0: it is done with. */
   async function sendBatch(): Promise<number> {
     const batch = queue.slice(0, BATCH);
     const limit = new AbortController();
@@ -86,7 +86,7 @@ export function createExporter(send: SpanSender, clock: Clock, diagnose: Diagnos
     deadline.cancel();
     const { rejected, detail, isTemporary, afterMs = RETRY_MS } = result;
     if (isTemporary && !isClosing) {
-      behind = detail;
+      overflowReason = detail;
       return Math.min(Math.max(afterMs, MIN_WAIT_MS), MAX_WAIT_MS);
     }
     queue.splice(0, batch.length);
@@ -97,22 +97,22 @@ export function createExporter(send: SpanSender, clock: Clock, diagnose: Diagnos
   }
 
   return {
-    /** Takes a span, as JSON. Returns at once. */
+    /** Queues a span, as JSON. */
     add(span: string): void {
       if (isClosing || queue.length >= MAX_HELD) {
-        drops.add(1, isClosing ? "the gateway was closing" : behind);
+        drops.add(1, isClosing ? "the gateway was closing" : overflowReason);
         return;
       }
       queue.push(span);
       running ??= run();
-      if (isFilling && queue.length === BATCH) hurry();
+      if (isFilling && queue.length === BATCH) endPause();
     },
-    /** The spans since the start that the collector has taken, and those that were dropped. */
+    /** The numbers of spans sent and dropped since the start. */
     report: () => ({ sent, dropped: drops.total() }),
-    /** Sends each batch that is held once more. After CLOSE_MS what is left is dropped. */
+    /** Sends each queued batch once more. After CLOSE_MS the remaining spans are dropped. */
     async close(): Promise<void> {
       isClosing = true;
-      hurry();
+      endPause();
       const deadline = clock.after(CLOSE_MS, () => ended.abort());
       await running;
       deadline.cancel();
@@ -125,19 +125,19 @@ export function createExporter(send: SpanSender, clock: Clock, diagnose: Diagnos
 /** Counts dropped spans and logs them: at once, then every REPORT_MS. */
 function createDropLog(clock: Clock, diagnose: Diagnose) {
   let total = 0;
-  let told = 0;
+  let logged = 0;
   let detail = "";
-  /** Undefined: none was logged in the last REPORT_MS. */
+  /** Undefined: nothing was logged in the last REPORT_MS. */
   let timer: Timer | undefined;
 
-  /** Logs the spans that have not been logged. */
-  function tell(): void {
+  /** Logs the number of spans dropped since the last log line. */
+  function logDrops(): void {
     timer?.cancel();
     timer = undefined;
-    if (told === total) return;
-    diagnose({ event: "telemetry_dropped", level: "warn", spans: total - told, detail });
-    told = total;
-    timer = clock.after(REPORT_MS, tell);
+    if (logged === total) return;
+    diagnose({ event: "telemetry_dropped", level: "warn", spans: total - logged, detail });
+    logged = total;
+    timer = clock.after(REPORT_MS, logDrops);
   }
 
   return {
@@ -145,12 +145,11 @@ function createDropLog(clock: Clock, diagnose: Diagnose) {
       if (spans === 0) return;
       total += spans;
       detail = reason;
-      if (!timer) tell();
+      if (!timer) logDrops();
     },
     total: () => total,
-    /** Logs the spans that have not been logged, and ends the timer. */
     close(): void {
-      tell();
+      logDrops();
       timer?.cancel();
     },
   };

@@ -11,7 +11,7 @@ import { createRequestSpans } from "./request-spans.ts";
 import { secretsOf, telemetry } from "./settings.ts";
 
 interface Report extends ReturnType<ReturnType<typeof createExporter>["report"]> {
-  /** Tells processes apart, also from those of an earlier start. */
+  /** A random id, new at each start of the process. */
   readonly process: string;
 }
 
@@ -29,13 +29,13 @@ export function install(gateway: Installer): void {
   );
 }
 
-/** Adds the reports up. What a process has sent that has died stays: metrics are of the sums. */
+/** Sums up the reports. Includes processes that have died, because counters must never fall. */
 function createSums() {
-  const reportBefore = createLastReports<Report>();
+  const previousReport = createLastReports<Report>();
   const sums = { spans_sent: 0, spans_dropped: 0 };
   return (reports: readonly unknown[]): object => {
     for (const report of (reports as readonly (Report | undefined)[]).flatMap((one) => one ?? [])) {
-      const { sent, dropped } = reportBefore(report.process, report) ?? { sent: 0, dropped: 0 };
+      const { sent, dropped } = previousReport(report.process, report) ?? { sent: 0, dropped: 0 };
       sums.spans_sent += report.sent - sent;
       sums.spans_dropped += report.dropped - dropped;
     }

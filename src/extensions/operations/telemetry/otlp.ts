@@ -2,9 +2,7 @@
 // integers as decimal strings, enums as integers. https://opentelemetry.io/docs/specs/otlp/
 import type { TraceContext } from "./trace-context.ts";
 
-/**
- * Characters of a text. Some texts come from clients; the access log cuts them at the same length.
- */
+/** The most characters of a text, as in the access log: some texts come from clients. */
 const MAX_CHARS = 512;
 
 export const SERVER = 2;
@@ -15,37 +13,37 @@ export type Value = string | number | readonly string[] | null | undefined;
 export type Values = Readonly<Record<string, Value>>;
 
 export interface Span {
-  /** The trace that it belongs to. */
+  /** The trace to which the span belongs. */
   readonly context: TraceContext;
   /** 16 hexadecimal digits. */
   readonly spanId: string;
-  /** Undefined: it is the root of its trace. */
+  /** Undefined: the span is the root of its trace. */
   readonly parentId: string | undefined;
-  /** SERVER: a request of a client, its parent is of another process. CLIENT: an attempt. */
+  /** SERVER: a client's request; its parent span, if any, is remote. CLIENT: an attempt. */
   readonly kind: typeof SERVER | typeof CLIENT;
-  /** Has few different values, as names of spans must. */
+  /** Must have few different values. */
   readonly name: string;
   /** Milliseconds since 1970. */
   readonly startedAt: number;
   /** Milliseconds since 1970. */
   readonly endedAt: number;
-  /** By the names of OpenTelemetry's conventions where these have one. */
+  /** Named by OpenTelemetry's conventions where these have a name. */
   readonly attributes: Values;
-  /** Milliseconds since 1970. Undefined: it has no such event. */
+  /** Milliseconds since 1970. Undefined: no token arrived. */
   readonly firstTokenAt?: number | undefined;
-  /** It failed. A request that was refused for its client's mistake did not. */
+  /** Whether it failed. A client's mistake is no failure of the request's span. */
   readonly isError: boolean;
 }
 
-/** Whether the parent is remote is known, and is. */
+// Flags: HAS_IS_REMOTE says that the bit IS_REMOTE, whether the parent is remote, is valid.
 const HAS_IS_REMOTE = 0x100;
 const IS_REMOTE = 0x200;
 const STATUS_ERROR = 2;
 
-/** Nanoseconds of milliseconds, exact to the microsecond. */
+/** Milliseconds as nanoseconds, exact to the microsecond. */
 const nanos = (ms: number): string => `${Math.round(ms * 1_000)}000`;
 
-/** Cut, and without halves of surrogate pairs, which no UTF-8 has. */
+/** Truncated, and without lone surrogates, which UTF-8 cannot encode. */
 const clean = (text: string): string => Buffer.from(text.slice(0, MAX_CHARS)).toString();
 
 function anyValue(value: NonNullable<Value>): object {
@@ -60,13 +58,12 @@ const keyValues = (values: Values): object[] =>
     value === undefined || value === null ? [] : [{ key, value: anyValue(value) }],
   );
 
-/** A span as JSON. */
 export function spanText(span: Span): string {
   const { context, parentId, startedAt, endedAt, firstTokenAt } = span;
   const remote = span.kind === SERVER && parentId !== undefined ? IS_REMOTE : 0;
   const events = [];
   if (firstTokenAt !== undefined) {
-    // It is known to the millisecond, and an event lies within its span.
+    // Its time is rounded to milliseconds, but an event must lie within its span.
     const time = Math.min(endedAt, Math.max(startedAt, firstTokenAt));
     events.push({ name: "first_token", timeUnixNano: nanos(time) });
   }
@@ -86,7 +83,7 @@ export function spanText(span: Span): string {
   });
 }
 
-/** Makes the body of a request to the collector of spans that are JSON already. */
+/** The returned function joins spans, which are JSON already, to the body of a request. */
 export function createEnvelope(resource: Values): (spans: readonly string[]) => string {
   const head = JSON.stringify({ attributes: keyValues(resource) });
   const scope = JSON.stringify({ name: "chat-gateway" });

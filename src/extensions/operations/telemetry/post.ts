@@ -1,4 +1,4 @@
-// One batch over HTTP: POST /v1/traces, and what the collector's answer means.
+// Sends one batch over HTTP (POST /v1/traces), and classifies the collector's answer.
 import type { Clock } from "../../../core/clock.ts";
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { retryAfterMs } from "../../../core/providers/provider-error.ts";
@@ -6,12 +6,12 @@ import { readAll } from "../../../core/upstream/body.ts";
 import type { SpanSender, SendResult } from "./exporter.ts";
 import type { CollectorSettings } from "./settings.ts";
 
-/** Answers after which the same batch may be sent again. */
+/** Status codes after which the same batch may be sent again. */
 const RETRYABLE = [429, 502, 503, 504];
-/** An answer is a few words; more of it is not read. */
+/** The most bytes of an answer, which is a short JSON document. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** `envelope` makes the body of spans that are JSON. */
+/** `envelope` joins spans, as JSON, to the body of a request. */
 export function createSend(
   { endpoint, headers }: CollectorSettings,
   envelope: (spans: readonly string[]) => string,
@@ -24,7 +24,7 @@ export function createSend(
         method: "POST",
         headers: allHeaders,
         body: envelope(spans),
-        redirect: "manual", // it would carry the headers to another address
+        redirect: "manual", // following it would send the secret headers to another address
         signal,
       });
       const text = response.body ? await readAll(response.body, MAX_ANSWER_BYTES) : "";
@@ -45,14 +45,14 @@ function resultOf({ status, headers, ok }: Response, text: string, now: number):
   };
 }
 
-/** Of a partial success: how many spans the collector has not taken. A number or its digits. */
+/** The number of rejected spans in a partial success. It may be a number or a string of digits. */
 function rejectedIn(text: string): number {
   const { rejectedSpans } = asObject(asObject(parseJson(text))["partialSuccess"]);
   const rejected = Number(rejectedSpans ?? 0);
   return Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0;
 }
 
-/** Why there is no answer. The address is not repeated. */
+/** Why there is no answer, without the address, which may be internal. */
 function failureText(error: unknown, signal: AbortSignal): string {
   if (signal.aborted) return "the collector did not answer in time";
   const { code } = ((error as Error).cause ?? {}) as { readonly code?: unknown };

@@ -1,6 +1,6 @@
-// The spans of chat requests: one a request, and one for each attempt at a provider. They are made
-// when the request is over, from what the ledger and the access log know of it. No span has
-// anything of the content: the provider's own words are left out too, since they may quote it.
+// The spans of chat requests: one for the request, and one for each attempt at a provider. They are
+// made when the request is over, from its settlement and its access record. They contain no message
+// content, and no error messages of providers, since these may quote it.
 import type { TLSSocket } from "node:tls";
 import type { Clock } from "../../../core/clock.ts";
 import type { AccessRecord, Exchange } from "../../../core/http/exchange.ts";
@@ -20,11 +20,11 @@ import {
 } from "./trace-context.ts";
 
 export interface SpanOptions {
-  /** Its monotonic clock measures; its wall clock is read once a request. */
+  /** Durations are monotonic; the wall clock is read once per request. */
   readonly clock: Clock;
-  /** Takes each span, as JSON. */
+  /** Receives each span, as JSON. */
   readonly emit: (span: string) => void;
-  /** The models that a request which begins now can be served by, by their names. */
+  /** The models of the active configuration, by name. */
   readonly models: () => ReadonlyMap<string, { readonly provider: ServerOptions }>;
 }
 
@@ -38,41 +38,45 @@ interface Attempt {
   readonly record: AttemptRecord;
 }
 
-/** Begins to follow a request. A trace that its client does not record is handed on only. */
+/** Observes requests. A trace that its client does not sample is passed on, but not recorded. */
 export const createRequestSpans =
   (options: SpanOptions): Observe =>
   (exchange) => {
     if (!exchange) return undefined;
     const context = readContext(exchange.req.headers) ?? newContext(randomHex(16));
-    if (isSampled(context)) return follow(exchange, context, options);
+    if (isSampled(context)) return recordSpans(exchange, context, options);
     return { headers: () => contextHeaders(context, randomHex(8)) };
   };
 
-function follow(exchange: Exchange, context: TraceContext, options: SpanOptions): RequestObserver {
+function recordSpans(
+  exchange: Exchange,
+  context: TraceContext,
+  options: SpanOptions,
+): RequestObserver {
   const { clock, emit } = options;
   const models = options.models();
   const spanId = randomHex(8);
   const startedAt = clock.now();
   const origin = clock.monotonic();
-  /** The time of the wall clock, as if nobody had set it since the start. */
+  /** The wall clock's time, unaffected by corrections of the clock since the start. */
   const now = (): number => startedAt + (clock.monotonic() - origin);
   const attempts: Attempt[] = [];
-  /** Of the attempt that has been sent. Undefined: none, or it has ended. */
-  let sentId: string | undefined;
+  /** The span id of the running attempt. Undefined: none is running. */
+  let attemptId: string | undefined;
   let isAsked = false;
   let isOpened = false;
   let settlement: Settlement | undefined;
   let firstTokenAt: number | undefined;
-  let left: AccessRecord | undefined;
+  let accessRecord: AccessRecord | undefined;
 
-  /** A request that was opened in the ledger is over when it is settled as well. */
+  /** The request is over when it is answered and, if it was opened in the ledger, settled. */
   function emitIfOver(): void {
-    if (!isAsked || !left || (isOpened && !settlement)) return;
+    if (!isAsked || !accessRecord || (isOpened && !settlement)) return;
     const { parentId } = context;
-    const facts = requestFacts(exchange, left, settlement);
+    const facts = requestFacts(exchange, accessRecord, settlement);
     emit(spanText({ context, spanId, parentId, startedAt, endedAt: now(), ...facts }));
     for (const { record, ...frame } of attempts) {
-      // The figures of the last attempt are billed.
+      // Only the last attempt can have served: it has the usage that is billed.
       const serves = record === attempts.at(-1)?.record && Boolean(settlement?.modelServed);
       const { attributes, ...rest } = attemptFacts(record, serves ? settlement : undefined);
       const span = { context, parentId: spanId, ...frame, ...rest };
@@ -86,7 +90,7 @@ function follow(exchange: Exchange, context: TraceContext, options: SpanOptions)
   }
 
   return {
-    // Other requests have no spans.
+    // Called for chat requests only: others have no spans.
     replyRequested() {
       isAsked = true;
     },
@@ -94,14 +98,14 @@ function follow(exchange: Exchange, context: TraceContext, options: SpanOptions)
       isOpened = true;
     },
     headers() {
-      sentId = randomHex(8);
-      return contextHeaders(context, sentId);
+      attemptId = randomHex(8);
+      return contextHeaders(context, attemptId);
     },
     attempted(record) {
       const endedAt = now();
       const began = Math.max(startedAt, endedAt - record.duration_ms);
-      attempts.push({ spanId: sentId ?? randomHex(8), startedAt: began, endedAt, record });
-      sentId = undefined;
+      attempts.push({ spanId: attemptId ?? randomHex(8), startedAt: began, endedAt, record });
+      attemptId = undefined;
     },
     settled(_opening, settled, durationMs) {
       const { firstTokenMs } = settled;
@@ -110,13 +114,13 @@ function follow(exchange: Exchange, context: TraceContext, options: SpanOptions)
       emitIfOver();
     },
     responded(_route, record) {
-      left = record;
+      accessRecord = record;
       emitIfOver();
     },
   };
 }
 
-/** What the request, or an attempt, adds to its span. */
+/** The part of a span that differs between requests and attempts. */
 type Facts = Pick<Span, "kind" | "name" | "attributes" | "isError">;
 
 function requestFacts(
@@ -124,8 +128,8 @@ function requestFacts(
   { account, error_code, key_id, model_requested, path, status }: AccessRecord,
   settlement: Settlement | undefined,
 ): Facts {
-  const hasLeft = status === 499 || settlement?.status === "cancelled";
-  const error = settlement?.errorCode ?? error_code ?? (hasLeft ? "cancelled" : undefined);
+  const isCancelled = status === 499 || settlement?.status === "cancelled";
+  const error = settlement?.errorCode ?? error_code ?? (isCancelled ? "cancelled" : undefined);
   const isCharged = settlement !== undefined && settlement.usageSource !== "none";
   return {
     kind: SERVER,
@@ -148,7 +152,7 @@ function requestFacts(
       "chat_gateway.currency": isCharged ? settlement.currency : undefined,
       ...(settlement && usageAttributes(settlement)),
     },
-    // A client's mistake is no failure of the server, by the conventions for HTTP.
+    // OpenTelemetry's conventions for HTTP: a 4xx status is no error of a server span.
     isError: Object.entries(ERRORS).some(([code, row]) => code === error && row.status >= 500),
   };
 }
@@ -160,9 +164,7 @@ const usageAttributes = ({ usage, usageSource, finishReason }: Settlement): Valu
   "gen_ai.response.finish_reasons": finishReason === null ? undefined : [finishReason],
 });
 
-/**
- * The provider's host, unless a secret stands in its name or no extension knows the secrets.
- */
+/** The provider's host, unless it contains a secret or no extension can redact secrets. */
 function serverAttributes({ baseUrl = "", redact }: Partial<ServerOptions> = {}): Values {
   if (!redact || !URL.canParse(baseUrl)) return {};
   const { hostname, port } = new URL(baseUrl);
@@ -173,7 +175,7 @@ function serverAttributes({ baseUrl = "", redact }: Partial<ServerOptions> = {})
   };
 }
 
-/** `serving`: of the attempt that served. */
+/** `serving`: the settlement, if this attempt served. */
 function attemptFacts(record: AttemptRecord, serving: Settlement | undefined): Facts {
   const { outcome, provider, model, status } = record;
   const isCompleted = outcome === "completed";

@@ -26,7 +26,7 @@ const endpoint = refine(url, (address) =>
     : address,
 );
 
-/** A word such as Bearer may stand before the secret. */
+/** The secret may follow a scheme such as Bearer. */
 const headerValue = (credential: Check<string>): Check<string> =>
   refine(string({ min: 1, secret: true }), (text) => {
     const [, scheme = "", secret = text] = /^([A-Za-z][A-Za-z-]* )(\S+)$/.exec(text) ?? [];
@@ -48,6 +48,6 @@ export const telemetry = defineSetting(
   { fixed: true },
 );
 
-/** The secrets in the headers, also without the word before them. */
+/** The header values, each also without its scheme. */
 export const secretsOf = ({ headers }: CollectorSettings): readonly string[] =>
   [...headers.values()].flatMap((value) => [value, value.slice(value.indexOf(" ") + 1)]);

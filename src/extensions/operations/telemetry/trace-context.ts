@@ -1,22 +1,22 @@
-// W3C Trace Context: what the headers traceparent and tracestate say, strictly by
-// https://www.w3.org/TR/trace-context/. A malformed traceparent is as good as none, and takes
-// tracestate with it; a malformed tracestate is dropped alone.
+// W3C Trace Context: the headers traceparent and tracestate, strictly by
+// https://www.w3.org/TR/trace-context/. If traceparent is malformed, both headers are ignored; if
+// tracestate is, only tracestate.
 import type { IncomingHttpHeaders } from "node:http";
 
-/** Where a request stands in a trace. */
+/** The position of a request in a trace. */
 export interface TraceContext {
   /** 32 lower-case hexadecimal digits, not all zero. */
   readonly traceId: string;
-  /** The span of the one who sent it: 16 such digits. Undefined: the trace begins here. */
+  /** The client's span: 16 such digits. Undefined: the trace begins here. */
   readonly parentId: string | undefined;
-  /** Bit 0: the trace is recorded. Bit 1: the trace id is random. */
+  /** Bit 0: the trace is sampled. Bit 1: the trace id is random. */
   readonly flags: number;
-  /** Of other tracing systems, as it came. Empty: nothing. */
+  /** The tracestate: data of other tracing systems. Empty: none. */
   readonly state: string;
 }
 
 const SAMPLED = 1;
-/** The flags that have a meaning. Others are not handed on. */
+/** The flags that the standard defines. Others are not passed on. */
 const KNOWN_FLAGS = 3;
 
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
@@ -39,7 +39,7 @@ export const newContext = (traceId: string): TraceContext => ({
 
 /** The trace in a client's headers. Undefined: there is none, or no valid one. */
 export function readContext(headers: IncomingHttpHeaders): TraceContext | undefined {
-  // Node joins a header that stands twice, and the result is not valid.
+  // Node joins repeated headers, which makes a repeated traceparent invalid.
   const { traceparent, tracestate } = headers;
   if (typeof traceparent !== "string") return undefined;
   const [, version, traceId = "", parentId = "", flags = "", rest] =
@@ -52,7 +52,7 @@ export function readContext(headers: IncomingHttpHeaders): TraceContext | undefi
   return { traceId, parentId, flags: Number.parseInt(flags, 16) & KNOWN_FLAGS, state };
 }
 
-/** The list as it came, without blanks around its members; empty if it is not valid. */
+/** The list without blanks around its members; empty if it is invalid. */
 function validState(text: string): string {
   const members = text.split(",").map((member) => member.trim());
   const filled = members.filter((member) => member !== "");
@@ -61,7 +61,7 @@ function validState(text: string): string {
   return isValid && !keys.has(undefined) ? filled.join(",") : "";
 }
 
-/** The headers for a provider, whose parent is the span with this id. */
+/** The headers for a provider. The span with this id becomes the parent of the provider's. */
 export function contextHeaders(
   { traceId, flags, state }: TraceContext,
   spanId: string,

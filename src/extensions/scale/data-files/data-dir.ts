@@ -1,5 +1,5 @@
-// data_dir and the folder of the spend log in it: whether this user can write there, looked at
-// before anything starts, so that a fault is reported beside all others; and their making.
+// data_dir and the folder of the spend log in it: checks before the start whether this user can
+// write there, so that the fault is reported with all others; and creates the folders.
 import {
   accessSync,
   constants,
@@ -14,18 +14,17 @@ import { ValidationError, type ValidationIssue } from "../../../core/schema/chec
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 
 /**
- * Errors that pass by themselves. The gateway starts in spite of them, refuses requests with 503,
- * and serves as soon as it can write.
+ * Errors that may pass without a restart. The gateway starts in spite of them, refuses requests
+ * with 503, and serves as soon as it can write.
  */
-const PASSING = ["ENOSPC", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM"];
+const TRANSIENT = ["ENOSPC", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM"];
 
-/** Whether an error of the system passes by itself. */
-const passesByItself = (error: unknown): boolean => PASSING.includes(codeOf(error));
+const isTransient = (error: unknown): boolean => TRANSIENT.includes(codeOf(error));
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "";
 
 /**
- * Looks at the raw JSON, so that an issue of shape elsewhere hides none. Leaves the disk as it is.
+ * Reads the raw JSON, so that it works in spite of issues elsewhere. Leaves the disk unchanged.
  */
 export function dataDirIssues(json: unknown): ValidationIssue[] {
   const dataDir = asObject(json)["data_dir"] ?? "./data";
@@ -51,7 +50,7 @@ function whyUnusable(folder: string): string | undefined {
     if (there !== folder) tryFolderIn(there);
     return undefined;
   } catch (error) {
-    if (passesByItself(error)) return undefined;
+    if (isTransient(error)) return undefined;
     const code = codeOf(error);
     const what = there === folder ? `${folder} cannot be written` : `cannot be made in ${there}`;
     return `${what}: ${code}`;
@@ -59,16 +58,16 @@ function whyUnusable(folder: string): string | undefined {
 }
 
 /**
- * Makes a folder of a name that nobody else uses and takes it away again. Where the system makes
- * folders itself (/proc), permissions say nothing.
+ * Creates a folder with a random name and removes it. Needed because in virtual file systems
+ * (/proc) permissions prove nothing.
  */
 function tryFolderIn(folder: string): void {
   rmdirSync(mkdtempSync(join(folder, ".chat-gateway-")));
 }
 
 /**
- * The path itself, or the nearest above it at which there is something, if only a link to nothing,
- * or something that cannot be looked at.
+ * The path itself, or its nearest ancestor, that exists, even as a dangling link, or whose
+ * existence cannot be determined.
  */
 function nearest(path: string): string {
   for (let at = path; ; at = dirname(at)) {
@@ -89,8 +88,7 @@ function nearest(path: string): string {
 export function makeDataDir(dataDir: string): void {
   const folder = resolve(dataDir, "spend");
   try {
-    // One folder after the other: if a folder cannot be made although its parent is there, Node
-    // 20's own loop never ends.
+    // Not `recursive`: in Node 20 that never returns if a folder cannot be made in its parent.
     const there = nearest(folder);
     const missing: string[] = [];
     for (let at = folder; at !== there; at = dirname(at)) missing.unshift(at);
@@ -99,7 +97,7 @@ export function makeDataDir(dataDir: string): void {
     const code = codeOf(error);
     if (code === "EEXIST")
       makeDataDir(dataDir); // another process has just made it
-    else if (!passesByItself(error))
+    else if (!isTransient(error))
       throw new ValidationError([dataDirIssue(`${folder} cannot be made: ${code}`)]);
   }
 }

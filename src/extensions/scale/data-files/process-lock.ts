@@ -91,7 +91,7 @@ const socketPath = (path: string): string =>
     ["data_dir"],
   );
 
-/** Whether something is at `path`. Throws what the system says if that cannot be seen. */
+/** Whether `path` exists. Throws the system's error if that cannot be determined. */
 export const isThere = (path: string): boolean =>
   statSync(path, { throwIfNoEntry: false }) !== undefined;
 

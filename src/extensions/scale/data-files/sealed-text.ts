@@ -50,7 +50,7 @@ export function createSeal(purpose: string, secret: () => Buffer): Seal {
         const text = [decipher.update(bytes.subarray(NONCE_BYTES, end)), decipher.final()];
         return Buffer.concat(text).toString();
       } catch {
-        return undefined; // the tag does not fit: the key or the text is another one
+        return undefined; // the tag does not match: another key, or a changed text
       }
     },
   };

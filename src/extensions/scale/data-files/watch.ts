@@ -1,6 +1,6 @@
-// Watching a file by looking at it: that also works where an editor puts a new file in its place,
-// and in folders of other machines or containers, which send no notifications. A look is one
-// stat(); the file is read only when that has changed.
+// Watches a file by polling, which also works if an editor replaces the file, and in folders of
+// other machines or containers, which send no notifications. A poll is one stat(); the file is read
+// only when its result has changed.
 import type { BigIntStats } from "node:fs";
 import { stat } from "node:fs/promises";
 import {
@@ -10,33 +10,33 @@ import {
   type FileContent,
 } from "../../../config/regular-file.ts";
 
-const LOOK_MS = 500;
+const POLL_MS = 500;
 /**
- * File systems count time in steps of up to 2 s (FAT; most: some milliseconds). A rewrite within
- * the step of the one before leaves the same size and times, so the file is read at each look until
- * its stat() has been the same for longer than that.
+ * File systems store times in steps of up to 2 s (FAT; most: some milliseconds). Two writes within
+ * one step can leave the same size and times, so the file is read at each poll until its stat() has
+ * been unchanged for longer than a step.
  */
 const SETTLED_MS = 2_500;
-/** A file that is not there at so many looks is not one that is just being replaced. */
-const ABSENT_LOOKS = 5;
+/** A file that is absent at so many polls in a row is deleted, not just being replaced. */
+const ABSENT_POLLS = 5;
 
 /** A change that was found: the content, or why the file cannot be read. */
 export type Found = FileContent | { readonly error: Error };
 
 export interface WatchOptions {
-  /** A larger file is not read, which is an error of it. Absent: the bound of a configuration. */
+  /** A larger file is an error. Absent: the bound of a configuration. */
   readonly maxBytes?: number;
   /**
-   * The digest of the content that is in force, or why the file could not be read; null: there is
-   * no file. Any other content is reported at the first look.
+   * The digest of the active content, or why the file could not be read; null: there is no file.
+   * The first poll reports any other state.
    */
   readonly seen: string | null;
 }
 
 /**
- * Calls `changed` soon after the file has other content than that in force, until it is closed. One
- * call at a time: the next look waits for the end of the one before. A file that is gone for some
- * seconds is an error; before that it is taken for one that is being replaced.
+ * Calls `changed` soon after the content of the file changes, until it is closed. Calls never
+ * overlap: the next poll waits for the previous call. A file that is absent for some seconds is an
+ * error; before that it may just be being replaced.
  */
 export function watchFile(
   file: string,
@@ -44,35 +44,35 @@ export function watchFile(
   { maxBytes = MAX_CONFIG_BYTES, seen: initial }: WatchOptions,
 ): { close(): void } {
   let seen = initial;
-  let stamp: string | undefined;
-  let stampSince = 0;
-  let absentLooks = 0;
-  let settled = false; // whatever is written from now on changes the stamp
+  let fingerprint: string | undefined;
+  let unchangedSince = 0;
+  let absentPolls = 0;
+  let settled = false; // any further write changes the fingerprint
   let closed = false;
-  let timer = setTimeout(look, LOOK_MS).unref();
+  let timer = setTimeout(poll, POLL_MS).unref();
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     try {
       const found = await change();
       if (found && !closed) await changed(found);
     } finally {
-      if (!closed) timer = setTimeout(look, LOOK_MS).unref();
+      if (!closed) timer = setTimeout(poll, POLL_MS).unref();
     }
   }
 
   async function change(): Promise<Found | undefined> {
     const now = performance.now();
     try {
-      const next = stampOf(await stat(file, { bigint: true }));
-      absentLooks = 0;
-      if (next !== stamp) {
-        stamp = next;
-        stampSince = now;
+      const next = statFingerprint(await stat(file, { bigint: true }));
+      absentPolls = 0;
+      if (next !== fingerprint) {
+        fingerprint = next;
+        unchangedSince = now;
         settled = false;
       }
       if (settled) return undefined;
       const content = await readRegularFileLater(file, maxBytes);
-      settled = now - stampSince > SETTLED_MS;
+      settled = now - unchangedSince > SETTLED_MS;
       return remember(content.digest) ? content : undefined;
     } catch (error) {
       const why = whyUnreadable(error);
@@ -81,14 +81,14 @@ export function watchFile(
     }
   }
 
-  /** Whether a file that is not there at this look was there, and is not just being replaced. */
+  /** Counts a poll without a file. Whether a file that existed before is deleted for good. */
   function isGone(): boolean {
-    stamp = undefined;
-    absentLooks += 1;
-    return seen !== null && absentLooks >= ABSENT_LOOKS;
+    fingerprint = undefined;
+    absentPolls += 1;
+    return seen !== null && absentPolls >= ABSENT_POLLS;
   }
 
-  /** Whether this is something else than what was seen before. */
+  /** Stores the state. Returns whether it is a new one. */
   function remember(state: string): boolean {
     const isNew = state !== seen;
     seen = state;
@@ -104,8 +104,8 @@ export function watchFile(
 }
 
 /**
- * Two different contents of a file never have the same stamp, unless they were written within one
- * step of the file system's clock.
+ * Differs whenever the content of a file does, unless both were written within one step of the file
+ * system's clock.
  */
-const stampOf = ({ dev, ino, mode, size, mtimeNs, ctimeNs }: BigIntStats): string =>
+const statFingerprint = ({ dev, ino, mode, size, mtimeNs, ctimeNs }: BigIntStats): string =>
   [dev, ino, mode, size, mtimeNs, ctimeNs].join();

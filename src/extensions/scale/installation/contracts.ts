@@ -1,12 +1,12 @@
-// The installation as other extensions see it: the reports of all processes that serve, and what
-// exists once.
+// The contracts of the installation: its status, made of the reports of all processes that serve,
+// and the parts that extensions add to it, each of which exists once.
 import { moment } from "../../../core/extension/installer.ts";
 import type { HostSources } from "../../../core/extension/places.ts";
 import type { Report } from "../../../core/extension/places.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
 import type { BreakerStatus } from "../../../core/routing/breaker.ts";
 
-/** What GET /status says, beside the members that extensions add. */
+/** The body of GET /status; extensions add members. */
 export interface Status {
   /** The version of the program: "0.1.0". */
   readonly version: string;
@@ -20,13 +20,13 @@ export interface Status {
   readonly workers: number;
   /** Requests that have not had their whole answer, of all processes. */
   readonly in_flight: number;
-  /** In seconds, by quantile; of the process that is latest. */
+  /** In seconds, by quantile; the longest of all processes. */
   readonly event_loop_delay: Readonly<Record<string, number>>;
   /** In the order of the configuration. */
   readonly models: readonly ModelStatus[];
   /** Enabled or not, each with its candidates by rank, and why each has its rank. */
   readonly aliases: readonly object[];
-  /** Where requests per minute are counted, and why it cannot be asked; null: it can. */
+  /** The store that counts requests per minute, and why it is unreachable; null: it answers. */
   readonly limits: { readonly store: string; readonly fault: string | null };
   readonly [extension: string]: unknown;
 }
@@ -38,23 +38,23 @@ export interface ModelStatus {
   readonly provider: string;
   /** The provider's name for the model. */
   readonly upstream_model: string;
-  /** As it is in the process in which it is most open. */
+  /** The breaker of the process in which it is most open. */
   readonly breaker: {
     readonly state: BreakerStatus["state"];
     /** Failures in a row. */
     readonly failures: number;
-    /** Milliseconds until it may be asked again; 0: now. */
+    /** Milliseconds until requests may use the model again; 0: now. */
     readonly retry_ms: number;
     readonly last_fault: string | null;
     readonly last_answer: BreakerStatus["lastAnswer"];
   };
 }
 
-/** A snapshot of all processes. */
+/** The reports of all processes, collected at one time, and the status that follows from them. */
 export interface InstallationStatus {
-  /** What GET /status says. It is made when it is first asked for. */
+  /** The body of GET /status. Computed when it is first read. */
   readonly status: Status;
-  /** As Status.event_loop_delay, since the snapshot before. */
+  /** As Status.event_loop_delay, since the previous collection. */
   readonly delays: Status["event_loop_delay"];
   /** Of all processes that serve at the moment. */
   readonly reports: readonly Report[];
@@ -64,8 +64,8 @@ export interface InstallationStatus {
 const MAX_PROCESSES = 512;
 
 /**
- * Keeps the last report of each process, by a name that tells it from those of an earlier start.
- * The returned function takes the next report and returns the one before.
+ * Keeps the last report of each process, by an id that is new at each start of a process. The
+ * returned function stores a report and returns the previous one.
  */
 export function createLastReports<T>(): (process: string, report: T) => T | undefined {
   const last = new Map<string, T>();
@@ -79,19 +79,19 @@ export function createLastReports<T>(): (process: string, report: T) => T | unde
   };
 }
 
-/** What an extension reported, of each process in which it did. */
+/** The reports of one extension, from each process that has one. */
 export const reportsOf = <T>({ reports }: InstallationStatus, name: string): readonly T[] =>
   reports.flatMap(({ extensions }) => (extensions[name] as T | undefined) ?? []);
 
 /** The installation, as extensions that exist once in it see it. */
 export interface Host extends Omit<HostSources, "reports"> {
   /**
-   * Takes a snapshot of all processes. Rejects with an ApiError while none serves. Snapshots are
-   * complete in the order in which they were begun.
+   * Collects the reports of all processes. Rejects with an ApiError while none serves. Collections
+   * complete in the order in which they begin.
    */
-  look(): Promise<InstallationStatus>;
-  /** Calls `listener` with each snapshot, also with those that other extensions took. */
-  onLook(listener: (look: InstallationStatus) => void): void;
+  collectStatus(): Promise<InstallationStatus>;
+  /** Calls `listener` after each collection, whichever extension asked for it. */
+  onStatus(listener: (collected: InstallationStatus) => void): void;
   /** The address of the public listener; empty before it listens. */
   publicAddress(): string;
   /** The paths of the admin listener that extensions have added. */
@@ -112,17 +112,11 @@ export interface HostPart {
    * nothing.
    */
   announcement?(): string | undefined;
-  /**
-   * Given to moments.status after the reports of the processes that serve. Undefined: nothing is
-   * given.
-   */
+  /** Passed to moments.status after the reports of the processes. Undefined: nothing to pass. */
   report?(): unknown;
   /** Called when the gateway ends. The part that was created last is closed first. */
   close?(): void | Promise<void>;
 }
 
-/**
- * What exists once in the installation, however many processes serve, is created: before the public
- * listener listens.
- */
+/** Creates the parts that exist once in the installation, before the public listener listens. */
 export const once = moment<(host: Host) => HostPart>("once");

@@ -17,38 +17,39 @@ import {
 } from "./contracts.ts";
 import type { Delays, ProcessReport } from "./process-report.ts";
 
-/** Names this extension, and what each process reports for it: a ProcessReport. */
+/** The name of this extension, under which each process has its ProcessReport. */
 const NAME = "installation";
 
 export function createHost(sources: HostSources): HostRunner {
-  const listeners: ((look: InstallationStatus) => void)[] = [];
+  const listeners: ((collected: InstallationStatus) => void)[] = [];
   /** By the names of their extensions. */
   const parts = new Map<string, HostPart>();
   let publicAddress = "";
-  /** Settles with the last look, and holds nothing of it. */
-  let lastLook: Promise<void> = Promise.resolve();
+  /** Settles when the previous collection does, without keeping its reports in memory. */
+  let previous: Promise<void> = Promise.resolve();
   const host: Host = {
     ...sources,
-    async look() {
-      const inTurn = Promise.all([sources.reports(), lastLook]);
-      lastLook = inTurn.then(ignore, ignore);
+    async collectStatus() {
+      const inTurn = Promise.all([sources.reports(), previous]);
+      previous = inTurn.then(ignore, ignore);
       const [reports] = await inTurn;
       if (reports.length === 0)
         throw new ApiError("server_overloaded", "No process serves at the moment.");
-      // Most looks are for the reports alone, and a status may list many thousand budgets.
+      // Computed on demand: most callers read the reports only, and a status may list thousands of
+      // budgets.
       let status: Status | undefined;
-      const look: InstallationStatus = {
+      const collected: InstallationStatus = {
         get status() {
-          status ??= statusOf(sources, look, parts);
+          status ??= statusOf(sources, collected, parts);
           return status;
         },
         delays: longestDelays(reports),
         reports,
       };
-      for (const listener of listeners) listener(look);
-      return look;
+      for (const listener of listeners) listener(collected);
+      return collected;
     },
-    onLook: (listener) => listeners.push(listener),
+    onStatus: (listener) => listeners.push(listener),
     publicAddress: () => publicAddress,
     adminRoutes: (): Routes =>
       Object.assign({}, ...[...parts.values()].map((part) => part.adminRoutes)),
@@ -61,7 +62,7 @@ export function createHost(sources: HostSources): HostRunner {
     for (const { extension, call } of sources.installed.listeners(once))
       parts.set(extension, call(host));
   } catch (error) {
-    // A part with a timer would keep a process alive that serves nothing.
+    // Otherwise a part's timer keeps the process alive, though it serves nothing.
     close().catch(() => undefined);
     throw error;
   }
@@ -77,8 +78,8 @@ export function createHost(sources: HostSources): HostRunner {
 }
 
 /**
- * The status of several processes together: requests in flight are those of all, a breaker is as
- * open as in the process where it is most open, and a fault is that of any.
+ * Merges the reports: requests in flight are summed, and each model has the breaker of the process
+ * in which it is most open. Extensions merge their own members.
  */
 function statusOf(
   { current, installed }: HostSources,
@@ -118,7 +119,7 @@ function statusOf(
   return Object.assign(core, ...added);
 }
 
-/** Of each model the report of the process in which its breaker is most open. */
+/** For each model, the status from the process in which its breaker is most open. */
 function worstBreakers(reports: readonly ProcessReport[]): ReadonlyMap<string, ModelStatus> {
   const openness = ({ breaker }: ModelStatus): number => BREAKER_STATES.indexOf(breaker.state);
   const worst = new Map<string, ModelStatus>();
@@ -133,7 +134,7 @@ const ignore = (): void => undefined;
 
 const reportOf = ({ extensions }: Report) => extensions[NAME] as ProcessReport;
 
-/** By quantile, the delay of the process that is latest. */
+/** By quantile, the longest delay of all processes. */
 function longestDelays(reports: readonly Report[]): Delays {
   const longest: Record<string, number> = {};
   const all = reports.flatMap((report) => Object.entries(reportOf(report).delays));

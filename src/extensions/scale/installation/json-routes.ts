@@ -1,24 +1,24 @@
-// What the paths of the admin listener have in common that answer a query with a JSON document.
+// Helpers for paths of the admin listener that answer a query with a JSON document.
 import type { IncomingMessage } from "node:http";
 import type { Cancel } from "../../../core/http/cancel.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import type { Check } from "../../../core/schema/checker.ts";
 
-/** The headers of an answer that nobody keeps. */
+/** The headers of an answer that no cache may keep. */
 export const NO_STORE = { "Cache-Control": "no-store" };
 
-/** Whether the system says so, such as ENOSPC. The codes of Node's checks (ERR_...) are bugs. */
+/** Whether the operating system reported it (ENOSPC). Node's own codes (ERR_...) are bugs. */
 export const isSystemError = (error: unknown): boolean =>
   /^E(?!RR_)/.test((error as NodeJS.ErrnoException).code ?? "");
 
-/** What follows the `?` of a request's path. Throws a ValidationError. */
+/** The checked query string of a request. Throws a ValidationError. */
 export const queryOf = <T>({ url = "" }: IncomingMessage, check: Check<T>): T =>
   check(Object.fromEntries(new URLSearchParams(url.replace(/^[^?]*/, ""))));
 
 /**
- * Answers a GET with what `find` returns or resolves with; a string is JSON already. `cancel` is
- * aborted when the client leaves.
+ * Answers a GET with the result of `find`; a string is JSON already. `cancel` is aborted when the
+ * client disconnects.
  */
 export const answering = <T>(
   check: Check<T>,

@@ -7,16 +7,16 @@ import type { ModelStatus } from "./contracts.ts";
 /** How often the delay of the event loop is measured, in milliseconds. */
 export const RESOLUTION_MS = 20;
 
-/** Its name differs between the types of Node's lines. */
+/** Inferred, because the type's name differs between versions of @types/node. */
 type DelayHistogram = ReturnType<typeof monitorEventLoopDelay>;
 
 /** In seconds, by quantile: "0.5", "0.99" and "1". */
 export type Delays = Readonly<Record<string, number>>;
 
 export interface ProcessReport {
-  /** How late the event loop was since the report before: the first sign of too much work. */
+  /** How late the event loop was since the previous report: the first sign of overload. */
   readonly delays: Delays;
-  /** All of the configuration in force, in its order, with the breakers of this process. */
+  /** All models of the active configuration, in its order, with the breakers of this process. */
   readonly models: readonly ModelStatus[];
   /** When the configuration in force was loaded, in ISO 8601. */
   readonly loadedAt: string;
@@ -44,7 +44,7 @@ export function processReport(
   return { delays: delaysIn(histogram), models, loadedAt };
 }
 
-/** What is measured is longer by the resolution. The histogram begins anew. */
+/** Subtracts the resolution, which each measurement includes, and resets the histogram. */
 function delaysIn(histogram: DelayHistogram): Delays {
   const late = (nanoseconds: number): number =>
     Math.max(0, nanoseconds / 1e9 - RESOLUTION_MS / 1000);

@@ -9,10 +9,8 @@ export { onError, openStoredScript, type OnError, type StoredScript } from "./st
 
 export const settings = [onError];
 
-/**
- * An admission to a window of a millisecond: it shows whether the store takes what is written, too.
- */
-const LOOK = ["1", "chat-gateway:report", "1", "0", "1"];
+/** An admission to a window of one millisecond: tests whether the store accepts writes, too. */
+const HEALTH_CHECK = ["1", "chat-gateway:report", "1", "0", "1"];
 
 export function install(gateway: Installer): void {
   gateway.fill(configSlots.store("limits.store"), {
@@ -25,22 +23,24 @@ export function install(gateway: Installer): void {
     const script = openStoredScript(config, "limits", path, diagnose);
     if (!script) return undefined;
     let isOpen = false;
-    /** The last one. The store answers in the order of the questions. */
-    let looking: Promise<unknown> | undefined;
+    /** The last health check. The store answers in order, so it settles after all before it. */
+    let checking: Promise<unknown> | undefined;
     on("open", async () => {
       await script.start();
       isOpen = true;
     });
     on("report", () => {
-      // Only this tells the next report whether a store answers that no request asks: budgets have
-      // a connection of their own.
+      // Without requests only this finds out, for the next report, whether the store answers.
       if (isOpen)
-        looking = script.run(LOOK, (answer) => (answer as readonly unknown[][])[2]!.length);
+        checking = script.run(
+          HEALTH_CHECK,
+          (answer) => (answer as readonly unknown[][])[2]!.length,
+        );
       return script.fault();
     });
     on("close", async () => {
       isOpen = false;
-      await looking; // a connection that ends before it answers is a fault
+      await checking; // a connection that ends before it answers is a fault
       script.close();
     });
     return createSharedLimiter(script, limiter, onError.of(config));

@@ -1,7 +1,7 @@
-// A limiter whose windows are shared by any number of gateways: one script a request in Redis or
-// Valkey, carried out by the server's clock, in one round trip. Slots of requests in flight are
-// each gateway's own. While Redis is down, or slow, `on_error` decides: this gateway's own windows,
-// which have seen all that it admitted, or a refusal.
+// A limiter whose windows any number of gateways share: each request runs one script in Redis or
+// Valkey, by the server's clock, in one round trip. Slots for requests in flight are local. While
+// Redis is down or slow, `on_error` decides: the local windows, which record every admission of
+// this gateway, or a refusal.
 import {
   decide,
   WINDOW_MS,
@@ -17,30 +17,27 @@ interface FiniteLimit extends Limit {
   readonly rpm: number;
 }
 
-/** What the script answers to who asks for an admission. */
+/** The script's answer to an admission. */
 type Answer = [admitted: number, now: number, figures: [count: number, resetMs: number][]];
 
 const finite = ({ limits }: AdmissionRequest): readonly FiniteLimit[] =>
   limits.filter((limit): limit is FiniteLimit => limit.rpm !== null);
 
-/**
- * `local` has the slots of requests in flight, and the windows that decide while Redis cannot be
- * asked.
- */
+/** `local`: the slots for requests in flight, and the windows that decide while Redis fails. */
 export function createSharedLimiter(
   { run }: Pick<StoredScript, "run">,
   local: Limiter,
   onError: OnError,
 ): Limiter {
-  /** What the windows of this process have decided of a request that Redis has admitted. */
+  /** The local windows' decision about each request that Redis has admitted. */
   const remembered = new WeakMap<
     AdmissionDecision,
     AdmissionDecision | Promise<AdmissionDecision>
   >();
 
   /**
-   * Asks the store for an admission under these limits or, with `refundedAt` above 0, to count one
-   * of that time no longer. `read`: as of StoredScript.run.
+   * Runs the script: admits a request under these limits or, if `refundedAt` is above 0, removes
+   * the admission of that time. `read`: as in StoredScript.run.
    */
   function ask<T>(
     { account }: AdmissionRequest,
@@ -48,7 +45,7 @@ export function createSharedLimiter(
     refundedAt: number,
     read: (answer: unknown) => T,
   ): Promise<T | undefined> {
-    // All windows of one account are on one node of a cluster: that of the tag in braces.
+    // The hash tag in braces keeps all windows of an account on one node of a Redis cluster.
     const keys = limits.map(({ name }) => `chat-gateway:{account ${account}}:${name}`);
     const values = [WINDOW_MS, refundedAt, ...limits.map(({ rpm }) => rpm)];
     return run([keys.length, ...keys, ...values].map(String), read);
@@ -65,15 +62,15 @@ export function createSharedLimiter(
       return { ...decide(admitted === 1, windows), countedAt: now };
     });
 
-  /** The decision without Redis, about a request that has its slot already. */
+  /** The decision without Redis. The request already holds its slot. */
   async function admitAlone(request: AdmissionRequest): Promise<AdmissionDecision> {
     if (onError === "local") return await local.admit({ ...request, maxInFlight: null });
     return { ...decide(false, []), rejectedBy: "store" };
   }
 
   /**
-   * The windows of this process must have seen an admission if they are to decide later, also one
-   * that they have no room for.
+   * Records an admission in the local windows, even beyond their limits, so that they are complete
+   * if they have to decide later.
    */
   function remember(request: AdmissionRequest, limits: readonly FiniteLimit[]) {
     const unlimited = limits.map(({ name }) => ({ name, rpm: Infinity }));

@@ -1,6 +1,5 @@
-// A Redis or Valkey server that carries out scripts: the connection, patience, failure and
-// recovery. Questions of one turn of the event loop travel in one packet, and are carried out in
-// their order.
+// Runs a script on a Redis or Valkey server: the connection, timeouts, failure and recovery.
+// Commands of one turn of the event loop travel in one packet, and run in their order.
 import { createHash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { defineSetting } from "../../../config/setting.ts";
@@ -10,30 +9,25 @@ import { literal } from "../../../core/schema/checker.ts";
 import { embeddedText } from "../../../embedded.ts";
 import { loadPeer } from "../stores/index.ts";
 
-/**
- * A tick is time in which this process could have heard the answer: where the process is itself at
- * work for longer, that counts as one.
- */
+/** Timeouts count ticks: if this process blocks for longer than a tick, that counts as one. */
 const TICK_MS = 10;
-/** A store that has not answered after so many ticks is too slow. */
+/** The timeout of a command, in ticks. */
 const PATIENCE_TICKS = 5;
-/**
- * How often a store that failed is tried again by a request, and one that is not there is called.
- */
+/** Milliseconds between attempts to use, or to connect to, a store that failed. */
 const RETRY_MS = 250;
-/** How long a start waits for the store. */
+/** How long a start waits for the store, in milliseconds. */
 const START_MS = 2_000;
-/** How long a connection may take. */
+/** The timeout of connecting, in milliseconds. */
 const CONNECT_MS = 5_000;
-/** A connection on which nothing is answered for so long is given up for another one. */
+/** Milliseconds without any answer after which the connection is replaced. */
 const SILENCE_MS = 2_000;
 
-/** The most keys that the operator is told of. */
+/** The most unusable keys that are logged. */
 const MAX_UNUSABLE = 100;
-/** What is wrong with a key of one account: whoever asks about others is answered. */
+/** Errors that concern one key only: commands about other keys succeed. */
 const OF_ONE_KEY = /^WRONGTYPE|^ERR user_script|@user_script:\d+: (WRONGTYPE|user_script)/;
 
-/** The part of a client of the package `redis` that is used. */
+/** The part of a client of the package `redis` that is used here. */
 interface Client {
   on(event: "error" | "ready", listener: (error: Error) => void): void;
   /** Whether it is connected, and not about to be again. */
@@ -56,12 +50,12 @@ export const onError = defineSetting("limits.on_error", "local", () => literal("
   fixed: true,
 });
 
-/** A script that the store carries out at once, with nothing in between. */
+/** A script that the store runs atomically. */
 export interface StoredScript {
   /**
-   * Carries it out: the number of its keys, the keys, and further words. Resolves with what `read`
-   * returns for the answer, or with undefined while the store cannot be asked, or gives an answer
-   * for which `read` throws; it may have been carried out all the same.
+   * Runs the script. `words`: the number of its keys, the keys, and further arguments. Resolves
+   * with read(answer), or with undefined if the store fails or `read` throws; the script may have
+   * run all the same.
    */
   run<T>(words: readonly string[], read: (answer: unknown) => T): Promise<T | undefined>;
   /** The reason why the store cannot be reached; null: it can. */
@@ -78,9 +72,9 @@ export const isRedis = ({ limits }: Config): boolean => limits.store !== "memory
 export const loadRedis = (): RedisPackage => loadPeer("redis", "limits.store");
 
 /**
- * A script at the server of the limits. `path`: of its text in Lua, relative to src. The operator
- * is told once each time that the store of `subject` fails or is back. Undefined: the configuration
- * names no server. Throws a ValidationError if the package is missing.
+ * A script on the server of `limits.store`. `path`: its Lua file, relative to src. Logs each time
+ * that the store of `subject` fails or recovers. Undefined: the configuration names no server.
+ * Throws a ValidationError if the package is missing.
  */
 export function openStoredScript(
   config: Config,
@@ -97,10 +91,10 @@ export function openStoredScript(
   let fault: string | null = null;
   let failedAt = 0;
   let retryAt = 0;
-  /** Whether the connection is another one, on which nothing was answered yet. */
+  /** Whether the connection was replaced and has had no answer yet. */
   let isRenewed = false;
   let renewedAt = -Infinity;
-  const tellOfKey = createKeyTeller(`${subject}_key_unusable`, diagnose);
+  const logUnusableKey = createUnusableKeyLog(`${subject}_key_unusable`, diagnose);
   let client = open();
 
   function open(): Client {
@@ -113,7 +107,7 @@ export function openStoredScript(
       isRenewed = false;
       failed(error);
     });
-    // Without requests nothing else would notice that the store is back.
+    // Without requests nothing else would notice the recovery.
     opened.on("ready", () => {
       if (!isRenewed) recovered();
       isRenewed = false;
@@ -131,7 +125,7 @@ export function openStoredScript(
     fault = message;
     retryAt = now + RETRY_MS;
     const since = message.startsWith("READONLY") ? renewedAt : Math.max(failedAt, renewedAt);
-    // It may also be silent from the beginning.
+    // Before the client is ready, connecting has its own timeout.
     const patience = client.isReady ? SILENCE_MS : CONNECT_MS + SILENCE_MS;
     if (now - since >= patience) renew(now);
   }
@@ -153,7 +147,7 @@ export function openStoredScript(
   return {
     async run(words, read) {
       if (fault !== null && performance.now() < retryAt) return undefined;
-      // The other requests wait for what this one finds out.
+      // One request tries the store; others treat it as failed until the next RETRY_MS.
       if (fault !== null) retryAt = performance.now() + RETRY_MS;
       try {
         const answer = read(await inTime(send(client, words)));
@@ -164,7 +158,7 @@ export function openStoredScript(
         if (!OF_ONE_KEY.test(message)) failed(error as Error);
         else {
           recovered(); // it has answered all the same
-          tellOfKey(String(words[1]), message);
+          logUnusableKey(String(words[1]), message);
         }
         return undefined;
       }
@@ -178,17 +172,17 @@ export function openStoredScript(
   };
 }
 
-/** Tells of each key once, and of the first ones only. */
-function createKeyTeller(event: string, diagnose: Diagnose) {
-  const told = new Set<string>();
+/** Logs each key once, and at most MAX_UNUSABLE keys. */
+function createUnusableKeyLog(event: string, diagnose: Diagnose) {
+  const logged = new Set<string>();
   return (key: string, message: string): void => {
-    if (told.has(key) || told.size >= MAX_UNUSABLE) return;
-    told.add(key);
+    if (logged.has(key) || logged.size >= MAX_UNUSABLE) return;
+    logged.add(key);
     diagnose({ event, level: "error", detail: `${key}: ${message}` });
   };
 }
 
-/** The server forgets scripts when it restarts; then it is sent once more as a whole. */
+/** Sends the script's digest, and its text if the server, after a restart, does not know it. */
 function sender(script: string) {
   const digest = createHash("sha1").update(script).digest("hex");
   return async (client: Client, words: readonly string[]): Promise<unknown> => {
@@ -201,7 +195,7 @@ function sender(script: string) {
   };
 }
 
-/** Rejects when an answer has not come after PATIENCE_TICKS. */
+/** Rejects if there is no answer within PATIENCE_TICKS. */
 async function inTime<T>(answer: Promise<T>): Promise<T> {
   let isWaiting = true;
   const late = async (): Promise<never> => {

@@ -277,7 +277,7 @@ describe("several processes", () => {
     const history = createHistory(clock);
     const look = (...seen: typeof processes) => {
       clock.advance(2_500);
-      history.take(lookOf(seen.map((process) => process.report())));
+      history.add(lookOf(seen.map((process) => process.report())));
       const { count } = history.find({}, { skip: 0, limit: 1 });
       return [history.range("15m").total.ok, count];
     };

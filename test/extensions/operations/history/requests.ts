@@ -92,7 +92,7 @@ export function bench(start = START) {
   const shifted = { ...clock, now: () => clock.now() - setBack };
   const process = startProcess(shifted);
   const history = createHistory(shifted);
-  const look = (inFlight = 0): void => history.take(lookOf([process.report()], inFlight));
+  const look = (inFlight = 0): void => history.add(lookOf([process.report()], inFlight));
   return {
     ...history,
     clock,

@@ -34,7 +34,7 @@ describe("a host", () => {
     assert.deepEqual(closed, ["second", "first"]);
   });
 
-  it("completes looks in the order in which they were begun, whatever the processes do", async () => {
+  it("completes collections in the order in which they were begun, whatever the processes do", async () => {
     const answers: (() => void)[] = [];
     const reportOf = (inFlight: number) => ({
       ...{ draining: false, inFlight, droppedLines: { access: 0, diagnostics: 0 } },
@@ -54,17 +54,17 @@ describe("a host", () => {
       install: (gateway) =>
         gateway.on(once, (found) => {
           host = found;
-          found.onLook(({ reports }) => seen.push(reports[0]?.inFlight));
+          found.onStatus(({ reports }) => seen.push(reports[0]?.inFlight));
           return {};
         }),
     };
     createHost({ ...sources, installed: install([part]) });
-    const looks = [host!.look(), host!.look(), host!.look()];
+    const collected = [host!.collectStatus(), host!.collectStatus(), host!.collectStatus()];
     for (const answer of answers.toReversed()) {
       answer();
       await setImmediate();
     }
-    await Promise.all(looks);
+    await Promise.all(collected);
     assert.deepEqual(seen, [0, 1, 2]);
   });
 });

@@ -1,18 +1,17 @@
-// Costs: a month or a day of it, by account, key, model, provider, day or request, from the books,
-// and how budgets stand. What is chosen stands in the address. A click on a row leads down to what
-// it is made of.
+// The view Costs: the costs of a month or day from the books, by account, key, model, provider, day
+// or request, and the state of budgets. The filters are in the URL; a row links to its breakdown.
 import { $, fill, h, id, link, meter, table, tell } from "./dom.js";
 import { pager } from "./requests.js";
 import { addView, getJson, live, now, storyOf, withQuery } from "./views.js";
 import { exactMoney, money, number, percent, plural, when } from "./words.js";
 
-/** How often sums are asked for again, in milliseconds. */
+/** How often sums are reloaded, in milliseconds. */
 const COSTS_MS = 15_000;
-/** Rows of a page, as GET /usage and GET /costs have them. */
+/** The page sizes of GET /usage and GET /costs. */
 const RECORDS = 100;
 const SUMS = 500;
 
-/** By what sums are told apart: the member of a row, and what a click on a row tells apart then. */
+/** For each grouping: the member of a row that names its group, and the grouping it links to. */
 const BY = {
   account: { member: "account", next: "model" },
   model: { member: "model", next: "request" },
@@ -72,10 +71,10 @@ const BUDGETS = [
   ["Renews", "ends"],
 ];
 
-/** A day is in its month, whichever month was chosen before. */
+/** Sets the month of a query to that of its day. */
 const ofDay = (query) => (query.day ? { ...query, month: query.day.slice(0, 7) } : query);
 
-/** A page of the billed requests, the last first: they come in the order in which they ended. */
+/** A page of billed requests, the latest first. GET /usage has the oldest first. */
 async function loadBilled({ skip = 0, by: _, ...filter }, count) {
   const end = Math.max(0, count - skip);
   const first = Math.max(0, end - RECORDS);

@@ -1,15 +1,15 @@
-// Elements: made of text and other elements only, so nothing from outside becomes markup.
+// Makes elements from text and other elements only, so text from outside never becomes markup.
 import { number } from "./words.js";
 
 export const $ = (id) => document.getElementById(id);
 
 const SVG = new Set(["svg", "g", "rect", "title"]);
 
-const isThere = (value) => value !== null && value !== undefined && value !== false;
+const isPresent = (value) => value !== null && value !== undefined && value !== false;
 
 /**
- * An element. What follows the tag may be an object of attributes: a function is a listener. Then
- * come children: text or elements, also in lists. Null, undefined and false are left out of both.
+ * An element. After the tag: optionally an object of attributes, in which functions are event
+ * listeners; then children, texts or elements or lists of these. Skips null, undefined and false.
  */
 export function h(tag, ...content) {
   const attributes = content[0]?.constructor === Object ? content.shift() : {};
@@ -18,28 +18,28 @@ export function h(tag, ...content) {
     : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name, value);
-    else if (isThere(value)) element.setAttribute(name, value);
+    else if (isPresent(value)) element.setAttribute(name, value);
   }
-  element.append(...content.flat(Infinity).filter(isThere));
+  element.append(...content.flat(Infinity).filter(isPresent));
   return element;
 }
 
 /**
- * Replaces what stands in an element, unless the user has marked text in it. A link or button that
- * had the focus has it again, if the same one is there.
+ * Replaces the children of an element, unless the user has selected text in it. If a link or button
+ * in it had the focus, an identical new one gets it.
  */
 export function fill(element, ...children) {
   const selection = document.getSelection();
   if (!selection.isCollapsed && element.contains(selection.anchorNode)) return;
   const active = document.activeElement;
   const hadFocus = element.contains(active);
-  element.replaceChildren(...children.flat(Infinity).filter(isThere));
+  element.replaceChildren(...children.flat(Infinity).filter(isPresent));
   if (!hadFocus) return;
-  const same = [...element.querySelectorAll("a, button")];
-  same.find((other) => other.outerHTML === active.outerHTML)?.focus({ preventScroll: true });
+  const candidates = [...element.querySelectorAll("a, button")];
+  candidates.find((other) => other.outerHTML === active.outerHTML)?.focus({ preventScroll: true });
 }
 
-/** Shows a text if it is another than before: a status line is read out only then. */
+/** Sets a text only if it changes, because screen readers announce each change of a status line. */
 export function tell(element, text, tone) {
   if (element.textContent !== text) element.textContent = text;
   if (tone) element.dataset.tone = tone;
@@ -54,10 +54,10 @@ export const link = (href, ...children) => h("a", { href }, ...children);
 export const button = (text, click, attributes = {}) =>
   h("button", { type: "button", click, ...attributes }, text);
 
-/** A state in a word and a colour: ok, warn, bad, idle. */
+/** A text in the colour of a tone: ok, warn, bad, idle. */
 export const tone = ({ tone: name, text }) => h("span", { class: "tone", "data-tone": name }, text);
 
-/** A part of 1, as a bar. */
+/** A value from 0 to 1, as a bar. */
 export const meter = (value) => h("meter", { value, "aria-hidden": "true" });
 
 /**

@@ -1,5 +1,5 @@
-// Requests of the books, as the history has those of the last day: made of receipts, lines of the
-// spend log and usage records.
+// Requests from the books (receipts, lines of the spend log, usage records) in the form of the
+// history's entries.
 import { getJson, withQuery } from "./views.js";
 
 /** The requests of the books with this id. */
@@ -13,14 +13,14 @@ export async function findInBooks(id) {
   return [...found.values()].map((known) => ({ ...known, ...asInMemory(known), id }));
 }
 
-/** How a request of the books ended, as those of memory have it. */
+/** The outcome, as in an entry of the history. */
 function outcomeOf({ status, http_status: httpStatus }) {
   if (status === "completed") return "ok";
   if (status === "cancelled") return "cancelled";
   return httpStatus >= 400 && httpStatus < 500 ? "4xx" : "5xx";
 }
 
-/** What has other names than in an entry of memory. A request that was only opened runs. */
+/** The members that an entry of the history names differently. Without an end it is running. */
 const asInMemory = (known) => ({
   started: Date.parse(known.started_at ?? known.time),
   ended: known.ended_at === undefined ? null : Date.parse(known.ended_at),

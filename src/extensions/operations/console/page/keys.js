@@ -1,9 +1,10 @@
-// Keys: who has one, when it was last used and for how much, made anew (shown once) and revoked.
+// The view Keys: lists keys with their last use and spending, creates keys (shown once) and revokes
+// them.
 import { $, button, fill, h, id, link, soft, table, tell, tone } from "./dom.js";
 import { addView, getJson, now, refresh, withQuery } from "./views.js";
 import { ago, membersText, money, number } from "./words.js";
 
-/** How often the list is asked for again, in milliseconds: the listener reads a file for it. */
+/** How often the list is reloaded, in milliseconds. Each reload reads a month of the books. */
 const KEYS_MS = 60_000;
 
 const newKey = $("new-key");
@@ -17,7 +18,7 @@ function stateOf({ revoked, expires }) {
   return { tone: "ok", text: `valid until ${expires.slice(0, 16).replace("T", " ")} UTC` };
 }
 
-/** What a key may take, in words. Nothing: whatever its account may. */
+/** The limits of a key in words. Empty: only its account's limits apply. */
 const limitsText = ({ rpm, tokens_per_minute, budget, models }) =>
   membersText({
     rpm,
@@ -26,7 +27,7 @@ const limitsText = ({ rpm, tokens_per_minute, budget, models }) =>
     models,
   });
 
-/** Sends a change of the keys, and shows how that ended, and all keys. */
+/** Sends a change of the keys and reloads the list. Shows an error and returns undefined. */
 async function change(path, method, body) {
   const headers = { "Content-Type": "application/json" };
   tell($("key-outcome"), "");
@@ -74,13 +75,13 @@ const KEYS = [
   ["Revoke", revocation],
 ];
 
-/** The use of a key that nobody has used, and of one whose use may be forgotten. */
+/** The use of an unused key, and of one that the history may have dropped. */
 const UNUSED_KEY = { last: 0, requests: 0, refused: 0 };
 const UNKNOWN_KEY = { last: 0 };
-/** The history has the use of so many keys: those that were used last. */
+/** The most keys in the history: those that were used last. */
 const MOST_USES = 1_000;
 
-/** The costs of this month by key; none where there are no books. */
+/** The costs of this month by key; empty if the books cannot be read. */
 async function monthSpends() {
   const month = new Date(now()).toISOString().slice(0, 7);
   const rows = [];
@@ -115,7 +116,7 @@ addView("keys", {
   },
 });
 
-/** What the form has, as POST /keys takes it. */
+/** The content of the form, as the body of POST /keys. */
 function termsOf() {
   const fields = [...new FormData(newKey)].map(([name, value]) => [name, value.trim() || null]);
   const { amount, period, rpm, tokens, models, ...others } = Object.fromEntries(fields);

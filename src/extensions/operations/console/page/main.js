@@ -1,5 +1,5 @@
-// Starts the page with the first event. Where the demo key holds, all that a first request needs is
-// there at once.
+// Starts the page with the first event. If the demo key is valid, opens the view Try it with that
+// key filled in.
 import { $ } from "./dom.js";
 import { follow, live, start } from "./views.js";
 

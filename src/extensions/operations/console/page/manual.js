@@ -1,7 +1,7 @@
-// The manual's pages, as the gateway has them: #manual/TOPIC. The Markdown that they use becomes
-// elements: headings, paragraphs, lists, tables, blocks of code, and within a line code, bold and
-// links. A blank line parts the blocks. #manual/TOPIC?section=ANCHOR shows a section of a page, and
-// #manual?search=WORDS what the gateway finds, which is Markdown too.
+// The view Manual. #manual/TOPIC shows a page, #manual/TOPIC?section=ANCHOR a section of it, and
+// #manual?search=WORDS the results of a search, which are Markdown too. Renders the subset of
+// Markdown that the manual uses: headings, paragraphs, lists, tables and blocks of code, separated
+// by blank lines; within a line code, bold and links.
 import { $, h, link, table } from "./dom.js";
 import { addView, ask, markCurrent, withQuery } from "./views.js";
 
@@ -17,14 +17,14 @@ function inlineElement(text) {
   if (text.startsWith("**")) return h("strong", inline(text.slice(2, -2)));
   const [, label, target] = /^!?\[(.+)\]\((.+)\)$/s.exec(text) ?? [];
   if (label === undefined) return text;
-  // Pictures and files of the sources are not here.
+  // The gateway serves no pictures or source files: of links to these only the label is shown.
   const href = target
     .replace(/^([a-z]+)\.md#(.+)$/, "#manual/$1?section=$2")
     .replace(/^([a-z]+)\.md$/, "#manual/$1");
   return /^(#|https:)/.test(href) ? link(href, inline(label)) : inline(label);
 }
 
-/** A table's cells are parted by bars; one within a cell is written with a backslash. */
+/** Bars separate the cells of a table; a bar within a cell has a backslash before it. */
 function tableOf(block) {
   const cells = (line) => line.split(/(?<!\\)\|/).slice(1, -1);
   const [names, , ...rows] = block.split("\n").map(cells);
@@ -46,7 +46,7 @@ function headingOf(level, text) {
   return h(`h${level + 1}`, { id }, inline(text));
 }
 
-/** The element of a block; `code` is the content of one of code. */
+/** The element of a block. `code`: the content, if it is a block of code. */
 function elementOf([block, code]) {
   if (code !== undefined) return h("pre", { class: "code", tabindex: 0 }, code);
   if (block.startsWith("|")) return tableOf(block);

@@ -1,4 +1,5 @@
-// Now: is it healthy, what happens, and who and what is concerned.
+// The view Now: the verdict on the gateway's health, charts, and tables of refusals, models,
+// accounts and aliases.
 import { $, fill, h, id, link, meter, soft, table, tell, tone } from "./dom.js";
 import { drawVerdict, refusedIn, refusedRequests, requestsIn, whyOf } from "./verdict.js";
 import { addView, getJson, live, now, storyOf, withQuery } from "./views.js";
@@ -20,7 +21,7 @@ const inSeconds = (value) => known(value, () => span(1000 * value));
 const streamRate = ({ stream_tokens: tokens, stream_ms: ms }) =>
   ms > 0 ? (1000 * tokens) / ms : null;
 
-/** Each with its figure of a bin or of the whole range, and what makes it a text. */
+/** Each chart: its title, its figure of a bin or of the whole range, and the figure's format. */
 const CHARTS = [
   ["Requests per minute", (row) => perMinute(requestsIn(row), row), rate],
   ["Refused and failed per minute", (row) => perMinute(refusedIn(row) + row["5xx"], row), rate],
@@ -30,7 +31,7 @@ const CHARTS = [
   ["Most requests in flight", (row) => row.in_flight, rate],
 ];
 
-/** A bar for each bin of time; one of which nothing is known is shaded. */
+/** A bar for each bin. Bins without data are shaded. */
 function bars({ bins, from, step }, title, figure, format) {
   const values = bins.map((bin) => (bin === null ? null : figure(bin)));
   const top = Math.max(...values);
@@ -87,7 +88,7 @@ function faultText({ fault, breaker }) {
 }
 
 const tokensOf = ({ prompt_tokens: prompt, completion_tokens: completion }) => prompt + completion;
-/** How much of the prompts the provider's cache had. */
+/** The share of prompt tokens that came from the provider's cache. */
 const hitRate = ({ cache_hit: hit = 0, cache_miss: miss = 0 } = {}) => percent(hit, hit + miss);
 const costOf = ({ cost }) => money(cost, live.currency);
 
@@ -106,7 +107,7 @@ const MODELS = [
   ["Last fault", faultText, "wide"],
 ];
 
-/** The figures of a model that nobody has asked for. */
+/** The figures of a model without requests. */
 const UNUSED = {
   requests: 0,
   attempts: 0,
@@ -147,7 +148,7 @@ function accountTable({ accounts }) {
   return table(columns, rows, "No account has sent a request.");
 }
 
-/** One alias: its models in the order in which they are asked, why, and what each has served. */
+/** An alias: its models in order, the reason for each rank, and the share that each served. */
 function aliasElement({ alias, enabled, candidates }, { requested }) {
   const { served = {}, ...caches } = requested.find(({ name }) => name === alias) ?? {};
   const requests = Object.values(served).reduce((sum, count) => sum + count, 0);

@@ -1,15 +1,15 @@
-// Requests: what runs and what has ended, with filters that stand in the address, in pages; and the
-// whole story of one. What runs or ended lately is in memory; older requests are in the books.
+// The view Requests: pages of running and ended requests, with filters in the URL; and the details
+// of one request. Recent requests come from the history, older ones from the books.
 import { $, fill, h, id, link, soft, table, tell, tone } from "./dom.js";
 import { findInBooks } from "./from-books.js";
 import { storyElement } from "./story.js";
 import { addView, getJson, now, storyOf, withQuery } from "./views.js";
 import { money, number, plural, requestState, span, when } from "./words.js";
 
-/** Requests of a page. */
+/** Requests on one page. */
 const REQUESTS_PAGE = 25;
 
-/** A model as it was asked for, and the one that served. */
+/** The requested model and, if it differs, the one that served. */
 const modelText = ({ asked_model: asked, model }) =>
   asked && model && model !== asked ? [asked, soft(`→ ${model}`)] : (asked ?? model);
 
@@ -25,7 +25,7 @@ const REQUESTS = [
   ["Cost", ({ cost, currency }) => cost && money(cost, currency), "n"],
 ];
 
-/** Links to the neighbours of the page of a list that begins after `skip` of `count` items. */
+/** Links to the previous and next page of a list. The page begins after `skip` of `count` items. */
 export function pager({ name, query }, { skip, size, count }) {
   const to = (text, place) => link(withQuery(`#${name}`, { ...query, skip: place }), text);
   return h(
@@ -36,7 +36,7 @@ export function pager({ name, query }, { skip, size, count }) {
   );
 }
 
-/** The requests with this id: from memory, and older ones from the books. */
+/** The requests with this id: from the history, and older ones from the books. */
 async function findRequests(request) {
   const { requests } = await getJson(withQuery("/requests", { id: request, limit: 100 }));
   const exact = requests.filter((entry) => entry.id === request);
@@ -44,7 +44,7 @@ async function findRequests(request) {
     if (exact.length === 0) throw error;
     return [];
   });
-  // Those of memory that were opened in the books are the last ones there.
+  // Skip the last ones in the books: the history has them too, if they were opened there.
   const opened = exact.filter(({ stream }) => stream !== null).length;
   return [...exact, ...inBooks.slice(0, Math.max(0, inBooks.length - opened)).reverse()];
 }

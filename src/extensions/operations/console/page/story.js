@@ -1,5 +1,4 @@
-// The whole story of a request: what was asked (no content), how it ended, what it cost, and each
-// attempt.
+// The details of a request: its parameters (no content), outcome, cost and attempts.
 import { h, id, link, meter, table, tone } from "./dom.js";
 import { now, withQuery } from "./views.js";
 import {
@@ -14,7 +13,7 @@ import {
   when,
 } from "./words.js";
 
-/** How it ended, in a sentence. */
+/** The outcome in a sentence. */
 function sentence({ started, ended, outcome, code, model, provider, duration_ms: ms }) {
   if (ended === null) return `It has been running for ${span(now() - started)}.`;
   const why = code === null ? "" : `: ${reason(code)}`;
@@ -26,7 +25,7 @@ function sentence({ started, ended, outcome, code, model, provider, duration_ms:
   return sentences[outcome] ?? `It was refused${why}.`;
 }
 
-/** What is shown of a request, if it is known. */
+/** The members of an entry that are shown, if they are known. */
 const FACTS = [
   "account",
   "key",
@@ -52,7 +51,7 @@ const FACTS = [
   "prices",
   "usage_id",
 ];
-/** A click on these leads to the requests that have the same. */
+/** Members whose value links to the requests with the same value, and the filter for that. */
 const FILTERS = { account: "account", key: "key", asked_model: "model", code: "code" };
 
 function factText(name, value, { currency }) {
@@ -91,7 +90,7 @@ const ATTEMPTS = [
 
 const NO_ATTEMPT = "The gateway asked no provider.";
 
-/** The story of a request, from memory or of the books. */
+/** The details of a request, from the history or the books. */
 export function storyElement(entry) {
   const attempts = entry.attempts.map((attempt) => ({
     ...attempt,

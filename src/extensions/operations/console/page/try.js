@@ -1,14 +1,14 @@
-// Try it: a chat request of the page, its reply as it arrives, and its story.
+// The view Try it: sends a chat request, and shows its reply as it arrives, and its details.
 import { $, fill, h, link, tell } from "./dom.js";
 import { findInBooks } from "./from-books.js";
 import { storyElement } from "./story.js";
 import { addView, ask, live, refresh, storyOf } from "./views.js";
 
 const askForm = $("ask");
-let running = null; // the AbortController of the request on its way
+let running = null; // the AbortController of the running request
 let tried = ""; // the id of the last request
 
-/** The request as the form has it. The boxes have the fields that they stand for as JSON. */
+/** The request in the form. The value of a checkbox is JSON: the fields that it adds. */
 function requestOf() {
   const boxes = [...askForm.querySelectorAll("input:checked")].map(({ value }) => value);
   const fields = [...boxes, $("more").value].filter((text) => text.trim() !== "");
@@ -17,12 +17,11 @@ function requestOf() {
   return { model: $("model").value, messages, ...Object.fromEntries(all) };
 }
 
-/** Says how far the request is. */
-function report(text, tone = "idle") {
+function showProgress(text, tone = "idle") {
   tell($("outcome"), text, tone);
 }
 
-/** The events of a stream as their data, as they come. */
+/** The data of each event of a stream. */
 async function* eventsOf(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -35,8 +34,8 @@ async function* eventsOf(body) {
   }
 }
 
-/** Shows a reply or a piece of it, and returns its finish reason. Throws what went wrong. */
-function take({ choices = [], error }) {
+/** Appends a reply or a chunk of it, and returns its finish reason. Throws its error, if any. */
+function appendReply({ choices = [], error }) {
   if (error) throw new Error(`${error.code}: ${error.message}`);
   const [choice] = choices;
   if (!choice) return null;
@@ -50,15 +49,15 @@ function take({ choices = [], error }) {
   return choice.finish_reason;
 }
 
-/** Shows a reply while it comes. Resolves with its finish reason. */
+/** Shows a reply as it arrives. Resolves with its finish reason. */
 async function read(response) {
   const type = response.headers.get("content-type");
-  if (!type.startsWith("text/event-stream")) return take(await response.json());
+  if (!type.startsWith("text/event-stream")) return appendReply(await response.json());
   let finish = null;
   for await (const data of eventsOf(response.body)) {
     if (data === "[DONE]") return finish;
-    report("Streaming …");
-    finish = take(JSON.parse(data)) ?? finish;
+    showProgress("Streaming …");
+    finish = appendReply(JSON.parse(data)) ?? finish;
   }
   throw new Error("The stream broke off.");
 }
@@ -67,11 +66,11 @@ async function send() {
   const headers = {
     "Content-Type": "application/json",
     "X-API-Key": $("key").value,
-    // It is known also of a request that is stopped before anything came.
+    // Chosen here, so that it is known even if the request is stopped before any answer.
     "X-Request-Id": `console_${Date.now()}`,
   };
   for (const place of ["reply", "thoughts"]) $(place).replaceChildren();
-  report("Waiting for the first token …");
+  showProgress("Waiting for the first token …");
   $("send").textContent = "Stop";
   running = new AbortController();
   const { signal } = running;
@@ -79,17 +78,17 @@ async function send() {
     const body = JSON.stringify(requestOf());
     tried = headers["X-Request-Id"];
     const answer = await ask("/try", { method: "POST", headers, body, signal });
-    report(`Finished: ${await read(answer)}`);
+    showProgress(`Finished: ${await read(answer)}`);
   } catch (error) {
-    if (signal.aborted) report("Stopped.");
-    else report(error.message, "bad");
+    if (signal.aborted) showProgress("Stopped.");
+    else showProgress(error.message, "bad");
   }
   $("send").textContent = "Send";
   running = null;
   refresh();
 }
 
-/** What can be asked for. A menu that somebody may have opened is left as it is. */
+/** Fills the menu of models. An unchanged menu is left alone: the user may have it open. */
 function offerModels({ aliases, models }) {
   const names = aliases.filter(({ enabled }) => enabled).map(({ alias }) => alias);
   names.push(...models.map(({ model }) => model));

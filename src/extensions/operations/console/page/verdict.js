@@ -1,21 +1,21 @@
-// Is it healthy? One sentence, and what else an operator should know, the worst first.
+// The verdict on the gateway's health: one sentence, and further findings, the worst first.
 import { $, fill, h, link } from "./dom.js";
 import { live, now, storyOf, withQuery } from "./views.js";
 import { modelState, number, percent, plural, reason, reloadFaults, when } from "./words.js";
 
-/** A refusal is news for so long. */
+/** A refusal counts as current for this long, in milliseconds. */
 const FRESH_MS = 2 * 60_000;
-/** Refusals of one key, and failures, that are worth a sentence. */
+/** The least number of refusals of one key, or of failures, that makes a finding. */
 const MANY = 5;
-/** Seconds by which the event loop may be late. */
+/** The longest delay of the event loop that is no finding, in seconds. */
 const LATE_LOOP = 0.25;
-/** Findings that are shown. */
+/** The most findings that are shown. */
 const SHOWN = 6;
 
 /** Requests that were refused: a 4xx of any kind. */
 export const refusedIn = (row) => row["401"] + row["402"] + row["429"] + row["4xx"];
 
-/** All requests of a tally, however they ended. */
+/** All requests of a row, whatever their outcome. */
 export const requestsIn = (row) => row.ok + refusedIn(row) + row["5xx"] + row.cancelled;
 
 /** The path of the requests that a row of refusals counts. */
@@ -25,7 +25,7 @@ export function refusedRequests({ account, key, code, status }) {
   return withQuery("#requests", { ...who, ...why });
 }
 
-/** Why a row of refusals was refused. */
+/** The reason of a row of refusals, in words. */
 export const whyOf = ({ code, account_rpm: rpm }) =>
   code === "rate_limit_exceeded" && rpm !== null
     ? `over its limit of ${plural(rpm, "request")} a minute`

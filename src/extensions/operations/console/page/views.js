@@ -1,17 +1,17 @@
-// The views of the page, their addresses, and the one cycle that loads and draws them. An address
-// is #VIEW, #VIEW?NAME=VALUE or #VIEW/ID: the query is that of the view's form. Events of the
-// gateway, every few seconds, say what is so at the moment and keep the cycle going.
+// The views of the page, their URL fragments, and the one cycle that loads and draws them. A
+// fragment is #VIEW, #VIEW?NAME=VALUE or #VIEW/ID; its query mirrors the view's form. The gateway
+// sends its status as an event every few seconds, which also triggers reloads that are due.
 import { $, tell } from "./dom.js";
 import { plural } from "./words.js";
 
-/** After so many milliseconds without an event the page says that it is stale. */
+/** Milliseconds without an event after which the page says that the gateway does not answer. */
 const STALE_MS = 10_000;
-/** A load that failed is tried again after so many milliseconds. */
+/** Milliseconds before a failed load is tried again. */
 const RETRY_MS = 10_000;
 
 /**
- * What the last event said, and when it came; by how many milliseconds this browser's clock is
- * ahead of the gateway's.
+ * The content of the last event and when it arrived. `skew`: how far this browser's clock is ahead
+ * of the gateway's, in milliseconds.
  */
 export const live = { status: null, currency: "USD", heardAt: 0, skew: 0 };
 
@@ -28,10 +28,10 @@ export function withQuery(path, query) {
 /** The address of the story of a request. */
 export const storyOf = (id) => `#requests/${encodeURIComponent(id)}`;
 
-/** As fetch does it. An address that has a password in it is none that fetch takes. */
+/** Calls fetch with an absolute URL without credentials: fetch rejects URLs that have them. */
 export const ask = (path, options) => fetch(location.origin + path, options);
 
-/** The JSON of an answer. Throws an Error with the message of the listener. */
+/** The JSON of an answer. Throws an Error with the listener's error message. */
 export async function getJson(path, options) {
   const response = await ask(path, options);
   const body = await response.json();
@@ -41,19 +41,19 @@ export async function getJson(path, options) {
 
 const views = {};
 /**
- * Adds a view: `defaults()` is the query where the address says nothing; `load(place)` resolves
- * with what `draw(loaded, place)` shows. What draw() returns are the milliseconds after which it is
- * to be loaded again; undefined: it does not change. A place has `name`, `id` and `query`.
+ * Adds a view. `defaults()`: the query members that the URL need not state. `load(place)` resolves
+ * with the data for `draw(loaded, place)`, which returns the milliseconds until the next load;
+ * undefined: never. A place has `name`, `id` and `query`.
  */
 export const addView = (name, view) => {
   views[name] = view;
 };
 
 let place = { name: "", id: "", query: {} };
-let loads = 0; // only what the last of them loads is drawn
-let dueAt = Infinity; // when the next one is due
+let loads = 0; // counts loads: only the result of the latest one is drawn
+let dueAt = Infinity; // when the next load is due
 
-/** Loads and draws the view. */
+/** Loads and draws the current view. */
 export async function refresh() {
   loads += 1;
   const mine = loads;
@@ -69,7 +69,7 @@ export async function refresh() {
     if (mine !== loads) return;
     dueAt = Date.now() + RETRY_MS;
     tell($("fault"), error.message);
-    // What stands there may be what another address has asked for.
+    // The content that is still shown may belong to another query.
     $(place.name).dataset.faulty = "";
   }
 }
@@ -82,7 +82,7 @@ function placeOf(hash) {
   return { name, id, query: { ...views[name].defaults?.(), ...given } };
 }
 
-/** Marks the link to what is shown among those of a list. */
+/** Marks the link of a list that leads to the current view or page. */
 export function markCurrent(list, hash) {
   for (const anchor of list.querySelectorAll("a"))
     anchor.setAttribute("aria-current", anchor.hash === hash ? "page" : "false");
@@ -90,9 +90,9 @@ export function markCurrent(list, hash) {
 
 const formOf = (name) => document.querySelector(`form[data-view="${name}"]`);
 
-/** Shows what the address says. */
+/** Shows the view of the current URL. */
 export function follow() {
-  // What was marked belongs to something that is no longer shown.
+  // A selection would keep fill() from replacing the old content.
   const selection = document.getSelection();
   if (!selection.isCollapsed) selection.removeAllRanges();
   const before = place;
@@ -102,7 +102,7 @@ export function follow() {
   for (const field of formOf(place.name)?.elements ?? [])
     if (field.type === "radio") field.checked = field.value === place.query[field.name];
     else if (field.name) field.value = place.query[field.name] ?? "";
-  // Who clicked far below is led to what it opens.
+  // The clicked link may have been far down the page.
   if (place.name !== before.name || place.id !== before.id) window.scrollTo(0, 0);
   refresh();
 }
@@ -110,15 +110,15 @@ export function follow() {
 function applyForm(event) {
   event.preventDefault();
   const { currentTarget: form, target } = event;
-  // A date is typed digit by digit, and holds when Enter is pressed.
+  // A date changes with each digit that is typed: wait for Enter.
   if (event.type === "change" && target.type === "date") return;
   const fields = [...new FormData(form)].map(([field, value]) => [field, value.trim()]);
   const query = Object.fromEntries(fields);
   location.hash = withQuery(`#${form.dataset.view}`, query);
 }
 
-/** The line in the head of the page. */
-function tellState() {
+/** Updates the status line in the header of the page. */
+function updateState() {
   if (live.status === null) return;
   const { status, workers } = live.status;
   const isStale = Date.now() - live.heardAt > STALE_MS;
@@ -127,7 +127,7 @@ function tellState() {
 }
 
 let source;
-/** Listens to events, and calls `onFirst` after the first one. A page that nobody sees does not. */
+/** Opens the event stream. Calls `onFirst` after the first event. */
 function listen(onFirst) {
   source?.close();
   source = new EventSource("/events");
@@ -138,18 +138,18 @@ function listen(onFirst) {
     live.currency = currency;
     live.heardAt = Date.now();
     live.skew = live.heardAt - time;
-    tellState();
+    updateState();
     if (isFirst) onFirst();
     else if (live.heardAt >= dueAt) refresh();
   };
-  // A connection that breaks comes again by itself; one that was refused does not.
+  // EventSource reconnects if a connection breaks, but not if the server answered with an error.
   source.onerror = ({ target }) => {
     const isRefused = target === source && target.readyState === EventSource.CLOSED;
     if (isRefused) setTimeout(listen, 3_000, onFirst);
   };
 }
 
-/** Starts the cycle. */
+/** Starts the page. While it is hidden, it receives no events. */
 export function start(onFirst) {
   for (const form of document.querySelectorAll("form[data-view]")) {
     form.addEventListener("submit", applyForm);
@@ -160,6 +160,6 @@ export function start(onFirst) {
     if (document.hidden) source.close();
     else listen(onFirst);
   });
-  setInterval(tellState, 1_000);
+  setInterval(updateState, 1_000);
   listen(onFirst);
 }

@@ -1,10 +1,10 @@
-// Figures, times, money and states in words.
+// Formats figures, times, money and states as text.
 
-/** What is not null or undefined as a text; otherwise a dash. */
+/** A value as text; null and undefined as a dash. */
 export const known = (value, text = String) =>
   value === null || value === undefined ? "–" : text(value);
 
-/** A figure for people. */
+/** A number in the user's locale. */
 export const number = (value, digits = 0) =>
   known(value, () =>
     new Intl.NumberFormat(undefined, { maximumFractionDigits: digits }).format(value),
@@ -18,7 +18,7 @@ export function percent(part, whole) {
   return whole > 0 ? `${number((100 * part) / whole, 1)} %` : "–";
 }
 
-/** `cost` is a decimal string, never a floating-point number, where all digits are shown. */
+/** To show all digits, `cost` must be a decimal string, not a floating-point number. */
 export const money = (cost, currency, digits = 6) =>
   new Intl.NumberFormat(undefined, {
     style: "currency",
@@ -27,10 +27,10 @@ export const money = (cost, currency, digits = 6) =>
     maximumFractionDigits: digits,
   }).format(cost);
 
-/** An amount with all of its digits, as the books have it. */
+/** An amount with all digits, as in the books. */
 export const exactMoney = (cost, currency) => money(cost, currency, 12);
 
-/** A time span from milliseconds. */
+/** A duration in milliseconds as text. */
 export function span(ms) {
   if (ms < 1_000) return `${number(ms)} ms`;
   const seconds = ms / 1_000;
@@ -39,14 +39,14 @@ export function span(ms) {
   return minutes < 120 ? `${number(minutes)} min` : `${number(minutes / 60)} h`;
 }
 
-/** How long ago something was. */
+/** `ms`: the milliseconds that have passed. */
 export const ago = (ms) =>
   ms < 5_000 ? "just now" : `${span(1_000 * Math.round(ms / 1_000))} ago`;
 
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium", hourCycle: "h23" });
 const calendar = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 
-/** A time of the day, with the day if that is another one than today. */
+/** The time of day, with the date unless it is today. */
 export function when(time) {
   const day = calendar.format(time);
   const today = calendar.format(Date.now());
@@ -56,14 +56,14 @@ export function when(time) {
 /** An error code in words. The manual's page Errors says what each means. */
 export const reason = (code) => code.replaceAll("_", " ");
 
-/** The members of an object that are known, in words. */
+/** The members of an object that are not null or undefined, as text. */
 export const membersText = (object) =>
   Object.entries(object)
     .filter(([, value]) => value !== null && value !== undefined)
     .map(([name, value]) => `${reason(name)} ${value}`)
     .join(", ");
 
-/** A model's state: its words, and its tone. */
+/** A model's state: its text and tone. */
 export function modelState({ breaker: { state, failures, retry_ms: retryMs } }) {
   if (state === "probing") return { tone: "warn", text: "being tried again" };
   if (state === "open") {
@@ -74,7 +74,7 @@ export function modelState({ breaker: { state, failures, retry_ms: retryMs } }) 
   return { tone: "ok", text: "healthy" };
 }
 
-/** How a request ended, in a word, with its tone. */
+/** A request's outcome: its text and tone. */
 export function requestState({ outcome, status, code, ended }) {
   if (ended === null) return { tone: "idle", text: "running" };
   if (outcome === "ok") return { tone: "ok", text: String(status) };
@@ -83,12 +83,12 @@ export function requestState({ outcome, status, code, ended }) {
   return { tone: outcome === "5xx" ? "bad" : "warn", text: `${text} ${code ?? ""}` };
 }
 
-/** The configuration in force: its file, and since when. */
+/** The file of the active configuration, and when it was loaded. */
 export function configurationText({ config_file: file, config_loaded_at: loadedAt }, time) {
   return `${file ?? "The built-in configuration"}, loaded ${ago(time - Date.parse(loadedAt))}.`;
 }
 
-/** What could not be read again, a sentence each: the state before it stays in force. */
+/** A sentence for each failed reload. The previous state stays active. */
 export function reloadFaults({ config_fault: fault, restart_needed: restart = [], keys }) {
   const sentences = [];
   if (restart.length > 0)

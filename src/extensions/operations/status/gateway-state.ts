@@ -1,4 +1,4 @@
-// A look at a running gateway: its status, and what it has done in the last 15 minutes.
+// Fetches the state of a running gateway: its status, and its history of the last 15 minutes.
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import type { Status } from "../../scale/installation/index.ts";
 import type { AdminClient } from "./admin-client.ts";
@@ -40,14 +40,14 @@ export interface ShownHistory {
   }[];
 }
 
-export interface Look {
+export interface GatewayState {
   readonly status: ShownStatus;
   /** Undefined: the gateway has no history. */
   readonly history: ShownHistory | undefined;
 }
 
 /** Rejects with an Error that says for the operator why there is no status. */
-export async function lookAt(client: AdminClient): Promise<Look> {
+export async function fetchState(client: AdminClient): Promise<GatewayState> {
   const status = parseJson(await client.get("/status"));
   const { models, limits } = asObject(status);
   if (!Array.isArray(models) || !Array.isArray(asObject(limits)["accounts"]))
