@@ -8,14 +8,17 @@ import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { ClientRequest, IncomingMessage } from "node:http";
 import https from "node:https";
 import net from "node:net";
+import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import tls, { type TLSSocket } from "node:tls";
 import { checkConfig } from "../../../support/config.ts";
 import { createPooledClient } from "../../../../src/extensions/providers/pooled-client/client.ts";
 import { ValidationError } from "../../../../src/core/schema/checker.ts";
 import { certificate } from "../../../support/certificate.ts";
+import { lines, run } from "../../../support/command.ts";
+import { folder } from "../../../support/folder.ts";
 import { configFor, demo, startGateway, user } from "../../../support/gateway.ts";
-import { within } from "../../../support/wait.ts";
+import { until, waitFor, within } from "../../../support/wait.ts";
 
 /** A response whose body nobody needs. */
 async function responseTo(req: ClientRequest): Promise<IncomingMessage> {
@@ -181,5 +184,41 @@ describe("another certificate", () => {
     gw.gateway.reload(config);
     assert.equal(await shown(gw.url), fingerprint(next));
     assert.deepEqual([await statusOf("sk-demo"), await statusOf("sk-later")], [401, 200]);
+  });
+
+  it("by SIGHUP, in every worker; broken files are told, and change nothing", async (t) => {
+    const [files, next] = [certificate(), certificate()];
+    const [a, b] = [files, next].map(fingerprint);
+    const place = folder();
+    const file = join(place, "gateway.json");
+    const server = { tls: files, workers: 2 };
+    writeFileSync(file, JSON.stringify(demo({ server, data_dir: join(place, "data") })));
+    const gw = run(t, ["--config", file], { cwd: place });
+    const url = await gw.address();
+    const told = (event: string) =>
+      lines(gw.stderr())
+        .map((line) => JSON.parse(line))
+        .filter((line) => line.event === event);
+    const hangup = async (event: string) => {
+      gw.child.kill("SIGHUP");
+      return await waitFor(() => told(event)[0], `${event} on stderr`);
+    };
+    /** Of as many new connections as reach every worker. */
+    const all = async () =>
+      new Set(await Promise.all(Array.from({ length: 40 }, () => shown(url))));
+    const ask = kept(t, url);
+    const first = await ask();
+    assert.deepEqual(await all(), new Set([a]));
+    exchange(next, files);
+    await hangup("reloaded");
+    await until(async () => String([...(await all())]) === b, "all to show the new certificate");
+    assert.deepEqual(await ask(), first);
+    writeFileSync(files.cert_file, "nonsense");
+    const { faults } = await hangup("reload_failed");
+    assert.match(
+      JSON.stringify(faults),
+      /^\[\{"path":"server\.tls","message":"expected a certificate in PEM in /,
+    );
+    assert.deepEqual([await all(), await ask()], [new Set([b]), first]);
   });
 });

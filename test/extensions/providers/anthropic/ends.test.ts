@@ -6,6 +6,9 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createAnthropicDialect } from "../../../../src/extensions/providers/anthropic/index.ts";
 import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
+import { assemble, configFor, readStream, startGateway, user } from "../../../support/gateway.ts";
+import { endless, startProvider } from "../../../support/provider.ts";
+import { waitFor } from "../../../support/wait.ts";
 import { errorOf, targetOf } from "../dialect-bench.ts";
 import { ended, message, start, STOP, streamOf, textBlock } from "./events.ts";
 
@@ -26,6 +29,18 @@ describe("the end of a stream", () => {
       return isOver?.();
     });
     assert.deepEqual(over, [false, false, false, true]);
+  });
+
+  it("closes the connection of a provider that goes on without end, and the reply is whole", async (t) => {
+    const framed = [begin("1"), ...rest].map((each) => `data: ${JSON.stringify(each)}\n\n`);
+    const { url, nth } = await startProvider(t, endless("text/event-stream", framed.join("")));
+    const providers = { lab: { dialect: "anthropic", thinking: "adaptive" } };
+    const { chat } = await startGateway(t, configFor(url, ["m"], { providers }));
+    const answer = await chat({ model: "m", messages: user("hi"), stream: true });
+    const { chunks, done } = await readStream(answer);
+    assert.deepEqual([assemble(chunks).message["content"], done], ["Hello.", true]);
+    const { closed } = await nth(0);
+    await waitFor(closed, "the provider's connection to close");
   });
 
   for (const second of ["msg_2", undefined, null, { toString: 1 }])
