@@ -50,6 +50,35 @@ describe("the core's decoder", () => {
     );
   });
 
+  it("numbers tool calls in the order of their beginning, whatever index the provider states", () => {
+    const call = (index: number, fields: object) => delta({ tool_calls: [{ index, ...fields }] });
+    assert.deepEqual(
+      partsOf(
+        call(900_000, { id: "call_a", function: { name: "f", arguments: "" } }),
+        call(5, { id: "call_b", function: { name: "g", arguments: "{" } }),
+        call(5, { function: { arguments: "}" } }),
+        call(900_000, { function: { arguments: "{}" } }),
+      ),
+      [
+        { type: "tool_call", call: 0, id: "call_a", name: "f" },
+        { type: "tool_call", call: 1, id: "call_b", name: "g" },
+        { type: "tool_arguments", call: 1, text: "{" },
+        { type: "tool_arguments", call: 1, text: "}" },
+        { type: "tool_arguments", call: 0, text: "{}" },
+      ],
+    );
+  });
+
+  it("reads the tool calls of a whole reply, which have no index", () => {
+    const tool_calls = ["f", "g"].map((name) => ({ id: `call_${name}`, function: { name } }));
+    const message = { content: null, tool_calls };
+    assert.deepEqual(partsOf({ choices: [{ message, finish_reason: "tool_calls" }] }), [
+      { type: "tool_call", call: 0, id: "call_f", name: "f" },
+      { type: "tool_call", call: 1, id: "call_g", name: "g" },
+      { type: "finish", reason: "tool_calls" },
+    ]);
+  });
+
   it("reads as JSON what is no text: nothing is lost", () => {
     const tool_calls = [{ index: 0, id: "call_a", function: { name: "f", arguments: { x: 1 } } }];
     assert.deepEqual(partsOf(delta({ content: { answer: 42 }, tool_calls })), [

@@ -22,6 +22,7 @@ import {
 import {
   chunk,
   event,
+  silent,
   startProvider,
   status,
   stream,
@@ -237,6 +238,18 @@ describe("a recovery", () => {
         ["upstream_error", "0.000009"],
         ["upstream_timeout", undefined],
       ],
+    );
+  });
+
+  it("is silent in between: first_token_ms holds for the continuation too", async (t) => {
+    const { answer, settlement } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), silent) },
+      config: { ...continuing(), timeouts: { first_token_ms: 60, idle_ms: 60 } },
+    });
+    assert.equal((await seen(answer)).error, "upstream_error");
+    assert.deepEqual(
+      settlement.attempts.map(({ outcome }) => outcome),
+      ["upstream_error", "upstream_timeout"],
     );
   });
 });
