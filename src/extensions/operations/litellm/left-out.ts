@@ -59,7 +59,7 @@ const REASONS = reasonsOf({
     "set_verbose json_logs turn_off_message_logging redact_user_api_key_info",
   "export these variables before the gateway starts": "environment_variables",
   "run init for that file too, and merge the results": "include",
-  "deployments have no ids here: receipts name model and provider": "id base_model",
+  "deployments have no ids here: usage records name model and provider": "id base_model",
 });
 
 const NO_SETTING = "this gateway has no such setting";

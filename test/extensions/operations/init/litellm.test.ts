@@ -160,6 +160,8 @@ describe("a company's configuration of LiteLLM", () => {
       "router_settings.routing_strategy",
     ]);
     for (const { reason } of result.left_out) assert.match(reason, /^[a-z].{15}/);
+    const ofId = result.left_out.find(({ path }: { path: string }) => path.endsWith(".id"));
+    assert.match(ofId.reason, /usage records name model and provider/); // receipts name no provider
   });
 
   it("prints what was left out by its reasons, and what to do next", async () => {
