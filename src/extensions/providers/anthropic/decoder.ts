@@ -233,8 +233,8 @@ const TOKEN_COUNTS: readonly string[] = [
 
 /**
  * Reads the usage of each event. wire.md "Anthropic replies". Counts are cumulative: a later one
- * replaces an earlier one, unless it is null or 0. An event that does not count the output says nothing
- * of it: the count of message_start is not repeated as if it were the final one.
+ * replaces an earlier one, unless it is null or 0. An event that does not count the output says
+ * nothing of it: the count of message_start is not repeated as if it were the final one.
  */
 function createUsageReader(): (json: unknown) => UsageReport | undefined {
   let usage: Record<string, unknown> = {};
