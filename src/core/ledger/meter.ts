@@ -145,7 +145,8 @@ export class Meter {
     );
     if (highest > MAX_TOKENS || promptTokens + completionTokens === 0) return;
     const { prompt, completion: tokens, reasoning } = stated;
-    if (prompt !== undefined) this.#prompt = { ...stated, prompt };
+    // Some servers state the prompt once, and 0 in later events.
+    if (prompt || (prompt === 0 && !this.#prompt)) this.#prompt = { ...stated, prompt };
     if (tokens === undefined) this.#reasoningAlone = reasoning;
     else this.#completion = { tokens, reasoning, bytesBefore: this.#bytes };
   }

@@ -44,6 +44,7 @@ describe("the meter", () => {
       [usage(9, 3), text(40), usage(8, undefined)],
       [8, 10, "estimated"],
     ],
+    ["a later prompt of 0", [usage(9, 1), text(40), usage(0, 7), finish], [9, 7, "provider"]],
     ["0 tokens for a text that is there", [text(1), usage(9, 0), finish], [9, 1, "estimated"]],
     ["0 tokens where nothing came", [usage(9, 0), finish], [9, 0, "provider"]],
     ["zeros", [text(40), usage(0, 0), finish], [2, 10, "estimated"]],

@@ -145,6 +145,16 @@ const TEXTS = {
   },
 } as const;
 
+/** In this API `bytes` is always a list. It is empty if the provider does not state them. */
+const withBytes = <T extends Pick<TokenLogprob, "bytes">>(token: T) => ({
+  ...token,
+  bytes: token.bytes ?? [],
+});
+const listedLogprob = ({ top_logprobs, ...token }: TokenLogprob): object => ({
+  ...withBytes(token),
+  top_logprobs: top_logprobs.map(withBytes),
+});
+
 function openText(
   kind: TextPart["type"],
   { showsReasoning, showsLogprobs, seal }: OutputOptions,
@@ -154,14 +164,14 @@ function openText(
   const isReasoning = kind === "reasoning";
   const isShown = !isReasoning || showsReasoning;
   const head = { id: `${prefix}_${randomHex(16)}`, ...item };
-  const logprobs: TokenLogprob[] = [];
+  const logprobs: object[] = [];
   let text = "";
 
   const started = begin({ ...head, ...(isReasoning ? {} : { status: "in_progress" }), [list]: [] });
   function emit(event: string, fields: object): void {
     if (isShown) started.emit(event, { [`${list}_index`]: 0, ...fields });
   }
-  const withLogprobs = (list: readonly TokenLogprob[]) => kind === "text" && { logprobs: list };
+  const withLogprobs = (list: readonly object[]) => kind === "text" && { logprobs: list };
   const partNow = () => ({
     type: part,
     [field]: text,
@@ -171,7 +181,7 @@ function openText(
   emit(`${events}${list}_part.added`, { part: partNow() });
   return {
     add(piece) {
-      const more = (showsLogprobs && piece.logprobs) || [];
+      const more = ((showsLogprobs && piece.logprobs) || []).map(listedLogprob);
       for (const logprob of more) logprobs.push(logprob);
       text += piece.text;
       emit(`${events}${part}.delta`, { delta: piece.text, ...withLogprobs(more) });

@@ -63,13 +63,15 @@ export function createConversation(tools: ToolSet, open: Open) {
   }
 
   function addResult(tool_call_id: string, parts: readonly ContentPart[], path: Path): void {
+    const caller = callers.get(tool_call_id) ?? refuseResult([...path, "call_id"]);
+    // A text of the assistant after its calls must not become the prefill of the answer.
+    if (turn?.calls.length === 0 && turns.at(-2) === caller) turns.push(...turns.splice(-2, 1));
     turn = undefined;
-    const { results, shown } = callers.get(tool_call_id) ?? refuseResult([...path, "call_id"]);
     const result = resultOf(tool_call_id, parts, "");
-    results.push({ message: { role: "tool", tool_call_id, content: result.text }, path });
+    caller.results.push({ message: { role: "tool", tool_call_id, content: result.text }, path });
     if (result.shown.length === 0) return;
     const message: Message = { role: "user", content: result.shown };
-    shown.push({ message, path: [...path, "output"] });
+    caller.shown.push({ message, path: [...path, "output"] });
   }
 
   function addCall(item: Item<`${string}_call`>, path: Path): void {

@@ -49,8 +49,9 @@ export interface GatewayState {
 /** Rejects with an Error that says for the operator why there is no status. */
 export async function fetchState(client: AdminClient): Promise<GatewayState> {
   const status = parseJson(await client.get("/status"));
-  const { models, limits } = asObject(status);
-  if (!Array.isArray(models) || !Array.isArray(asObject(limits)["accounts"]))
+  const { models, limits, event_loop_delay } = asObject(status);
+  const isStatus = Array.isArray(models) && Array.isArray(asObject(limits)["accounts"]);
+  if (!isStatus || !event_loop_delay)
     throw new Error(`what answers at ${client.address} is no chat-gateway`);
   const history = await client.get("/history?range=15m").then(parseJson, () => undefined);
   return { status: status as ShownStatus, history: history as ShownHistory | undefined };

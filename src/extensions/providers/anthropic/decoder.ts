@@ -233,8 +233,8 @@ const TOKEN_COUNTS: readonly string[] = [
 
 /**
  * Reads the usage of each event. wire.md "Anthropic replies". Counts are cumulative: a later one
- * replaces an earlier one, unless it is null. An event that does not count the output says nothing
- * of it: the count of message_start is not repeated as if it were the final one.
+ * replaces an earlier one, unless it is null or 0. An event that does not count the output says
+ * nothing of it: the count of message_start is not repeated as if it were the final one.
  */
 function createUsageReader(): (json: unknown) => UsageReport | undefined {
   let usage: Record<string, unknown> = {};
@@ -243,7 +243,8 @@ function createUsageReader(): (json: unknown) => UsageReport | undefined {
     const latest = asObject(event["usage"] ?? asObject(event["message"])["usage"]);
     const stated = TOKEN_COUNTS.filter((name) => (latest[name] ?? null) !== null);
     if (stated.length === 0) return undefined;
-    usage = { ...usage, ...Object.fromEntries(stated.map((name) => [name, latest[name]])) };
+    const counted = (name: string) => latest[name] || (usage[name] ?? 0);
+    usage = { ...usage, ...Object.fromEntries(stated.map((name) => [name, counted(name)])) };
     const count = tokenCounter(usage);
     const cacheHit = count("cache_read_input_tokens");
     const { cacheWrite, cacheWrite1h } = writtenIn(usage);

@@ -38,7 +38,10 @@ export interface KeyPool {
   take(model: string, tried: ReadonlySet<string>): Promise<TakenKey | number>;
   /** Whether there is a key for such a request, but for its bounds. */
   hasOther(model: string, tried: ReadonlySet<string>): boolean;
-  /** The longest rest of each key for one of these models in milliseconds, by its end. */
+  /**
+   * The longest rest of each key for one of these models in milliseconds, by its end. The
+   * second of keys that end alike is `end (2)`.
+   */
   rests(models: readonly string[]): Readonly<Record<string, number>>;
 }
 
@@ -63,14 +66,17 @@ export function createKeyPool(
   keys: readonly PoolKey[],
   { gates, restOf, random = Math.random }: PoolServices,
 ): KeyPool {
-  const states = keys.map(({ rpm, tpm, ...stated }) => {
+  const ends = keys.map(({ key }) => endOf(key));
+  const states = keys.map(({ rpm, tpm, ...stated }, at) => {
     const end = endOf(stated.key);
+    const alike = ends.slice(0, at).filter((other) => other === end).length;
     // Not by its place, which a reload may change.
     const name = `key ${sha256(stated.key)} of ${provider}`;
     const isBounded = rpm !== undefined || tpm !== undefined;
     return {
       ...stated,
       end,
+      label: alike > 0 ? `${end} (${alike + 1})` : end,
       gate: isBounded ? gates.of(name, { rpm, tpm }) : undefined,
       refusal: restOf(name),
       exhaustion: (model: string) => restOf(`${name} for ${model}`),
@@ -114,7 +120,7 @@ export function createKeyPool(
     rests: (models) =>
       Object.fromEntries(
         states.map((state) => [
-          state.end,
+          state.label,
           Math.round(Math.max(0, ...models.map((model) => restFor(state, model)))),
         ]),
       ),

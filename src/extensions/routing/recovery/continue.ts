@@ -24,7 +24,9 @@ export const withBeginning = (chat: ChatRequest, content: string, used: number):
   wantsThinking: false,
   effort: undefined,
   maxTokens: chat.maxTokens === undefined ? undefined : Math.max(1, chat.maxTokens - used),
-  native: undefined,
+  // No provider gets the client's own request, which lacks the beginning. Later system texts stay
+  // in their places as before (providers/turns).
+  native: chat.native && { ...chat.native, dialect: "" },
 });
 
 /** The same attempt, asked to continue `text`. Delivers only what comes after it. */

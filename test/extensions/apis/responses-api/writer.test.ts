@@ -207,6 +207,17 @@ describe("a reply of the Responses API", () => {
     assert.deepEqual(halved.content[0].logprobs, [...logprobs, ...logprobs], "half a character");
   });
 
+  it("has a list of bytes also for tokens whose bytes the provider does not state", () => {
+    const token = { token: "A", logprob: -0.5, bytes: null };
+    const logprobs = [{ ...token, top_logprobs: [token] }];
+    const events = streamed([{ type: "text", text: "A", logprobs }], "stop", {
+      showsLogprobs: true,
+    });
+    const listed = { ...token, bytes: [] };
+    const [{ content }] = last(events).output;
+    assert.deepEqual(content[0].logprobs, [{ ...listed, top_logprobs: [listed] }]);
+  });
+
   it("takes what a model wrote for a free-form tool as its text if it is no JSON", () => {
     const events = streamed([called(0, "patch"), args(0, "*** Begin"), args(0, " Patch")]);
     assert.equal(last(events).output[0].input, "*** Begin Patch");

@@ -203,7 +203,7 @@ describe("a request of the Responses API", () => {
     ]);
   });
 
-  it("has each result right after its call, and what stood between them after that", () => {
+  it("has each result right after its call, and what stood between them after that, but a text of the assistant before", () => {
     const order = (...items: object[]) =>
       messages([asked, ...items])
         .slice(1)
@@ -221,7 +221,8 @@ describe("a request of the Responses API", () => {
       [[c, note, result("c")], "call c, = c, system: note"],
       [[c, d, result("c"), hurry, result("d")], "call c d, = c, = d, user: hurry"],
       [[c, d, result("d"), e, result("c"), result("e")], "call c d, = d, = c, call e, = e"],
-      [[c, d, result("c"), said, result("d")], "call c d, = c, = d, call"],
+      [[c, d, result("c"), said, result("d")], "call, call c d, = c, = d"],
+      [[c, d, result("c"), said, hurry, result("d")], "call c d, = c, = d, call, user: hurry"],
       [[c, result("c"), hurry, c, result("c")], "call c, = c, user: hurry, call c, = c"],
     ];
     for (const [items, expected] of orders) assert.equal(order(...items).join(", "), expected);

@@ -143,11 +143,13 @@ describe("status", () => {
   });
 
   it("of something else on the port: says that it is no gateway", async (t) => {
-    const server = http.createServer((_, res) => res.end("hello")).listen(0, "127.0.0.1");
-    await waitFor(() => server.listening, "the server to listen");
-    t.after(() => server.close());
-    const { code, stdout } = await status(fileFor((server.address() as { port: number }).port));
-    assert.deepEqual([code, /is no chat-gateway$/m.test(stdout)], [1, true]);
+    for (const answer of ["hello", '{"models":[],"limits":{"accounts":[]}}']) {
+      const server = http.createServer((_, res) => res.end(answer)).listen(0, "127.0.0.1");
+      await waitFor(() => server.listening, "the server to listen");
+      t.after(() => server.close());
+      const { code, stdout } = await status(fileFor((server.address() as { port: number }).port));
+      assert.deepEqual([code, /is no chat-gateway$/m.test(stdout)], [1, true]);
+    }
   });
 });
 

@@ -143,6 +143,7 @@ describe("token counts", () => {
     cache_read_input_tokens: null,
     output_tokens_details: null,
   };
+  const ZEROS = { input_tokens: 0, cache_read_input_tokens: 0 };
   const TWO_SPANS = { ephemeral_5m_input_tokens: 3, ephemeral_1h_input_tokens: 6 };
   const NINE = { ...USAGE, cache_creation_input_tokens: 9, cache_creation: TWO_SPANS };
   const PARTS = { cache_creation: TWO_SPANS, output_tokens: 7 };
@@ -166,6 +167,7 @@ describe("token counts", () => {
       { input_tokens: 90, cache_read_input_tokens: 8, output_tokens: 7 },
       counts(100, 8, 7, WRITTEN),
     ],
+    ["zeros at the end are no figures", USAGE, BEGUN, { ...ZEROS, output_tokens: 7 }, CACHED],
     ["all of it at the end", USAGE, {}, USAGE, CACHED],
     [
       "an hour's share that is more than all that was written",

@@ -104,6 +104,13 @@ describe("a pool of keys", () => {
     assert.deepEqual(await taken(pool, 1), ["aaaa"]);
   });
 
+  it("states the rests of two keys that end alike", async () => {
+    const keys = ["a-last", "b-last"].map((key) => ({ key, weight: 1 }));
+    const { pool } = poolOf(keys, () => 0);
+    (await takenKey(pool)).refused();
+    assert.deepEqual(pool.rests(["m"]), { last: 60_000, "last (2)": 0 });
+  });
+
   it("knows a key again that has another place after a reload", async () => {
     const [first, second] = ["aaaa", "bbbb"].map((key) => ({ key, weight: 1, rpm: 2 }));
     const { pool, reloaded } = poolOf([first!, second!], () => 0);

@@ -172,6 +172,30 @@ describe("how a model is asked", () => {
       });
     });
 
+  it("with instructions of the Messages API in their places", async (t) => {
+    const provider = await startProvider(t, { m: broken(texts(SHOWN)), n: status(500, {}) });
+    const gateway = await startGateway(
+      t,
+      configFor(provider.url, ["m"], {
+        ...LIST,
+        apis: ["messages"],
+        providers: { native: { dialect: "anthropic", base_url: provider.url, api_key: "sk-n" } },
+        models: { m: {}, n: { provider: "native", prefill: "plain" } },
+      }),
+    );
+    const messages = [
+      { role: "user", content: "hi" },
+      { role: "system", content: "Stop." },
+    ];
+    const body = { model: "x", max_tokens: 100, stream: true, messages };
+    await (await post(`${gateway.url}/v1/messages`, body)).text();
+    const [asked, ...begun] = provider.asked.at(-1)!.body["messages"];
+    assert.deepEqual(
+      [...asked.content, ...begun].map(({ text, content }) => text ?? content[0].text),
+      ["hi", "(What follows is an instruction of the system.)\nStop.", SHOWN],
+    );
+  });
+
   it("for so many tokens as are left, and without thinking", async (t) => {
     const { provider } = await askScene(t, {
       models: { m: inTurn(broken(texts(SHOWN)), goesOn) },
