@@ -1,10 +1,9 @@
-// Reads the books by itself: segments of the spend log as pairs of lines, and usage records. What
-// is not one open line and one settle line a request is a violation. A usage record must be, byte
-// by byte, what its two lines and its place make of it.
+// Reads the books by itself: each request must have one open line and one settle line in a segment
+// of the spend log, and one usage record that says the same on the day on which it is booked.
 
-import { bookedDay, closedDays, sha256, textsOf } from "./days.ts";
+import { createHash } from "node:crypto";
 import type { Findings } from "./findings.ts";
-import type { Books, Estate, Line, TextFile } from "./house.ts";
+import { type House, type Line, type LinesFile, textOf } from "./house.ts";
 import type { Counts } from "./money.ts";
 
 /** One request in the spend log. */
@@ -19,146 +18,125 @@ export interface Entry {
   readonly day: string;
 }
 
-/** The lines of a file. One that is torn, or no JSON, is a violation, and an object without members. */
-function linesOf({ name, text }: TextFile, findings: Findings): Line[] {
-  findings.check(text === "" || text.endsWith("\n"), () => `${name}: its last line is torn`);
-  return textsOf(text).map((line, index) => {
-    try {
-      return JSON.parse(line) as Line;
-    } catch {
-      findings.check(false, () => `${name}, line ${index + 1}: no JSON: ${line.slice(0, 120)}`);
-      return {};
-    }
-  });
+const dayAfter = (day: string): string =>
+  new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10);
+
+/**
+ * The day on which a settle line is booked: from the day on which its request ended, the first one
+ * whose line in days.jsonl has seen it, or else the first one that is open.
+ */
+function bookedDay(days: readonly Line[], ended: string, segment: string, line: number): string {
+  let seen = 0;
+  for (const { day, segments } of days) {
+    seen = segments.find((each: Line) => each["segment"] === segment)?.lines ?? seen;
+    if (day >= ended && seen >= line) return day;
+  }
+  const last: string = days.at(-1)?.["day"] ?? "";
+  return ended > last ? ended : dayAfter(last);
 }
 
-/** Every request that was opened, in the order of the log of each gateway. */
-export function readEntries({ estates }: Books, findings: Findings): Entry[] {
+/** Every request that was opened and settled, in the order of the log of each gateway. */
+export function readEntries({ estates }: House, findings: Findings): Entry[] {
   const ever = new Set<string>();
-  return estates.flatMap(({ segments, days }, gateway) => {
-    const closed = closedDays(days);
-    return segments.flatMap((segment) =>
-      pairsOf(segment, ever, findings).map((pair) => {
-        const day = bookedDay(closed, pair.settle["time"], pair.log);
-        return { gateway, ...pair, day };
-      }),
-    );
-  });
+  return estates.flatMap(({ segments, days }, gateway) =>
+    segments.flatMap((segment) => entriesOf(segment, { gateway, days, ever, findings })),
+  );
 }
 
-/** The open lines of a segment with their settle lines. `ever`: all ids so far. */
-function pairsOf(segment: TextFile, ever: Set<string>, findings: Findings) {
-  const { name } = segment;
-  const isNamed = /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/.test(name);
-  findings.check(isNamed, () => `a segment with the name ${name}`);
-  const texts = textsOf(segment.text);
-  const open = new Map<string, { readonly line: Line; readonly text: string }>();
-  const pairs: Omit<Entry, "gateway" | "day">[] = [];
-  for (const [index, line] of linesOf(segment, findings).entries()) {
+interface Reading {
+  readonly gateway: number;
+  readonly days: readonly Line[];
+  /** All ids so far. */
+  readonly ever: Set<string>;
+  readonly findings: Findings;
+}
+
+function entriesOf({ name, lines }: LinesFile, { gateway, days, ever, findings }: Reading) {
+  const opened = new Map<string, Line>();
+  const entries: Entry[] = [];
+  for (const [index, line] of lines.entries()) {
     const { type, spend_id: id } = line;
-    const text = `${texts[index]!}\n`;
     if (type === "open") {
       const isNew = !ever.has(id) && /^sp_[0-9a-f]{32}$/.test(id);
       findings.check(isNew, () => `${name}: ${id} was opened twice, or is no spend_id`);
       ever.add(id);
-      open.set(id, { line, text });
+      opened.set(id, line);
       continue;
     }
-    const opened = open.get(id);
-    const isRight = type === "settle" && opened !== undefined;
-    findings.check(isRight, () => `${name}: ${type} ${id} was settled twice, or never opened`);
-    if (!opened) continue;
-    const hash = sha256(opened.text, text).toString("hex");
-    const log = { segment: name, line: index + 1, sha256: hash };
-    pairs.push({ open: opened.line, settle: line, log });
-    open.delete(id);
+    const open = opened.get(id);
+    findings.check(open !== undefined, () => `${name}: ${id} was settled twice, or never opened`);
+    if (!open) continue;
+    opened.delete(id);
+    const sha256 = createHash("sha256")
+      .update(textOf(open) + textOf(line))
+      .digest("hex");
+    const log = { segment: name, line: index + 1, sha256 };
+    const day = bookedDay(days, line["time"].slice(0, 10), name, index + 1);
+    entries.push({ gateway, open, settle: line, log, day });
   }
-  for (const id of open.keys())
+  for (const id of opened.keys())
     findings.check(false, () => `${name}: ${id} was opened and never settled`);
-  return pairs;
+  return entries;
 }
 
-/** The counts of a settle line or of a usage record. */
-export const countsOf = (usage: Line, write1h: number): Counts => ({
+/** The counts that a settle line or a receipt states. */
+export const countsOf = (usage: Line): Counts => ({
   prompt: usage["prompt_tokens"],
   hit: usage["prompt_cache_hit_tokens"],
   write: usage["cache_write_tokens"] ?? 0,
-  write1h,
+  write1h: usage["cache_write_1h_tokens"] ?? 0,
   completion: usage["completion_tokens"],
   reasoning: usage["reasoning_tokens"],
 });
 
-/** An attempt as a usage record has it, with its share if there is one. */
-const attemptOf = ({ model, outcome, duration_ms, share }: Line): unknown => {
-  if (!share) return [model, outcome, duration_ms];
-  const { cost, prices, ...usage } = share;
-  return [model, outcome, duration_ms, { usage, cost, ...(prices && { prices }) }];
-};
-
-/** What a usage record keeps for receipts. */
-const detailsOf = (settle: Line): Line => ({
-  model_requested: settle["model_requested"],
-  error_code: settle["error_code"] ?? undefined,
-  finish_reason: settle["finish_reason"] ?? undefined,
-  first_token_ms: settle["first_token_ms"] ?? undefined,
-  usage_source: settle["usage_source"],
-  cache_write_1h_tokens: settle["usage"].cache_write_1h_tokens,
-  attempts: settle["attempts"].map(attemptOf),
-  prices: settle["prices"] ?? undefined,
-  notes: settle["notes"],
-});
-
-/** What the usage record of a settled request must say, in the order of its members. */
-export function recordOf({ open, settle, log, day }: Entry): Line {
-  const { usage } = settle;
+/** All that the books must say of a settled request, by the names that they have for it. */
+export function factsOf({ open, settle, log, day }: Entry): Line {
+  const { usage, attempts } = settle;
   return {
+    ...settle,
+    ...usage,
+    cache_write_tokens: usage.cache_write_tokens ?? 0,
     usage_id: settle["spend_id"],
-    gateway_request_id: settle["gateway_request_id"],
-    account: settle["account"],
-    key_id: settle["key_id"],
+    request_id: settle["gateway_request_id"],
     model: settle["model_served"] ?? settle["model_requested"],
-    provider: settle["provider"],
-    status: settle["status"],
-    prompt_tokens: usage.prompt_tokens,
-    completion_tokens: usage.completion_tokens,
-    total_tokens: usage.total_tokens,
-    prompt_cache_hit_tokens: usage.prompt_cache_hit_tokens,
-    prompt_cache_miss_tokens: usage.prompt_cache_miss_tokens,
-    reasoning_tokens: usage.reasoning_tokens,
-    cost: settle["cost"],
-    currency: settle["currency"],
     started_at: open["time"],
     ended_at: settle["time"],
-    cache_write_tokens: usage.cache_write_tokens ?? 0,
-    day,
-    details: detailsOf(settle),
+    attempts: attempts.map(({ model, share }: Line) => [model, share?.cost]),
     log,
+    day,
   };
 }
 
-/** The usage records: each settled request once, on its day, as it was settled. */
-export function judgeRecords(house: Books, entries: readonly Entry[], findings: Findings): void {
-  const records = house.rows ?? house.estates.flatMap((estate) => recordsIn(estate, findings));
-  const expected = new Map(entries.map((entry) => [entry.settle["spend_id"], recordOf(entry)]));
-  const seen = new Set<string>();
-  for (const record of records) {
-    const id: string = record["usage_id"];
-    findings.check(!seen.has(id), () => `usage record ${id} is there twice`);
-    seen.add(id);
-    const settled = expected.get(id);
-    if (settled) findings.equal(record, settled, `usage record ${id}`);
-    else findings.check(false, () => `usage record ${id} was never settled`);
-  }
-  for (const id of expected.keys())
-    findings.check(seen.has(id), () => `${id} was settled and has no usage record`);
+/** What a usage record cannot be without. */
+const LEAST = ["usage_id", "account", "key_id", "status", "cost", "usage_source", "prices", "log"];
+
+/** Each member of a usage record says what the lines of the log say, by the same name. */
+function judgeRecord({ details, ...record }: Line, entry: Entry, findings: Findings): void {
+  const attempts = details.attempts.map(([model, , , share]: any) => [model, share?.cost]);
+  const stated: Line = { prices: null, ...record, ...details, attempts };
+  const facts = factsOf(entry);
+  for (const name of new Set([...LEAST, ...Object.keys(stated)]))
+    findings.equal(stated[name], facts[name], `usage record ${facts["spend_id"]}, ${name}`);
 }
 
-/** The records of the files of a gateway, each in the file of its day. */
-function recordsIn({ usageFiles }: Estate, findings: Findings): Line[] {
-  return usageFiles.flatMap((file) => {
-    const records = linesOf(file, findings);
-    for (const { usage_id, day } of records)
-      findings.equal(`${day}.jsonl`, file.name, `the file of usage record ${usage_id}`);
-    return records;
-  });
+/** The usage records: each settled request once, on its day, as it was settled. */
+export function judgeRecords(
+  { rows, estates }: House,
+  entries: readonly Entry[],
+  findings: Findings,
+): void {
+  const missing = new Map(entries.map((entry) => [entry.settle["spend_id"], entry]));
+  const files = estates.flatMap(({ usageFiles }) => usageFiles);
+  for (const { name, lines } of files)
+    for (const { usage_id, day } of lines)
+      findings.equal(`${day}.jsonl`, name, `the file of usage record ${usage_id}`);
+  for (const record of rows ?? files.flatMap(({ lines }) => lines)) {
+    const id: string = record["usage_id"];
+    const entry = missing.get(id);
+    missing.delete(id);
+    findings.check(entry !== undefined, () => `usage record ${id} is there twice, or not settled`);
+    if (entry) judgeRecord(record, entry, findings);
+  }
+  for (const id of missing.keys())
+    findings.check(false, () => `${id} was settled and has no usage record`);
 }

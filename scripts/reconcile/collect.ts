@@ -1,29 +1,20 @@
 // Collects what the gateway says of a phase: receipts and budgets while it runs, its files when it
 // has ended, and what its commands print.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { until } from "../../test/support/wait.ts";
-import type { Gateways } from "./gateways.ts";
-import { readFiles, type House, type Line, type ReceiptAnswer, type Statement } from "./house.ts";
+import type { Gateways, Run } from "./gateways.ts";
+import { readFiles, type House, type Line, type Statement } from "./house.ts";
 import { ACCOUNTS, KEYS } from "./plan.ts";
 import type { Random } from "./provider.ts";
 
-/** How many receipts are asked for when their day is closed. */
-const LATE_RECEIPTS = 40;
-
-/** The key with which an account asks for its receipts. */
-const keyOf = (account: string): string => KEYS.find((key) => key.account === account)!.key;
-
-/** Asks again as long as the account has asked too often. */
-async function receipt(
-  url: string,
-  account: string,
-  id: string,
-): Promise<Omit<ReceiptAnswer, "gateway" | "isLate">> {
-  const response = await fetch(`${url}/v1/requests/${encodeURIComponent(id)}`, {
-    headers: { authorization: `Bearer ${keyOf(account)}` },
+/** Asks for a receipt, and again as long as the account has asked too often. */
+async function receipt(url: string, account: string, id: string) {
+  const { key } = KEYS.find((each) => each.account === account)!;
+  const response = await fetch(`${url}/v1/requests/${id}`, {
+    headers: { authorization: `Bearer ${key}` },
   });
   if (response.status === 429) {
     await response.body?.cancel();
@@ -33,21 +24,17 @@ async function receipt(
   return { account, id, status: response.status, body: (await response.json()) as Line };
 }
 
-/** Receipts of some ids, each also with the key of an account that has not sent it. */
+/** About `count` receipts, each also asked for by an account that has not sent the request. */
 async function collectReceipts(
   gateways: Gateways,
-  house: House,
+  { asked, receipts }: House,
   { pick, random }: Random,
   { count, isLate }: { readonly count: number; readonly isLate: boolean },
 ): Promise<void> {
-  const known = house.asked.filter(({ sentId, id }) => (sentId ?? id) !== undefined);
-  const chosen = known.filter(() => random() < count / known.length);
-  for (const { account, sentId, id = sentId! } of chosen) {
+  for (const { account, id } of asked.filter(() => random() < count / asked.length)) {
     const { address, number: gateway } = pick(gateways.list);
-    const add = async (by: string): Promise<unknown> =>
-      house.receipts.push({ ...(await receipt(address, by, id)), gateway, isLate });
-    await add(account);
-    if (!id.startsWith("again-")) await add(pick(ACCOUNTS.filter((other) => other !== account)));
+    for (const by of [account, pick(ACCOUNTS.filter((other) => other !== account))])
+      receipts.push({ ...(await receipt(address, by, id)), gateway, isLate });
   }
 }
 
@@ -57,15 +44,12 @@ async function budgetsOf(admin: string): Promise<Line[]> {
 }
 
 /** Whether nothing is held, and all gateways that know of a budget say the same of it. */
-function areSettled(all: readonly (readonly Line[])[]): boolean {
-  const spent = new Map<string, unknown>();
-  for (const { account, key_id, ...budget } of all.flat()) {
-    const name = `${account} ${key_id}`;
-    if (budget["held"] !== "0") return false;
-    if (spent.has(name) && spent.get(name) !== budget["spent"]) return false;
-    spent.set(name, budget["spent"]);
-  }
-  return true;
+function areSettled(budgets: readonly Line[]): boolean {
+  const nameOf = ({ account, key_id }: Line) => `${account} ${key_id}`;
+  const spent = new Map(budgets.map((budget) => [nameOf(budget), budget["spent"]]));
+  return budgets.every(
+    (budget) => budget["held"] === "0" && spent.get(nameOf(budget)) === budget["spent"],
+  );
 }
 
 /** From the gateways while they run, when no request is on its way any more. */
@@ -73,44 +57,42 @@ export async function collectRunning(
   gateways: Gateways,
   house: House,
   random: Random,
-  receipts: number,
+  count: number,
 ): Promise<void> {
   if (house.isReference) return;
   const live = await until(
     async () => {
-      const all = await Promise.all(
-        gateways.list.map(({ running }) => budgetsOf(running!.admin())),
-      );
-      return areSettled(all) && all;
+      const admins = gateways.list.map(({ running }) => running!.admin());
+      const all = await Promise.all(admins.map(budgetsOf));
+      return areSettled(all.flat()) && all;
     },
     "nothing to be held any more, and each gateway to know what the others have spent",
     30_000,
   );
+  for (const [number, budgets] of live.entries()) house.estates[number]!.live = budgets;
   // Each gateway knows the receipts of the others when they are copied.
   await gateways.sync();
-  await collectReceipts(gateways, house, random, { count: receipts, isLate: false });
-  for (const [number, budgets] of live.entries()) house.estates[number]!.live = budgets;
+  await collectReceipts(gateways, house, random, { count, isLate: false });
 }
 
 /** Heads of this moment, of all gateways. */
-export async function takeHeads({ list }: Gateways, { estates }: House): Promise<void> {
-  for (const { number, run } of list)
-    estates[number]!.heads.push((await run("seal", "head")).trim());
+export async function takeHeads({ list }: Gateways): Promise<void> {
+  for (const { heads, run } of list) heads.push(await run("seal", "head"));
 }
 
 /** What the commands say of books at rest on the day of the run. */
 export async function collectAtRest(gateways: Gateways, house: House): Promise<void> {
   await gateways.sync();
   if (house.isReference) return;
-  for (const { number, run, runJson } of gateways.list) {
-    const estate = house.estates[number]!;
-    estate.audit = await runJson("audit", "--json");
-    estate.publicKey = await run("seal", "public-key");
-  }
-  await takeHeads(gateways, house);
+  for (const { number, run } of gateways.list)
+    house.estates[number]!.audit = JSON.parse(await run("audit", "--json"));
+  await takeHeads(gateways);
   const named = house.estates[0]!.live.map(({ account }) => account).filter(Boolean);
   await collectBudgets(house, named, gateways.list[0]!.run);
 }
+
+/** How many receipts are asked for when their day is closed. */
+const LATE_RECEIPTS = 40;
 
 /** On the next day the day of the run is closed. */
 export async function collectTomorrow(
@@ -126,29 +108,24 @@ export async function collectTomorrow(
     await collectReceipts(gateways, house, random, { count: LATE_RECEIPTS, isLate: true });
   await gateways.stop();
   await gateways.sync();
-  if (!house.isReference) await verifySeals(gateways, house, folder);
-  for (const { number, dataDir } of gateways.list) readFiles(house.estates[number]!, dataDir);
-  await collectSealed(gateways, house, folder);
-}
-
-const keyFileOf = (folder: string, number: number): string =>
-  join(folder, `${number}-public-key.pem`);
-
-async function verifySeals(gateways: Gateways, house: House, folder: string): Promise<void> {
-  await takeHeads(gateways, house);
-  for (const { number, runJson } of gateways.list) {
-    const estate = house.estates[number]!;
-    const keyFile = keyFileOf(folder, number);
-    const headFile = join(folder, `${number}-heads.json`);
-    writeFileSync(keyFile, estate.publicKey);
-    writeFileSync(headFile, `${estate.heads.join("\n")}\n`);
-    const kept = ["--public-key", keyFile, "--head", headFile];
-    estate.verify = await runJson("seal", "verify", ...kept, "--json");
+  for (const { number, dataDir } of gateways.list) readFiles(house, number, dataDir);
+  const { run } = gateways.list[0]!;
+  if (house.isReference) return await collectStatements(house, run);
+  const file = (name: string): string => join(folder, name);
+  for (const { number, run, heads } of gateways.list) {
+    writeFileSync(file(`${number}.pem`), await run("seal", "public-key"));
+    writeFileSync(file(`${number}-heads`), heads.join(""));
+    const kept = ["--public-key", file(`${number}.pem`), "--head", file(`${number}-heads`)];
+    house.estates[number]!.verify = JSON.parse(await run("seal", "verify", ...kept, "--json"));
   }
+  await collectStatements(house, run, async (args) => {
+    const text = await run(...args, "--sealed");
+    writeFileSync(file("statement.json"), text);
+    const kept = ["--public-key", file("0.pem"), "--json"];
+    const verdict = JSON.parse(await run("seal", "verify", file("statement.json"), ...kept));
+    return { sealed: { text: JSON.parse(text), verdict } };
+  });
 }
-
-/** Runs a command: what it printed. */
-type Run = (...args: readonly string[]) => Promise<string>;
 
 /** What `budget show` says of these accounts. */
 export async function collectBudgets(
@@ -174,20 +151,4 @@ export async function collectStatements(
       const csv = await run(...args, "--format", "csv");
       house.statements.push({ account, month, json, csv, ...(await more(args)) });
     }
-}
-
-/** The statements, each also sealed by the first gateway, which vouches for its own requests. */
-async function collectSealed(gateways: Gateways, house: House, folder: string): Promise<void> {
-  const { dataDir, run, runJson, number } = gateways.list[0]!;
-  if (house.isReference) return await collectStatements(house, run);
-  const id = readFileSync(join(dataDir, "gateway-id"), "utf8");
-  const prefix = `sp_${id.slice(0, 8)}`;
-  const file = join(folder, "statement.json");
-  const kept = ["--public-key", keyFileOf(folder, number)];
-  await collectStatements(house, run, async (args) => {
-    const text = await run(...args, "--sealed");
-    writeFileSync(file, text);
-    const verdict = await runJson("seal", "verify", file, ...kept, "--json");
-    return { sealed: { text: JSON.parse(text), verdict, prefix } };
-  });
 }

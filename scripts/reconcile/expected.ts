@@ -6,24 +6,23 @@ import { type Counts, NO_COUNTS } from "./money.ts";
 import { CONTINUED, HELD } from "./plan.ts";
 import type { Call } from "./provider.ts";
 
-/** How what is billed is known. */
+/** How what is billed is known. "bounded": any completion up to that of an estimate. */
 export type Basis = "provider" | "estimated" | "bounded" | "none";
 
-/** What the record may say of the tokens. `most`: any completion up to that. */
-export interface Expected {
+/** What the record may say of the tokens of a call. */
+export interface Way {
   readonly basis: Basis;
   readonly counts: Counts;
-  readonly most?: number;
 }
 
 /** A call, and what may be billed of it. */
 export interface Step {
   /** Absent: a call that has never reached the provider, of any model. */
   readonly model?: string;
-  readonly ways: readonly Expected[];
+  readonly ways: readonly Way[];
 }
 
-const NONE: Expected = { basis: "none", counts: NO_COUNTS };
+const NOTHING: Way = { basis: "none", counts: NO_COUNTS };
 
 /** The prompt alone by estimate: four bytes a token. */
 const promptAlone = (begunBytes: number, { promptBytes }: Asked): Counts => ({
@@ -42,55 +41,38 @@ function estimate(call: Call, asked: Asked): Counts {
   return { ...prompt, completion, reasoning: 0 };
 }
 
-const figuresOf = (call: Call, asked: Asked): Expected =>
+const figuresOf = (call: Call, asked: Asked): Way =>
   call.stated
     ? { basis: "provider", counts: call.stated }
     : { basis: "estimated", counts: estimate(call, asked) };
 
-const bounded = (call: Call, asked: Asked): Expected => {
-  const counts = estimate(call, asked);
-  return { basis: "bounded", counts, most: counts.completion };
-};
+const bounded = (call: Call, asked: Asked): Way => ({
+  basis: "bounded",
+  counts: estimate(call, asked),
+});
 
 /**
  * What may be billed of a call whose client left: how much of it the gateway read is unknown. The
  * prompt is billed, unless the call has failed and the client left before the next one.
  */
-function whereLeft(call: Call, asked: Asked): readonly Expected[] {
+function whereLeft(call: Call, asked: Asked): readonly Way[] {
   const figures = call.stated ? [figuresOf(call, asked)] : [];
   // Figures that came before any text are complete as long as there is no text.
-  const early: Expected[] = call.early ? [{ basis: "provider", counts: call.early }] : [];
-  const failed = /^(status|garbage|cut|reset)/.test(call.behaviour) ? [NONE] : [];
+  const early: Way[] = call.early ? [{ basis: "provider", counts: call.early }] : [];
+  const failed = call.fails ? [NOTHING] : [];
   // Figures that came early need not have been read either.
-  const least: Expected = { basis: "estimated", counts: promptAlone(call.begunBytes, asked) };
+  const least: Way = { basis: "estimated", counts: promptAlone(call.begunBytes, asked) };
   return [...failed, least, ...figures, ...early, bounded(call, asked)];
 }
 
-/**
- * What else may stand in the record of the reference edition. It bills nothing of a request whose
- * client left before any of the reply came, and Node's fetch may lose what came just before a cut.
- */
-function referenceOnly(status: string, call: Call, asked: Asked): readonly Expected[] {
-  if (status === "cancelled") return [NONE];
-  return call.behaviour.startsWith("cut")
-    ? [NONE, figuresOf(call, asked), bounded(call, asked)]
-    : [];
-}
-
 /** What may be billed of the last call of a request that was not continued. */
-function ofLast(
-  status: string,
-  call: Call,
-  asked: Asked,
-  isReference: boolean,
-): readonly Expected[] {
+function ofLast(status: string, call: Call, asked: Asked): readonly Way[] {
   if (status === "completed") return call.finished ? [figuresOf(call, asked)] : [];
-  const reference = isReference ? referenceOnly(status, call, asked) : [];
-  if (status === "cancelled") return [...whereLeft(call, asked), ...reference];
-  if (call.finished) return reference;
+  if (status === "cancelled") return whereLeft(call, asked);
+  if (call.finished) return [];
   // Nothing of a held stream was shown, so that a broken one costs nothing.
-  if (call.refused || asked.model === HELD) return [NONE];
-  return call.orderly ? [figuresOf(call, asked), ...reference] : [NONE, bounded(call, asked)];
+  if (call.text === "" || asked.model === HELD) return [NOTHING];
+  return call.orderly ? [figuresOf(call, asked)] : [NOTHING, bounded(call, asked)];
 }
 
 /** Where a call stands among those of a stream that may be continued. */
@@ -107,36 +89,31 @@ interface Place {
 function ofContinued(status: string, call: Call, asked: Asked, { isFirst, isLast }: Place) {
   if (isLast && status === "completed") return call.finished ? [figuresOf(call, asked)] : [];
   const left = isLast && status === "cancelled" ? whereLeft(call, asked) : [];
-  if (call.refused || (call.finished && left.length === 0)) return [...left, NONE];
+  if (call.text === "" || (call.finished && left.length === 0)) return [...left, NOTHING];
   const figures = call.orderly ? [figuresOf(call, asked)] : [bounded(call, asked)];
   // The first text was shown for certain. That of a continuation may have been refused.
   const isShown = isFirst && call.orderly && !call.finished;
-  return [...left, ...figures, ...(isShown ? [] : [NONE])];
+  return [...left, ...figures, ...(isShown ? [] : [NOTHING])];
 }
 
 /** What may be billed of each call of a request that ended with this status. */
-export function stepsOf(
-  status: string,
-  calls: readonly Call[],
-  asked: Asked,
-  isReference: boolean,
-): readonly Step[] {
+export function stepsOf(status: string, calls: readonly Call[], asked: Asked): readonly Step[] {
   return calls.map((call, index) => {
     const isFirst = calls.slice(0, index).every(({ text }) => text === "");
     const isLast = index === calls.length - 1;
     const { model } = call;
     const isContinued = asked.model === CONTINUED && asked.stream;
-    if (status === "interrupted" || (!isLast && !isContinued)) return { model, ways: [NONE] };
+    if (status === "interrupted" || (!isLast && !isContinued)) return { model, ways: [NOTHING] };
     const ways = isContinued
       ? ofContinued(status, call, asked, { isFirst, isLast })
-      : ofLast(status, call, asked, isReference);
+      : ofLast(status, call, asked);
     // How much came before the network broke its connection?
     const isBroken = call.troubles.length > 0;
-    return { model, ways: isBroken ? [...ways, NONE, ...whereLeft(call, asked)] : ways };
+    return { model, ways: isBroken ? [...ways, NOTHING, ...whereLeft(call, asked)] : ways };
   });
 }
 
 /** A call that was sent, and has never reached the provider. */
 export const lostStep = (asked: Asked): Step => ({
-  ways: [NONE, { basis: "estimated", counts: promptAlone(0, asked) }],
+  ways: [NOTHING, { basis: "estimated", counts: promptAlone(0, asked) }],
 });

@@ -1,9 +1,11 @@
 // What the judge has compared, and what was not as it must be.
 
+import { isDeepStrictEqual } from "node:util";
+
 export interface Findings {
   /** One comparison. `violation` says what is wrong, and is asked for only then. */
   check(right: boolean, violation: () => string): void;
-  /** Compares two values by their JSON; amounts are BigInts. */
+  /** Compares two values of JSON; amounts may be BigInts. */
   equal(actual: unknown, expected: unknown, what: string): void;
   comparisons(): number;
   readonly violations: readonly string[];
@@ -31,18 +33,10 @@ export function createFindings(prefix: string): Findings {
   return {
     check,
     equal(actual, expected, what) {
-      const [one, other] = [textOf(actual), textOf(expected)];
-      check(one === other, () => `${what}: ${difference(one, other)}`);
+      const isRight = isDeepStrictEqual(actual, expected);
+      check(isRight, () => `${what}: ${difference(textOf(actual), textOf(expected))}`);
     },
     comparisons: () => comparisons,
     violations,
   };
-}
-
-/** A value with the members of its objects in one order: PostgreSQL has an order of its own. */
-export function inOrder(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(inOrder);
-  if (typeof value !== "object" || value === null) return value;
-  const members = Object.entries(value).map(([name, member]) => [name, inOrder(member)] as const);
-  return Object.fromEntries(members.sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -10,10 +10,11 @@ import {
   runToEnd,
   tomorrow,
 } from "../../test/support/program.ts";
+import type { Postgres } from "../../test/support/postgres.ts";
 import { until, waitFor, within } from "../../test/support/wait.ts";
 import type { Crowd } from "./client.ts";
-import type { House, Line } from "./house.ts";
-import { configOf, type Phase } from "./plan.ts";
+import type { House } from "./house.ts";
+import { configOf, type Phase, type PhaseEvent } from "./plan.ts";
 import type { Random } from "./provider.ts";
 
 /** After this a change of prices has reached every worker, in milliseconds. */
@@ -22,16 +23,19 @@ const START_MS = 120_000;
 /** A process that dies early does so within this time of its start, in milliseconds. */
 const EARLY_MS = 600;
 
+/** Runs a command: what it prints. */
+export type Run = (...args: readonly string[]) => Promise<string>;
+
 export interface Gateway {
   readonly number: number;
   readonly dataDir: string;
   readonly configFile: string;
   running: Running | undefined;
   address: string;
-  /** A command with its configuration: what it prints. */
-  readonly run: (...args: readonly string[]) => Promise<string>;
-  /** One that prints a JSON object. */
-  readonly runJson: (...args: readonly string[]) => Promise<Line>;
+  /** `seal head`, taken in the middle and at the end. */
+  readonly heads: string[];
+  /** Runs a command with its configuration: what it prints. */
+  readonly run: Run;
 }
 
 export interface GatewaysOptions {
@@ -42,6 +46,8 @@ export interface GatewaysOptions {
   readonly provider: string;
   readonly house: House;
   readonly random: Random;
+  /** Absent: there is none that could be killed. */
+  readonly postgres: Postgres | undefined;
 }
 
 /** Lines on stderr that no operator expects: anything but diagnostics, and bugs. */
@@ -57,30 +63,22 @@ const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
 
 export function createGateways(options: GatewaysOptions) {
-  const { phase, folder, provider, house, random } = options;
+  const { phase, folder, provider, house, random, postgres } = options;
   let { program } = options;
   const gateways = Array.from({ length: phase.gateways }, (_, number): Gateway => {
     const dataDir = join(folder, `data-${number}`);
     mkdirSync(dataDir, { recursive: true });
     const configFile = join(folder, `gateway-${number}.json`);
-    const run: Gateway["run"] = (...args) => runCommand([...args, "--config", configFile]);
-    const runJson: Gateway["runJson"] = async (...args) => parse(await run(...args), args);
-    return { number, dataDir, configFile, running: undefined, address: "", run, runJson };
+    const run: Run = (...args) => runCommand([...args, "--config", configFile]);
+    return { number, dataDir, configFile, running: undefined, address: "", heads: [], run };
   });
 
   async function runCommand(args: readonly string[]): Promise<string> {
     const { code, stdout, stderr } = await runToEnd(program, args, 180_000);
-    if (code !== 0)
-      house.complaints.push(`${args.join(" ")}: exit ${code}: ${stdout.slice(0, 500)} ${stderr}`);
+    const complaint = `${args.join(" ")}: exit ${code}: ${stdout.slice(0, 500)} ${stderr}`;
+    if (stdout === "" && code !== 0) throw new Error(complaint);
+    if (code !== 0) house.complaints.push(complaint);
     return stdout;
-  }
-
-  function parse(text: string, args: readonly string[]): Line {
-    try {
-      return JSON.parse(text) as Line;
-    } catch {
-      throw new Error(`${args.join(" ")} printed no JSON: ${house.complaints.join("; ")}`);
-    }
   }
 
   function writeConfigs(table: number): void {
@@ -93,16 +91,17 @@ export function createGateways(options: GatewaysOptions) {
   async function start(gateway: Gateway): Promise<void> {
     const running = launch(program, ["serve", "--config", gateway.configFile]);
     gateway.running = running;
-    gateway.address = await within(running.address, "the line where it listens", START_MS).catch(
-      (error: Error) => {
-        throw new Error(`${error.message}: ${running.stderr().slice(-2_000)}`);
-      },
-    );
+    gateway.address = await within(running.address, "the line where it listens", START_MS);
+  }
+
+  function note(kind: "kill" | "kill worker", gateway: number): void {
+    const now = Date.now();
+    house.disturbances.push({ kind, gateway, from: now, until: now });
   }
 
   async function kill(gateway: Gateway, crowd: Crowd): Promise<void> {
     const running = gateway.running!;
-    house.kills.push({ gateway: gateway.number, worker: false, at: Date.now() });
+    note("kill", gateway.number);
     running.child.kill("SIGKILL");
     crowd.turnTo(gateway.number, undefined);
     const { stderr } = await within(running.ended, "the end of a killed gateway", START_MS);
@@ -129,23 +128,16 @@ export function createGateways(options: GatewaysOptions) {
     const pid = running!.child.pid!;
     const before = childrenOf(pid);
     const victim = random.pick(before);
-    house.kills.push({ gateway: number, worker: true, at: Date.now() });
+    note("kill worker", number);
     process.kill(victim, "SIGKILL");
-    await waitFor(
-      () => {
-        const now = childrenOf(pid);
-        return !now.includes(victim) && now.length === before.length;
-      },
-      "another worker in the place of the killed one",
-      START_MS,
-    );
     // Before the next one is killed: without any worker the port is given up.
     await until(
       async () => {
         const response = await fetch(`${running!.admin()}/status`);
-        return ((await response.json()) as { workers: number }).workers === before.length;
+        const { workers } = (await response.json()) as { workers: number };
+        return workers === before.length && !childrenOf(pid).includes(victim);
       },
-      "the new worker to serve",
+      "another worker to serve in the place of the killed one",
       START_MS,
     );
   }
@@ -183,18 +175,23 @@ export function createGateways(options: GatewaysOptions) {
     }
   }
 
+  /** Something happens to one of the gateways, or to all of them. */
+  async function happen(event: PhaseEvent, crowd: Crowd): Promise<void> {
+    const gateway = random.pick(gateways);
+    if (event === "change") return await change();
+    if (event === "kill worker") return await killWorker(gateway);
+    const database = event === "kill database" && postgres?.kill().then(postgres.start);
+    await Promise.all([database, kill(gateway, crowd)]);
+  }
+
+  writeConfigs(0);
+  house.changes.push({ table: 0, from: 0, until: 0 });
   return {
     list: gateways,
     async startAll(): Promise<void> {
-      if (house.changes.length === 0) {
-        writeConfigs(0);
-        house.changes.push({ table: 0, from: 0, until: 0 });
-      }
       await Promise.all(gateways.map(start));
     },
-    kill,
-    killWorker,
-    change,
+    happen,
     stop,
     /** Copies what was settled into the usage records of each. */
     async sync(): Promise<void> {

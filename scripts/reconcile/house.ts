@@ -10,63 +10,36 @@ import type { Call } from "./provider.ts";
 
 export type Line = Record<string, any>;
 
-export interface TextFile {
+/** A file with a JSON object on each line. */
+export interface LinesFile {
   name: string;
-  text: string;
+  readonly lines: Line[];
 }
 
 /** What one gateway of the phase left behind, and what its commands print. */
 export interface Estate {
   /** spend/*.jsonl. */
-  readonly segments: TextFile[];
+  readonly segments: LinesFile[];
   /** days.jsonl. */
-  readonly days: TextFile;
+  days: Line[];
   /** usage/YYYY-MM-DD.jsonl; none with PostgreSQL. */
-  readonly usageFiles: TextFile[];
+  readonly usageFiles: LinesFile[];
   /** `audit --json`. */
   audit: Line;
-  /** `seal verify --json`, with the heads that were taken. */
+  /** `seal verify --json` of the files and of heads that were taken, by the public key. */
   verify: Line;
-  /** `seal head`: one taken in the middle, one at the end of the day, one on the next day. */
-  readonly heads: string[];
-  /** `seal public-key`, in PEM. */
-  publicKey: string;
   /** /status of the running gateway at rest: its budgets. */
   live: Line[];
 }
 
 export const emptyEstate = (): Estate => ({
   segments: [],
-  days: { name: "days.jsonl", text: "" },
+  days: [],
   usageFiles: [],
   audit: {},
   verify: {},
-  heads: [],
-  publicKey: "",
   live: [],
 });
-
-/** Reads the files of this machine, or of a simulated one. What is not there is empty. */
-export interface Reader {
-  namesIn(folder: string): readonly string[];
-  textOf(file: string): string;
-}
-
-const thisMachine: Reader = {
-  namesIn: (folder) => (existsSync(folder) ? readdirSync(folder).sort() : []),
-  textOf: (file) => (existsSync(file) ? readFileSync(file, "utf8") : ""),
-};
-
-export function readFiles(estate: Estate, dataDir: string, reader = thisMachine): void {
-  const filesIn = (folder: string): TextFile[] =>
-    reader
-      .namesIn(join(dataDir, folder))
-      .filter((name) => name.endsWith(".jsonl"))
-      .map((name) => ({ name, text: reader.textOf(join(dataDir, folder, name)) }));
-  estate.segments.push(...filesIn("spend"));
-  estate.usageFiles.push(...filesIn("usage"));
-  estate.days.text = reader.textOf(join(dataDir, "days.jsonl"));
-}
 
 /** An answer to GET /v1/requests/ID. */
 export interface ReceiptAnswer {
@@ -83,13 +56,10 @@ export interface ReceiptAnswer {
 export interface Statement {
   readonly account: string;
   readonly month: string;
-  json: Line;
+  readonly json: Line;
   csv: string;
-  /**
-   * The sealed statement, `seal verify --json` of it, and how the spend_ids of the gateway that
-   * sealed it begin. Absent: nothing is sealed.
-   */
-  sealed?: { readonly text: Line; readonly verdict: Line; readonly prefix: string };
+  /** The sealed statement, and `seal verify --json` of it. Absent: nothing is sealed. */
+  readonly sealed?: { readonly text: Line; readonly verdict: Line };
 }
 
 /** When something failed, in milliseconds of the wall clock. */
@@ -101,45 +71,40 @@ export interface Trouble {
 /** A failure of the world around the gateway. */
 export interface Disturbance extends Trouble {
   /**
-   * "power": the machine lost its power, and may have lost what was written in the second before.
-   * "provider": a connection to the provider was reset, or stood still. "stop": the gateway was
-   * told to stop, and closed connections on which nothing had arrived. "freeze": the gateway stood
-   * still, so that everything was late.
+   * "kill", "kill worker": a gateway or one of its workers was killed. The others happen in a
+   * simulation. "power": the machine lost its power, and may have lost what was written in the
+   * second before. "provider": a connection to the provider was reset, or stood still. "stop": the
+   * gateway was told to stop, and closed connections on which nothing had arrived. "freeze": the
+   * gateway stood still, so that everything was late.
    */
-  readonly kind: "power" | "provider" | "stop" | "freeze";
+  readonly kind: "kill" | "kill worker" | "power" | "provider" | "stop" | "freeze";
+  /** Which gateway it met. Absent: all. */
+  readonly gateway?: number;
 }
 
-/** The books of a phase. */
-export interface Books {
-  /** One a gateway. */
-  readonly estates: readonly Estate[];
-  /** Rows of usage_records, as the files have lines. Absent: the files are the records. */
-  rows?: Line[] | undefined;
-}
-
-export interface House extends Books {
+export interface House {
   readonly phase: string;
   /** As Phase.isReference. */
   readonly isReference: boolean;
   readonly asked: Asked[];
   /** The provider's ledger, by serial number. */
   readonly calls: Map<number, Call[]>;
-  /** Kills of a gateway or of one of its workers. */
-  readonly kills: { readonly gateway: number; readonly worker: boolean; readonly at: number }[];
-  /** Times at which the world failed, in a simulation: what is certain otherwise is not then. */
   readonly disturbances: Disturbance[];
   /**
    * Changes of prices: `table` is in force for some requests from `from` on and for all from
    * `until` on. The first is the start.
    */
   readonly changes: { readonly table: number; readonly from: number; readonly until: number }[];
-  readonly purse: string;
+  purse: string;
+  /** One a gateway. */
   readonly estates: Estate[];
+  /** Rows of usage_records, as the files have lines. Absent: the files are the records. */
+  rows?: Line[];
   readonly statements: Statement[];
   readonly receipts: ReceiptAnswer[];
   /** `budget show --json` by account. */
   readonly budgets: Map<string, Line>;
-  /** What is wrong so far: exit codes, lines on stderr. */
+  /** What is wrong so far: exit codes, lines on stderr, lines of files that are no JSON. */
   readonly complaints: string[];
 }
 
@@ -148,13 +113,57 @@ export const emptyHouse = (phase: Phase): House => ({
   isReference: phase.isReference === true,
   asked: [],
   calls: new Map(),
-  kills: [],
   disturbances: [],
   changes: [],
   purse: purseOf(phase),
-  estates: [],
+  estates: Array.from({ length: phase.gateways }, emptyEstate),
   statements: [],
   receipts: [],
   budgets: new Map(),
   complaints: [],
 });
+
+/** Reads the files of this machine, or of a simulated one. What is not there is empty. */
+export interface Reader {
+  namesIn(folder: string): readonly string[];
+  textOf(file: string): string;
+}
+
+const thisMachine: Reader = {
+  namesIn: (folder) => (existsSync(folder) ? readdirSync(folder).sort() : []),
+  textOf: (file) => (existsSync(file) ? readFileSync(file, "utf8") : ""),
+};
+
+/** What a line of a file must be when it is written again. */
+export const textOf = (line: Line): string => `${JSON.stringify(line)}\n`;
+
+/** The files of gateway `number`. */
+export function readFiles(
+  { estates, complaints }: House,
+  number: number,
+  dataDir: string,
+  reader = thisMachine,
+): void {
+  function linesIn(path: string): Line[] {
+    const texts = reader.textOf(join(dataDir, path)).split(/(?<=\n)/);
+    return texts.filter(Boolean).map((text, index) => {
+      try {
+        const line = JSON.parse(text) as Line;
+        if (textOf(line) === text) return line;
+      } catch {
+        // It is a complaint like any other text that no line has.
+      }
+      complaints.push(`${path}, line ${index + 1}: torn, or no line of JSON: ${text}`);
+      return {};
+    });
+  }
+  const filesIn = (folder: string): LinesFile[] =>
+    reader
+      .namesIn(join(dataDir, folder))
+      .filter((name) => name.endsWith(".jsonl"))
+      .map((name) => ({ name, lines: linesIn(join(folder, name)) }));
+  const estate = estates[number]!;
+  estate.segments.push(...filesIn("spend"));
+  estate.usageFiles.push(...filesIn("usage"));
+  estate.days = linesIn("days.jsonl");
+}

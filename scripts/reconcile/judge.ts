@@ -3,9 +3,10 @@
 import { judgeRecords, readEntries } from "./books.ts";
 import { createFindings, type Findings } from "./findings.ts";
 import type { House } from "./house.ts";
-import { judgeRequests, type Match, matchAll } from "./match.ts";
+import { matchAll } from "./match.ts";
 import { judgeReceipts } from "./receipts.ts";
-import { judgeLines, judgeVerification } from "./seals.ts";
+import type { Match } from "./rule.ts";
+import { judgeSeals } from "./seals.ts";
 import { judgeAudits, judgeBudgets, judgeStatements } from "./sums.ts";
 
 export interface Judgement {
@@ -19,7 +20,6 @@ export function judgeBills(house: House, findings: Findings) {
   for (const complaint of house.complaints) findings.check(false, () => complaint);
   const entries = readEntries(house, findings);
   const matches = matchAll(house, entries, findings);
-  judgeRequests(house, findings);
   judgeRecords(house, entries, findings);
   judgeStatements(house, matches, findings);
   return { entries, matches };
@@ -28,12 +28,11 @@ export function judgeBills(house: House, findings: Findings) {
 export function judge(house: House): Judgement {
   const findings = createFindings(house.phase);
   const { entries, matches } = judgeBills(house, findings);
-  judgeLines(house, entries, findings);
+  judgeSeals(house, entries, findings);
   if (!house.isReference) {
     judgeReceipts(house, entries, findings);
     judgeAudits(house, matches, findings);
     judgeBudgets(house, matches, findings);
-    judgeVerification(house, findings);
   }
   return { matches, comparisons: findings.comparisons(), violations: findings.violations };
 }

@@ -25,6 +25,20 @@ export const NO_COUNTS: Counts = {
   reasoning: 0,
 };
 
+/** The sums of some counts. */
+export const addUp = (all: readonly Counts[]): Counts =>
+  all.reduce(
+    (total, { prompt, hit, write, write1h, completion, reasoning }) => ({
+      prompt: total.prompt + prompt,
+      hit: total.hit + hit,
+      write: total.write + write,
+      write1h: total.write1h + write1h,
+      completion: total.completion + completion,
+      reasoning: total.reasoning + reasoning,
+    }),
+    NO_COUNTS,
+  );
+
 /** Decimal strings per million tokens. Absent members cost what books.md says. */
 export interface Price {
   readonly hit?: string;

@@ -10,8 +10,8 @@ import { createRandom } from "../../test/support/random.ts";
 import { collectAtRest, collectRunning, collectTomorrow, takeHeads } from "./collect.ts";
 import { type Crowd, createCrowds } from "./client.ts";
 import { createGateways, type Gateways } from "./gateways.ts";
-import { emptyEstate, emptyHouse, type House, type Line } from "./house.ts";
-import { type Phase, type PhaseEvent, phasesOf, referencePhase } from "./plan.ts";
+import { emptyHouse, type House, type Line } from "./house.ts";
+import { type Phase, phasesOf } from "./plan.ts";
 import { type Random, startProvider } from "./provider.ts";
 
 export interface RunOptions {
@@ -20,8 +20,8 @@ export interface RunOptions {
   readonly folder: string;
   readonly requests: number;
   readonly seed: number;
-  /** The program is the reference edition. Absent: it is the whole gateway. */
-  readonly isReference?: boolean;
+  /** The program is the reference edition. */
+  readonly isReference: boolean;
   /** Absent: no phase with two gateways. */
   readonly postgres?: Postgres | undefined;
   readonly redis?: Redis | undefined;
@@ -31,45 +31,18 @@ export interface RunOptions {
 /** How many clients a phase has. */
 const CLIENTS = 24;
 /** How many receipts are asked for in all, if there are as many requests. */
-const RECEIPTS = 1_500;
+const RECEIPTS = 600;
 
-/** What happens during a phase, in a random order. */
-function eventsOf({ events }: Phase, { random }: Random): readonly PhaseEvent[] {
-  const counts = Object.entries(events) as [PhaseEvent, number][];
-  return counts
-    .flatMap(([event, count]) => Array.from({ length: count }, () => ({ event, at: random() })))
-    .sort((a, b) => a.at - b.at)
-    .map(({ event }) => event);
-}
-
-interface LiveOptions {
-  readonly random: Random;
-  readonly house: House;
-  readonly postgres: Postgres | undefined;
-}
-
-/** Load, kills and changes of prices, and heads that are made in the middle. */
-async function live(
-  phase: Phase,
-  gateways: Gateways,
-  crowd: Crowd,
-  { random, house, postgres }: LiveOptions,
-): Promise<void> {
-  const killDatabase = async (): Promise<void> => {
-    await postgres?.kill();
-    await postgres?.start();
-  };
-  const events = eventsOf(phase, random);
+/** Load, and what happens meanwhile in a random order, with heads that are made in the middle. */
+async function live(phase: Phase, gateways: Gateways, crowd: Crowd, random: Random) {
+  for (const { number, address } of gateways.list) crowd.turnTo(number, address);
+  const drawn = phase.events.map((event) => ({ event, at: random.random() }));
+  const events = drawn.sort((a, b) => a.at - b.at).map(({ event }) => event);
   const step = phase.requests / (events.length + 1);
   for (const [index, event] of events.entries()) {
     await crowd.reached(Math.round(step * (index + 1)));
-    if (index === events.length >> 1 && !phase.isReference) await takeHeads(gateways, house);
-    const gateway = random.pick(gateways.list);
-    if (event === "kill") await gateways.kill(gateway, crowd);
-    else if (event === "kill worker") await gateways.killWorker(gateway);
-    else if (event === "kill database")
-      await Promise.all([killDatabase(), gateways.kill(gateway, crowd)]);
-    else await gateways.change();
+    if (index === events.length >> 1 && !phase.isReference) await takeHeads(gateways);
+    await gateways.happen(event, crowd);
   }
   await crowd.reached(phase.requests);
   await crowd.stop();
@@ -82,7 +55,8 @@ function lineOf({ log_segment, log_line, log_sha256, ...row }: Line): Line {
     name.endsWith("_tokens") ? Number(value) : value,
   ]);
   const log = { segment: log_segment, line: Number(log_line), sha256: log_sha256 };
-  return { ...Object.fromEntries(members), log };
+  // Times are dates.
+  return JSON.parse(JSON.stringify({ ...Object.fromEntries(members), log }));
 }
 
 export async function runAll(options: RunOptions): Promise<House[]> {
@@ -99,20 +73,12 @@ export async function runAll(options: RunOptions): Promise<House[]> {
   async function runPhase(phase: Phase, place: string): Promise<House> {
     mkdirSync(place);
     const house = emptyHouse(phase);
-    house.estates.push(...Array.from({ length: phase.gateways }, emptyEstate));
-    const gateways = createGateways({
-      phase,
-      program,
-      folder: place,
-      provider: provider.url,
-      house,
-      random,
-    });
+    const into = { phase, program, folder: place, provider: provider.url, house };
+    const gateways = createGateways({ ...into, random, postgres });
     try {
       await gateways.startAll();
       const crowd = crowds(phase.gateways, Math.round(CLIENTS / phase.gateways));
-      for (const { number, address } of gateways.list) crowd.turnTo(number, address);
-      await live(phase, gateways, crowd, { random, house, postgres });
+      await live(phase, gateways, crowd, random);
       house.asked.push(...crowd.asked);
       for (const { serial } of house.asked) {
         const calls = provider.ledger.get(serial);
@@ -133,10 +99,9 @@ export async function runAll(options: RunOptions): Promise<House[]> {
     }
   }
 
-  const phases = isReference ? [referencePhase(requests)] : phasesOf(requests, servers);
   const houses: House[] = [];
   try {
-    for (const [index, phase] of phases.entries()) {
+    for (const [index, phase] of phasesOf(requests, isReference, servers).entries()) {
       const startedAt = performance.now();
       const house = await runPhase(phase, join(folder, `phase-${index + 1}`));
       houses.push(house);

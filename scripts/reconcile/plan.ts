@@ -2,6 +2,7 @@
 // configuration of each gateway.
 
 import { createHash } from "node:crypto";
+import type { Line } from "./house.ts";
 import { type Price, priceSetting } from "./money.ts";
 
 export interface Key {
@@ -14,26 +15,29 @@ export interface Key {
   readonly names: readonly string[];
   /** Every request states max_tokens, so that none costs more than its hold. */
   readonly bounded: boolean;
-  /** How many of 100 requests have this key. */
-  readonly weight: number;
 }
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 export const MODELS = ["plain", "odd", "no hit", "free", "claude"] as const;
 export type ModelName = (typeof MODELS)[number];
-/** Any of several models, the next one where one fails. */
-const ANY = "any/of them";
 /** Nothing of a stream is shown before it is whole, so that a broken one is asked for again. */
 export const HELD = "any/held";
 /** A stream that breaks is continued. */
 export const CONTINUED = "any/continued";
-const NAMES = [...MODELS, ANY, HELD, CONTINUED];
-const REFERENCE_MODELS: readonly ModelName[] = ["plain", "odd", "no hit", "free"];
+/** Names for several models, the next one where one fails. */
+const ALIASES: Readonly<Record<string, { models: readonly ModelName[]; recovery?: string }>> = {
+  "any/of them": { models: ["plain", "odd", "no hit"] },
+  [HELD]: { models: ["odd", "plain"], recovery: "hold" },
+  [CONTINUED]: { models: ["plain", "odd"], recovery: "continue" },
+  "any/with claude": { models: ["no hit", "claude"] },
+};
+/** The reference edition knows neither Anthropic's format nor recovery. */
+const isInReference = (name: string): boolean => name !== "claude" && !/held|cont|with/.test(name);
 
 /** The names that the clients of a key ask for. */
 export const namesOf = ({ names }: Key, isReference: boolean): readonly string[] =>
-  isReference ? names.filter((name) => [...REFERENCE_MODELS, ANY].includes(name)) : names;
+  names.filter((name) => !isReference || isInReference(name));
 
 /** Prices before the change and after it. A model that is absent has no price. */
 export const TABLES: readonly Readonly<Partial<Record<ModelName, Price>>>[] = [
@@ -51,26 +55,22 @@ export const TABLES: readonly Readonly<Partial<Record<ModelName, Price>>>[] = [
   },
 ];
 
-const key = (account: string, text: string, more: Partial<Key> & { weight: number }): Key => ({
+const key = (account: string, text: string, more: Partial<Key> = {}): Key => ({
   account,
   key: text,
   keyId: `key_${sha256(sha256(text)).slice(0, 16)}`,
-  names: NAMES,
+  names: [...MODELS, ...Object.keys(ALIASES)],
   bounded: false,
   ...more,
 });
 
 export const KEYS: readonly Key[] = [
-  key("acme", "sk-reconcile-acme-1", { weight: 25 }),
-  key("acme", "sk-reconcile-acme-2", {
-    weight: 20,
-    budget: { amount: "90000000.5", period: "day" },
-  }),
-  key("beta", "sk-reconcile-beta", { weight: 20 }),
-  key('Çelik, "Söhne" & 李', "sk-reconcile-celik", { weight: 15 }),
-  key("limited", "sk-reconcile-limited", { weight: 6 }),
+  key("acme", "sk-reconcile-acme-1"),
+  key("acme", "sk-reconcile-acme-2", { budget: { amount: "90000000.5", period: "day" } }),
+  key("beta", "sk-reconcile-beta"),
+  key('Çelik, "Söhne" & 李', "sk-reconcile-celik"),
+  key("limited", "sk-reconcile-limited"),
   key("purse", "sk-reconcile-purse", {
-    weight: 14,
     bounded: true,
     names: ["plain", "no hit", "claude", "free"],
   }),
@@ -93,8 +93,7 @@ export interface Phase {
   readonly requests: number;
   readonly gateways: number;
   readonly workers: number;
-  /** How often each happens. */
-  readonly events: Readonly<Partial<Record<PhaseEvent, number>>>;
+  readonly events: readonly PhaseEvent[];
   /**
    * The program is the reference edition: no Anthropic, Messages API, recovery, budgets, seals,
    * receipts and audit.
@@ -105,59 +104,33 @@ export interface Phase {
   readonly redis?: string;
 }
 
-const oftenOf = (requests: number): number => (requests < 1_000 ? 1 : 4);
-
-/** The phases of a run. `servers`: the last one has two gateways that share them. */
+/** The phases of a run. With servers, the last one has two gateways that share them. */
 export function phasesOf(
   requests: number,
-  servers: { readonly postgres?: string; readonly redis?: string },
+  isReference: boolean,
+  servers: Pick<Phase, "postgres" | "redis">,
 ): readonly Phase[] {
-  const shared = servers.postgres !== undefined || servers.redis !== undefined;
-  const first = Math.round(requests * (shared ? 0.35 : 0.6));
-  const second = Math.round(requests * (shared ? 0.25 : 0.4));
-  const often = oftenOf(requests);
-  const events = { kill: 2 * often, change: 1 };
-  const phases: Phase[] = [
-    {
-      name: "one gateway",
-      requests: first,
-      gateways: 1,
-      workers: 1,
-      events: { ...events, change: 2 },
-    },
-    {
-      name: "two workers",
-      requests: second,
-      gateways: 1,
-      workers: 2,
-      events: { kill: often, "kill worker": often, change: 1 },
-    },
+  const often = (event: PhaseEvent, times: number): PhaseEvent[] =>
+    Array.from({ length: requests < 1_000 ? times : 4 * times }, () => event);
+  const gateway = { gateways: 1, workers: 1 };
+  const events: PhaseEvent[] = [...often("kill", 2), "change", "change"];
+  if (isReference)
+    return [{ name: "the reference edition", isReference, requests, ...gateway, events }];
+  const isShared = servers.postgres !== undefined || servers.redis !== undefined;
+  const first = Math.round(requests * (isShared ? 0.35 : 0.6));
+  const second = Math.round(requests * (isShared ? 0.25 : 0.4));
+  const workers = [...often("kill", 1), ...often("kill worker", 1), "change" as const];
+  const database = servers.postgres === undefined ? [] : often("kill database", 1);
+  const last = { name: "two gateways", requests: requests - first - second, gateways: 2 };
+  return [
+    { name: "one gateway", requests: first, ...gateway, events },
+    { name: "two workers", requests: second, gateways: 1, workers: 2, events: workers },
+    ...(isShared ? [{ ...last, workers: 1, events: [...events, ...database], ...servers }] : []),
   ];
-  if (shared)
-    phases.push({
-      name: "two gateways",
-      requests: requests - first - second,
-      gateways: 2,
-      workers: 1,
-      events: servers.postgres === undefined ? events : { ...events, "kill database": often },
-      ...servers,
-    });
-  return phases;
 }
 
-/** The only phase of the reference edition. */
-export const referencePhase = (requests: number): Phase => ({
-  name: "the reference edition",
-  isReference: true,
-  requests,
-  gateways: 1,
-  workers: 1,
-  events: { kill: 2 * oftenOf(requests), change: 2 },
-});
-
-/** What the account `purse` may spend in a phase: less than it would, where there are budgets. */
-export const purseOf = ({ requests, isReference }: Phase): string =>
-  (isReference ? 1_000_000_000 : requests * 0.00007).toFixed(6);
+/** What the account `purse` may spend in a phase: less than it would. */
+export const purseOf = ({ requests }: Phase): string => (requests * 0.00007).toFixed(6);
 
 export interface ConfigOptions {
   readonly phase: Phase;
@@ -167,8 +140,41 @@ export interface ConfigOptions {
   readonly table: number;
 }
 
-/** The keys, and what they and their accounts may spend. */
-const budgetsOf = (phase: Phase): object => ({
+const modelOf = (name: ModelName, table: number): object => {
+  const price = TABLES[table]?.[name];
+  const isClaude = name === "claude";
+  return {
+    provider: isClaude ? "claude" : "lab",
+    prefill: isClaude ? "none" : "plain",
+    ...(price && { price: priceSetting(price) }),
+  };
+};
+
+/** The content of gateway.json. */
+export function configOf(options: ConfigOptions): object {
+  const { phase, dataDir, provider, table } = options;
+  const isKnown = (name: string): boolean => !phase.isReference || isInReference(name);
+  const models = MODELS.filter(isKnown).map((name) => [name, modelOf(name, table)]);
+  const common = {
+    server: { port: 0, drain_ms: 5_000, ...(!phase.isReference && { workers: phase.workers }) },
+    data_dir: dataDir,
+    providers: { lab: { dialect: "openai", base_url: provider } },
+    models: Object.fromEntries(models),
+    aliases: Object.fromEntries(Object.entries(ALIASES).filter(([name]) => isKnown(name))),
+    keys: KEYS.map(({ account, key }) => ({ account, key })),
+    limits: { rpm: null },
+    spend: { segment_bytes: SEGMENT_BYTES },
+    usage: { sync_ms: 50 },
+    timeouts: { leave_ms: LEAVE_MS },
+    retry: { max_retries: 1, backoff_ms: 2 },
+  };
+  return phase.isReference ? common : { ...common, ...beyondReference(options, common) };
+}
+
+const beyondReference = ({ phase, provider }: ConfigOptions, common: Line): object => ({
+  admin: { port: 0 },
+  apis: ["messages", "responses"],
+  providers: { ...common["providers"], claude: { dialect: "anthropic", base_url: provider } },
   accounts: {
     acme: { budget: { amount: "90000000", period: "month" } },
     beta: { budget: { amount: "123456789.000000000001", period: "total" } },
@@ -176,61 +182,12 @@ const budgetsOf = (phase: Phase): object => ({
     purse: { budget: { amount: purseOf(phase), period: "day" } },
   },
   keys: KEYS.map(({ account, key, budget }) => ({ account, key, ...(budget && { budget }) })),
-});
-
-const modelsOf = (names: readonly ModelName[], table: number): object =>
-  Object.fromEntries(
-    names.map((name) => {
-      const price = TABLES[table]?.[name];
-      const provider = name === "claude" ? "claude" : "lab";
-      const prefill = name === "claude" ? "none" : "plain";
-      return [name, { provider, prefill, ...(price && { price: priceSetting(price) }) }];
-    }),
-  );
-
-/** The content of gateway.json. */
-export const configOf = (options: ConfigOptions): object =>
-  options.phase.isReference ? referenceConfigOf(options) : wholeConfigOf(options);
-
-const referenceConfigOf = ({ dataDir, provider, table }: ConfigOptions): object => ({
-  server: { port: 0, drain_ms: 5_000 },
-  data_dir: dataDir,
-  providers: { lab: { dialect: "openai", base_url: provider } },
-  models: modelsOf(REFERENCE_MODELS, table),
-  aliases: { [ANY]: { models: ["plain", "odd", "no hit"] } },
-  keys: KEYS.map(({ account, key }) => ({ account, key })),
-  limits: { rpm: null },
-  spend: { segment_bytes: SEGMENT_BYTES },
-  usage: { sync_ms: 50 },
-  timeouts: { leave_ms: LEAVE_MS },
-  retry: { max_retries: 1, backoff_ms: 2 },
-});
-
-const wholeConfigOf = ({ phase, dataDir, provider, table }: ConfigOptions): object => ({
-  server: { port: 0, drain_ms: 5_000, workers: phase.workers },
-  admin: { port: 0 },
-  apis: ["messages", "responses"],
-  data_dir: dataDir,
-  providers: {
-    lab: { dialect: "openai", base_url: provider },
-    claude: { dialect: "anthropic", base_url: provider },
-  },
-  models: modelsOf(MODELS, table),
-  aliases: {
-    [ANY]: { models: ["plain", "odd", "no hit", "claude"] },
-    [HELD]: { models: ["odd", "plain"], recovery: "hold" },
-    [CONTINUED]: { models: ["plain", "odd"], recovery: "continue" },
-  },
-  ...budgetsOf(phase),
   // Only where the store's silence refuses is no budget overspent by two gateways.
   limits: {
     rpm: null,
     ...(phase.redis !== undefined && { store: phase.redis, on_error: "refuse" }),
   },
-  spend: { segment_bytes: SEGMENT_BYTES },
   usage: { sync_ms: 50, ...(phase.postgres !== undefined && { store: phase.postgres }) },
   seals: { enabled: true },
-  timeouts: { leave_ms: LEAVE_MS },
-  retry: { max_retries: 1, backoff_ms: 2 },
   breaker: { failures: 1_000_000_000 },
 });

@@ -13,40 +13,34 @@ import { anthropicWire, openaiWire, type Wire } from "./wire.ts";
 
 export type Random = ReturnType<typeof createRandom>;
 
-/** What becomes of one call. */
+/** What becomes of one call, and how often. */
 const BEHAVIOURS = {
   well: 120,
   slow: 10,
   /** No figures at all; Anthropic's format always states some. */
   "no usage": 8,
-  "status 500": 8,
-  "status 429": 6,
-  "status 400": 4,
+  /** An error, by its status. */
+  refused: 18,
   /** 200, and no reply. */
   garbage: 3,
-  /** Breaks off before the first text. */
-  "cut early": 5,
-  /** Breaks off in the text: the connection ends, or is reset. */
-  "cut in text": 10,
-  "reset in text": 6,
-  /** States its figures with the last text, and ends without a finish. */
-  "cut after figures": 5,
-  /** Ends between the finish and the figures. */
-  "cut after finish": 4,
-  /** Ends between the figures and the end of the stream. */
-  "cut after all": 4,
+  /** The connection ends anywhere before the end of the reply. */
+  cut: 28,
+  /** The connection is reset before the finish of the reply. */
+  reset: 6,
 } as const;
 type Behaviour = keyof typeof BEHAVIOURS;
 const DRAWN = Object.entries(BEHAVIOURS).flatMap(([name, weight]) =>
   Array.from({ length: weight }, () => name as Behaviour),
 );
+const FAILING: readonly Behaviour[] = ["refused", "garbage", "cut", "reset"];
 
 /** One call in the ledger. */
 export interface Call {
   readonly serial: number;
   readonly model: ModelName;
-  readonly streamed: boolean;
   readonly behaviour: Behaviour;
+  /** Its behaviour is a failure. */
+  readonly fails: boolean;
   /** Milliseconds of the wall clock. */
   readonly at: number;
   /** Bytes of the beginning of the reply with which it was asked to go on. 0: from the start. */
@@ -61,13 +55,14 @@ export interface Call {
   text: string;
   /** The finish of the reply has been written. */
   finished: boolean;
-  /** The answer was a failure that no text came before. */
-  refused: boolean;
   /** All that was written has left by an orderly end, so that a gateway that reads has it all. */
   orderly: boolean;
   /** In a simulation: when its connection was reset or stood still until it ended. */
   troubles: readonly Trouble[];
 }
+
+/** A part of an answer, and what stands in the ledger once it is written. */
+type Piece = readonly [text: string | Buffer, written: Partial<Call>];
 
 /** A connection that was reset is noticed by the request that comes next. */
 const NOTICED_MS = 1_000;
@@ -88,14 +83,11 @@ export interface Provider {
 /** One call while it is being answered. */
 interface Work {
   readonly call: Call;
+  readonly streamed: boolean;
   readonly wire: Wire;
   readonly res: http.ServerResponse;
   readonly counts: Counts;
   readonly random: Random;
-  /** The words that it answers with. */
-  readonly words: readonly string[];
-  /** Stands before the first word. Empty: it goes on with a text that has it. */
-  readonly mark: string;
 }
 
 const WORDS = ["one ", "two ", "drei ", "vier, ", "Größe ", "李 ", "\n", "zehntausend "];
@@ -104,112 +96,83 @@ const WORDS = ["one ", "two ", "drei ", "vier, ", "Größe ", "李 ", "\n", "zeh
 export const markOf = (serial: number): string => `<${serial}>`;
 
 /** Figures that no honest tokenizer exceeds: a token is at least a byte, and max_tokens holds. */
-function figures({ between, random }: Random, bytes: number, maxTokens: number) {
+function figures({ between, random }: Random, bytes: number, maxTokens: number): Counts {
   const prompt = between(1, bytes);
   const completion = between(1, maxTokens);
   const hit = random() < 0.5 ? between(0, prompt) : 0;
   const write = random() < 0.4 ? between(0, prompt - hit) : 0;
   const write1h = random() < 0.5 ? between(0, write) : 0;
-  const counts = { prompt, hit, write, write1h, completion, reasoning: between(0, completion) };
-  return { all: counts, reference: { ...counts, write1h: 0 } };
+  return { prompt, hit, write, write1h, completion, reasoning: between(0, completion) };
 }
 
-/** Ends the connection in the middle of the answer: what was written arrives, and then nothing. */
-function breakOff({ res, call }: Work, last: string | Buffer): void {
-  res.write(last, () => {
-    call.orderly = !res.destroyed && res.socket?.writable === true;
-    res.socket?.end();
+/** The words of a reply. One that goes on with another begins with the blank that was left out. */
+function wordsOf({ call, random }: Work): string[] {
+  const isContinuation = call.begunBytes > 0;
+  const word = (): string =>
+    isContinuation ? ` ${random.between(100_000, 999_999)} ` : random.pick(WORDS);
+  const first = isContinuation ? word() : `${markOf(call.serial)} ${word()}`;
+  return [first, ...Array.from({ length: random.between(0, 5) }, word)];
+}
+
+/** The pieces of a stream, as far as it is written. */
+function streamOf(work: Work, stated: Pick<Call, "stated">): readonly Piece[] {
+  const { wire, counts, call, random } = work;
+  const { behaviour } = call;
+  let text = "";
+  const words = wordsOf(work).map((word): Piece => {
+    text += word;
+    return [wire.text(word), { text }];
   });
+  const early = wire.alwaysCounts ? { early: { ...counts, completion: 1, reasoning: 0 } } : {};
+  const begun: readonly Piece[] = [[wire.start(counts), early], ...words];
+  if (behaviour === "reset") return begun.slice(0, random.between(1, begun.length));
+  const finish: Piece = [wire.finish(counts), { finished: true, ...(wire.alwaysCounts && stated) }];
+  const figures: Piece = [wire.figures(counts), stated];
+  const last = wire.alwaysCounts || !stated.stated ? [finish] : [finish, figures];
+  const whole: readonly Piece[] = [...begun, ...last, [wire.end, {}]];
+  if (behaviour !== "cut") return whole;
+  // Some state their figures before the finish.
+  const cut = random.random() < 0.3 ? [...begun, figures, finish] : whole;
+  return cut.slice(0, random.between(1, cut.length - 1));
 }
 
-function refuse({ res, call, random, wire }: Work): boolean {
+/** A whole reply, or a part of it. */
+function replyOf(work: Work, stated: Pick<Call, "stated">, isBroken: boolean): readonly Piece[] {
+  const { wire, random, res } = work;
+  const text = wordsOf(work).join("");
+  const bytes = Buffer.from(wire.whole(text, stated.stated));
+  res.setHeader("content-length", bytes.length);
+  if (isBroken) return [[bytes.subarray(0, random.between(1, bytes.length - 1)), {}]];
+  return [[bytes, { text, finished: true, ...stated }]];
+}
+
+/** Answers, for those behaviours for which there is no reply. */
+function refuse({ call: { behaviour }, res, random }: Work): boolean {
+  const status = random.pick([500, 503, 429, 429, 400]);
+  if (behaviour === "refused")
+    res.writeHead(status, { "retry-after": "0" }).end('{"error":{"message":"refused"}}');
+  if (behaviour === "garbage") res.end("data: ?\n\n");
+  return behaviour === "refused" || behaviour === "garbage";
+}
+
+async function answer(work: Work): Promise<void> {
+  const { call, streamed, wire, res, counts, random } = work;
   const { behaviour } = call;
-  const status = { "status 500": random.pick([500, 503]), "status 429": 429, "status 400": 400 }[
-    behaviour as string
-  ];
-  if (status === undefined) return false;
-  call.refused = true;
-  const headers = { "content-type": "application/json", "retry-after": "0" };
-  res.writeHead(status, headers).end(wire.error(status));
-  return true;
-}
-
-async function answerWhole(work: Work): Promise<void> {
-  const { call, wire, res, counts, random } = work;
-  const { behaviour } = call;
-  const drawn = Array.from({ length: random.between(1, 5) }, () => random.pick(work.words));
-  const words = [work.mark, ...drawn].join("");
-  const hasFigures = behaviour !== "no usage" || wire.alwaysCounts;
-  const text = wire.whole(words, hasFigures ? counts : undefined);
-  const length = Buffer.byteLength(text);
-  res.writeHead(200, { "content-type": "application/json", "content-length": length });
-  if (behaviour === "garbage") {
-    call.refused = true;
-    res.end("?".repeat(length));
-    return;
+  res.setHeader("content-type", streamed ? "text/event-stream" : "application/json");
+  if (refuse(work)) return;
+  const isBroken = behaviour === "cut" || behaviour === "reset";
+  const stated = behaviour === "no usage" && !wire.alwaysCounts ? {} : { stated: counts };
+  const pieces = streamed ? streamOf(work, stated) : replyOf(work, stated, isBroken);
+  for (const [text, written] of pieces) {
+    await pause(random.between(0, behaviour === "slow" ? 150 : 3));
+    if (res.destroyed) return;
+    Object.assign(call, written);
+    await new Promise<unknown>((resolve) => res.write(text, resolve));
   }
-  if (/^(cut|reset)/.test(behaviour)) {
-    call.refused = true;
-    breakOff(work, Buffer.from(text).subarray(0, random.between(1, length - 1)));
-    return;
-  }
-  if (behaviour === "slow") await pause(random.between(20, 400));
-  call.text = words;
-  call.finished = true;
-  if (hasFigures) call.stated = counts;
-  res.end(text, () => (call.orderly = true));
-}
-
-async function answerStream(work: Work): Promise<void> {
-  const { call, wire, res, counts, random } = work;
-  const { behaviour } = call;
-  res.writeHead(200, { "content-type": "text/event-stream" });
-  if (behaviour === "garbage") {
-    call.refused = true;
-    res.end("data: ?\n\n");
-    return;
-  }
-  if (wire.alwaysCounts) call.early = { ...counts, completion: 1, reasoning: 0 };
-  if (behaviour === "cut early") {
-    call.refused = true;
-    breakOff(work, wire.start(counts));
-    return;
-  }
-  res.write(wire.start(counts));
-  for (let word = random.between(1, 6); word > 0 && !res.destroyed; word -= 1) {
-    const text = call.text === "" ? work.mark + random.pick(work.words) : random.pick(work.words);
-    res.write(wire.text(text));
-    call.text += text;
-    await pause(behaviour === "slow" ? random.between(10, 90) : random.between(0, 3));
-  }
-  if (res.destroyed) return;
-  endStream(work);
-}
-
-function endStream(work: Work): void {
-  const { call, wire, res, counts } = work;
-  const figures = wire.figures(counts);
-  /** What is written before a stream breaks off, and whether its figures and its finish are. */
-  const breaks: Partial<Record<Behaviour, readonly [text: string, stated: boolean, end: boolean]>> =
-    {
-      "cut in text": [": nothing more\n\n", false, false],
-      "cut after figures": [wire.bareFigures(counts), true, false],
-      // In Anthropic's format the finish and the figures are one event.
-      "cut after finish": [wire.finish(counts), figures === "", true],
-      "cut after all": [wire.finish(counts) + figures, true, true],
-    };
-  if (call.behaviour === "reset in text") {
-    res.socket?.resetAndDestroy();
-    return;
-  }
-  const isStated = call.behaviour !== "no usage" || wire.alwaysCounts;
-  const whole = wire.finish(counts) + (isStated ? figures : "") + wire.end;
-  const broken = breaks[call.behaviour];
-  const [text, stated, finished] = broken ?? [whole, isStated, true];
-  if (stated) call.stated = counts;
-  call.finished = finished;
-  if (broken) breakOff(work, text);
-  else res.end(text, () => (call.orderly = true));
+  call.orderly = behaviour !== "reset" && !res.destroyed && res.socket?.writable === true;
+  if (behaviour === "reset") res.socket?.resetAndDestroy();
+  else if (isBroken) res.socket?.end();
+  else res.end();
 }
 
 /** What of a request's body matters here. */
@@ -221,25 +184,28 @@ interface Body {
   readonly max_completion_tokens?: number;
 }
 
-/** `isReference`: no figures are stated that the reference edition does not read. */
+/**
+ * `isReference`: the reference edition does not read what is kept in the cache for an hour, and may
+ * lose what came just before a connection broke, so nothing breaks.
+ */
 export async function startProvider(random: Random, isReference = false): Promise<Provider> {
   const ledger = new Map<number, Call[]>();
-  const read = isReference ? "reference" : "all";
+  const drawn = DRAWN.filter((name) => !isReference || (name !== "cut" && name !== "reset"));
 
   /** A call that begins goes into the ledger. `begun`: the text that it goes on with. */
   function enter(serial: number, body: Body, begun: string): Call {
+    const behaviour = random.pick(drawn);
     const call: Call = {
       serial,
       model: body.model,
-      streamed: body.stream === true,
-      behaviour: random.pick(DRAWN),
+      behaviour,
+      fails: FAILING.includes(behaviour),
       at: Date.now(),
       begunBytes: Buffer.byteLength(begun),
       // Anthropic demands a bound, so the gateway sends one where the client has none.
       maxTokens: Math.min(400, body.max_tokens ?? body.max_completion_tokens ?? 400),
       text: "",
       finished: false,
-      refused: false,
       orderly: false,
       troubles: [],
     };
@@ -249,24 +215,19 @@ export async function startProvider(random: Random, isReference = false): Promis
 
   async function take(path: string, text: string, res: http.ServerResponse): Promise<void> {
     const body = JSON.parse(text) as Body;
-    const found = /#(\d+)\/(\d+)#/.exec(JSON.stringify(body.messages));
+    const found = /#(\d+)#[^"]*/.exec(JSON.stringify(body.messages));
     if (!found) throw new Error(`a call without a mark: ${text.slice(0, 500)}`);
     const last = body.messages.at(-1)!;
     const begun = last.role === "assistant" ? String(last.content) : "";
-    const isAnthropic = path.endsWith("/messages");
     const call = enter(Number(found[1]), body, begun);
     const { socket } = res;
     res.on("close", () => (call.troubles = troublesOf(socket, call.at)));
-    const counts = figures(random, Number(found[2]), call.maxTokens)[read];
-    const wire = isAnthropic ? anthropicWire : openaiWire;
-    // A continuation begins with the blank that was left out, and with no word that was there.
-    const other = () => ` ${random.between(100_000, 999_999)} `;
-    const mark = begun === "" ? `${markOf(call.serial)} ` : "";
-    const words = begun === "" ? WORDS : Array.from(WORDS, other);
-    const work = { call, wire, res, counts, random, words, mark };
+    const all = figures(random, Buffer.byteLength(found[0]), call.maxTokens);
+    const counts = isReference ? { ...all, write1h: 0 } : all;
+    const wire = path.endsWith("/messages") ? anthropicWire : openaiWire;
     await pause(random.between(0, 4));
-    if (res.destroyed || refuse(work)) return;
-    await (call.streamed ? answerStream(work) : answerWhole(work));
+    if (res.destroyed) return;
+    await answer({ call, streamed: body.stream === true, wire, res, counts, random });
   }
 
   const server = http.createServer({ noDelay: true, keepAliveTimeout: 60_000 }, (req, res) => {

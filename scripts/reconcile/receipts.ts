@@ -1,90 +1,57 @@
-// Receipts against the spend log: each says what its request came to, every request with the id is
-// there, and no other account sees them.
+// Receipts against the spend log: each says what its request came to and proves its cost by its own
+// figures, and no other account sees it.
 
-import { type Entry, recordOf } from "./books.ts";
-import { closedDays } from "./days.ts";
-import { type Findings, inOrder } from "./findings.ts";
+import { countsOf, type Entry, factsOf } from "./books.ts";
+import type { Findings } from "./findings.ts";
 import type { House, Line } from "./house.ts";
-import { amountOf, pico } from "./money.ts";
+import { costOf, pico, sum } from "./money.ts";
 
-/** Prices per million tokens as exact decimal numbers. */
-const pricesOf = (prices: Line | null | undefined): unknown => {
-  const exact = (price: number | undefined): string | undefined =>
-    price === undefined ? undefined : amountOf(pico(price.toFixed(6)));
-  return (
-    prices && {
-      input_cache_hit: exact(prices["input_cache_hit"]) ?? null,
-      input_cache_miss: exact(prices["input_cache_miss"]),
-      input_cache_write: exact(prices["input_cache_write"]) ?? null,
-      input_cache_write_1h: exact(prices["input_cache_write_1h"]),
-      output: exact(prices["output"]),
-    }
-  );
-};
+/** What a receipt says by the names of the books. */
+const STATED = ["spend_id", "request_id", "status", "error_code", "finish_reason", "currency"];
+const AMOUNTS = ["cost", "usage_source", "started_at", "ended_at", "first_token_ms"];
 
-function attemptOf({ model, outcome, duration_ms, share }: Line): unknown {
-  const attempt = { model, outcome: outcome === "completed" ? "ok" : outcome, duration_ms };
-  if (!share) return attempt;
-  const { cost, prices, ...usage } = share;
-  return { ...attempt, usage, prices: pricesOf(prices), cost };
+/** What the figures of a receipt, or of one attempt, cost at the prices that stand beside them. */
+function costOfFigures({ usage, prices }: Line): bigint {
+  if (!prices) return 0n;
+  return costOf(countsOf(usage), {
+    hit: prices.input_cache_hit ?? undefined,
+    miss: prices.input_cache_miss,
+    write: prices.input_cache_write ?? undefined,
+    write1h: prices.input_cache_write_1h,
+    output: prices.output,
+  });
 }
 
-/** The receipt of a request, without the line that proves it. */
-function receiptOf(entry: Entry): Line {
-  const { settle } = entry;
-  const record = recordOf(entry);
-  return {
-    request_id: record["gateway_request_id"],
-    spend_id: record["usage_id"],
-    model_requested: settle["model_requested"],
-    model: record["provider"] === null ? null : record["model"],
-    status: record["status"],
-    error_code: settle["error_code"] ?? null,
-    finish_reason: settle["finish_reason"] ?? null,
-    started_at: record["started_at"],
-    first_token_ms: settle["first_token_ms"] ?? null,
-    ended_at: record["ended_at"],
-    attempts: settle["attempts"].map(attemptOf),
-    usage: { cache_write_tokens: 0, ...settle["usage"] },
-    usage_source: settle["usage_source"],
-    prices: pricesOf(settle["prices"]),
-    cost: record["cost"],
-    currency: record["currency"],
-    notes: settle["notes"],
-  };
-}
-
-/** The line of days.jsonl that proves a receipt: the gateway `asked` knows only its own. */
+/** The line of days.jsonl that proves it: the gateway that was asked knows only its own. */
 function sealOf({ estates }: House, { gateway, day }: Entry, asked: number): unknown {
-  if (gateway !== asked) return null;
-  const line = closedDays(estates[gateway]!.days).find((each) => each["day"] === day);
-  return line ? { day, number: line["number"] } : null;
+  const line = estates[gateway]!.days.find((each) => each["day"] === day);
+  return line && gateway === asked ? { day, number: line["number"] } : null;
 }
 
 export function judgeReceipts(house: House, entries: readonly Entry[], findings: Findings): void {
-  const byId = new Map<string, Entry[]>();
-  for (const entry of entries) {
-    const name = JSON.stringify([entry.open["account"], entry.open["gateway_request_id"]]);
-    byId.set(name, [...(byId.get(name) ?? []), entry]);
-  }
+  const byId = new Map(entries.map((entry) => [entry.open["gateway_request_id"], entry]));
   for (const { account, id, gateway, isLate, status, body } of house.receipts) {
-    const own = byId.get(JSON.stringify([account, id])) ?? [];
-    const what = `receipts of ${account} for ${id}`;
-    if (own.length === 0) {
+    const what = `receipt of ${account} for ${id}`;
+    const entry = byId.get(id);
+    if (entry?.open["account"] !== account) {
       findings.equal([status, body["error"]?.code], [404, "unknown_url"], what);
       continue;
     }
-    const inOneOrder = (list: readonly Line[]) =>
-      list.map(inOrder).sort((a: any, b: any) => (a.spend_id < b.spend_id ? -1 : 1));
-    const receipts: Line[] = body["data"] ?? [];
-    const unsealed = receipts.map(({ seal, ...receipt }) => receipt);
-    findings.equal(status, 200, what);
-    findings.equal(inOneOrder(unsealed), inOneOrder(own.map(receiptOf)), what);
-    for (const { spend_id, seal } of receipts) {
-      const entry = own.find(({ open }) => open["spend_id"] === spend_id);
-      // When the first receipts were asked for, the last day was open.
-      if (entry && (isLate || seal !== null))
-        findings.equal(seal, sealOf(house, entry, gateway), `${what}, the seal`);
-    }
+    const [receipt, ...more]: Line[] = body["data"] ?? [];
+    findings.equal([status, more], [200, []], what);
+    if (!receipt) continue;
+    const facts = factsOf(entry);
+    for (const name of [...STATED, ...AMOUNTS])
+      findings.equal(receipt[name], facts[name], `${what}, ${name}`);
+    findings.equal(countsOf(receipt["usage"]), countsOf(entry.settle["usage"]), `${what}, usage`);
+    const attempts = receipt["attempts"].map(({ model, cost }: Line) => [model, cost]);
+    findings.equal(attempts, facts["attempts"], `${what}, attempts`);
+    const shares = receipt["attempts"].filter(({ usage }: Line) => usage);
+    const parts: Line[] = shares.length > 0 ? shares : [receipt];
+    const cost = sum(parts.map(costOfFigures));
+    findings.equal(pico(receipt["cost"]), cost, `${what}: its cost by its own figures`);
+    // When the first receipts were asked for, the last day was open.
+    if (isLate || receipt["seal"] !== null)
+      findings.equal(receipt["seal"], sealOf(house, entry, gateway), `${what}, the seal`);
   }
 }

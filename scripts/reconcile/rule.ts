@@ -1,25 +1,29 @@
-// The rule by which one request is billed, of books.md: what the record must say, given what the
-// provider stated and what the client saw.
+// The rule by which one request is billed, of books.md: what its lines in the spend log must say,
+// given what the provider stated and what the client saw.
 
-import type { Entry } from "./books.ts";
-import { countsOf } from "./books.ts";
+import { countsOf, type Entry } from "./books.ts";
 import type { Asked } from "./client.ts";
-import { type Basis, type Expected, lostStep, type Step, stepsOf } from "./expected.ts";
+import { type Basis, lostStep, type Step, stepsOf, type Way } from "./expected.ts";
+import type { Findings } from "./findings.ts";
 import type { Disturbance, House, Line } from "./house.ts";
-import { type Counts, costOf, pico, priceSetting, sum } from "./money.ts";
+import { addUp, type Counts, costOf, pico, priceSetting, sum } from "./money.ts";
 import { CONTINUED, LEAVE_MS, type ModelName, TABLES } from "./plan.ts";
 
-export interface Verdict {
-  /** Pico-units, by the provider's ledger; of a bounded estimate by the record's own counts. */
+/** An entry with its request, and what it comes to. */
+export interface Match {
+  readonly entry: Entry;
+  readonly asked: Asked;
+  /** Pico-units. */
   readonly cost: bigint;
   readonly counts: Counts;
-  readonly basis: Basis;
+  /** Undefined: the ledger does not explain it, which was found. */
+  readonly basis: Basis | undefined;
 }
 
 /** Clocks are read in two processes, in milliseconds. */
 const SLACK_MS = 50;
 /** A client finds out late that its connection is dead. */
-const KILL_MS = 1_000;
+const DEAD_MS = 1_000;
 /** A power failure takes the last second of the books, and the time that it took to write them. */
 const LOST_MS = 1_200;
 /** What its client left a busy gateway may open, read on and settle so much later. */
@@ -36,36 +40,23 @@ function lateOf({ disturbances }: House, asked: Asked): number {
   return [...still, ...troubles].reduce((total, { from, until }) => total + until - from, late);
 }
 
-/** Whether a gateway or a worker was killed while this request was on its way. */
-export function wasKilled(house: House, asked: Asked): boolean {
-  const late = lateOf(house, asked);
-  return house.kills.some(
-    ({ gateway, at }) =>
-      gateway === asked.gateway && at > asked.startedAt - KILL_MS && at < asked.endedAt + late,
-  );
-}
-
-/** Whether the world failed in this way while this request was on its way, or just after. */
+/**
+ * Whether the world failed in this way while this request was on its way, or just after. "kill": its
+ * gateway or a worker of it was killed.
+ */
 export function wasDisturbed(house: House, kind: Disturbance["kind"], asked: Asked): boolean {
-  const late = lateOf(house, asked) + LOST_MS;
+  const late = lateOf(house, asked) + (kind === "kill" ? 0 : LOST_MS);
   return house.disturbances.some(
     (each) =>
-      each.kind === kind &&
-      each.until + KILL_MS > asked.startedAt &&
+      each.kind.startsWith(kind) &&
+      (each.gateway ?? asked.gateway) === asked.gateway &&
+      each.until + DEAD_MS > asked.startedAt &&
       each.from < asked.endedAt + late,
   );
 }
 
-/**
- * Whether a call may be lost on its way to the provider. The reference edition takes a request for
- * sent when it gives it to Node's fetch, which may not have sent it yet when the client leaves.
- */
-const mayBeLost = (house: House, asked: Asked): boolean =>
-  wasDisturbed(house, "provider", asked) || (house.isReference && asked.verdict === "left");
-
 /** The tables of prices that may have been in force when the request began. */
-function tablesOf(house: House, { open }: Entry, asked: Asked): number[] {
-  const { calls, changes } = house;
+function tablesOf({ calls, changes }: House, { open }: Entry, asked: Asked): number[] {
   // Of a request that its client has left the opening may come late, and the provider hear nothing.
   const latest = calls.get(asked.serial)?.[0]?.at ?? Date.parse(open["time"]);
   return changes
@@ -76,81 +67,21 @@ function tablesOf(house: House, { open }: Entry, asked: Asked): number[] {
     .map(({ table }) => table);
 }
 
-/** Why this request was not opened like this. Undefined: it was. */
-function againstOpening(house: House, { open }: Entry, asked: Asked): string | undefined {
-  const same = [open["key_id"], open["model_requested"], open["stream"]].join();
-  const own = [asked.keyId, asked.model, asked.stream].join();
-  if (same !== own) return `opened for ${same}, asked for ${own}`;
-  const openedAt = Date.parse(open["time"]);
-  return openedAt < asked.startedAt - SLACK_MS || openedAt > asked.endedAt + lateOf(house, asked)
-    ? `opened at ${openedAt}, asked from ${asked.startedAt} to ${asked.endedAt}`
-    : undefined;
-}
-
-/** Why the text is not what the provider has written. Undefined: it is, or it was continued. */
-function againstText({ calls }: House, { serial, model, text }: Asked): string | undefined {
-  const written = calls.get(serial)?.at(-1)?.text;
-  return model === CONTINUED || text === written
-    ? undefined
-    : `the text ${JSON.stringify(text)}, and ${JSON.stringify(written)} was written`;
-}
-
-/** Why this is not the end of a whole reply. Undefined: it is. */
-function againstWhole(settle: Line, asked: Asked): string | undefined {
-  const { status, http_status, model_served } = settle;
-  const recorded = `${status} ${http_status} ${model_served}`;
-  // The other streams name their model at their start, and another may go on with them.
-  const isFixed = asked.api === "chat" || asked.model !== CONTINUED;
-  const own = `completed 200 ${isFixed ? asked.served : model_served}`;
-  return recorded === own ? undefined : `${own}, and ${recorded}`;
-}
-
-/** Why this end is not what the client saw. Undefined: it is. */
-function againstClient(house: House, settle: Line, asked: Asked): string | undefined {
-  const { status, http_status, error_code } = settle;
-  const { verdict } = asked;
-  // A power failure has taken the settle line, and not the open line.
-  if (status === "interrupted" && wasDisturbed(house, "power", asked)) return undefined;
-  if (asked.foreign !== undefined) return `it has ${asked.foreign} of another request`;
-  if (verdict === "whole") return againstText(house, asked) ?? againstWhole(settle, asked);
-  if (verdict === "error") {
-    const recorded = `${status} ${http_status} ${asked.code && error_code}`;
-    const own = `failed ${asked.status} ${asked.code}`;
-    return recorded === own ? undefined : `${own}, and ${recorded}`;
-  }
-  if (status === "cancelled" && verdict !== "left") return "cancelled, and nobody left";
-  if (status === "interrupted" && !wasKilled(house, asked)) return "interrupted by no kill";
-  return undefined;
-}
-
-/** Why these attempts are not the calls that the provider saw. Undefined: they are. */
-function againstCalls(house: House, { settle }: Entry, asked: Asked): string | undefined {
-  const calls = house.calls.get(asked.serial) ?? [];
-  if (settle["status"] === "interrupted") return undefined;
-  const models: string[] = settle["attempts"].map(({ model }: Line) => model);
-  let at = 0;
-  for (const model of models) if (calls[at]?.model === model) at += 1;
-  if (at < calls.length)
-    return `the provider was called for ${calls.map(({ model }) => model)}, attempts: ${models}`;
-  return undefined;
-}
-
 /** What a record bills of one attempt, and at which prices. */
 interface Part {
   readonly model: string | null;
   readonly counts: Counts;
   readonly cost: bigint;
-  /** JSON. */
-  readonly prices: string;
+  readonly prices: Line | null;
 }
 
 /** The share of each attempt that has one, or else the request as a whole. */
 function partsOf({ attempts, ...whole }: Line): readonly Part[] {
   const partOf = (model: string | null, usage: Line, { cost, prices = null }: Line): Part => ({
     model,
-    counts: countsOf(usage, usage["cache_write_1h_tokens"] ?? 0),
+    counts: countsOf(usage),
     cost: pico(cost),
-    prices: JSON.stringify(prices),
+    prices,
   });
   const shared: Line[] = attempts.filter(({ share }: Line) => share);
   if (shared.length > 0) return shared.map(({ model, share }) => partOf(model, share, share));
@@ -158,24 +89,14 @@ function partsOf({ attempts, ...whole }: Line): readonly Part[] {
   return usage_source === "none" ? [] : [partOf(model_served, usage, whole)];
 }
 
-/** Whether the parts of a record come to what it says of the whole request. */
-function isSum(parts: readonly Part[], actual: Counts, cost: string): boolean {
-  const names = Object.keys(actual) as (keyof Counts)[];
-  const totalOf = (name: keyof Counts) =>
-    parts.reduce((total, { counts }) => total + counts[name], 0);
-  return (
-    names.every((name) => totalOf(name) === actual[name]) &&
-    sum(parts.map((part) => part.cost)) === pico(cost)
-  );
-}
-
 /** Whether this may be billed of a call. */
-function isWay({ model, counts }: Part, step: Step, { counts: expected, most }: Expected): boolean {
-  const completion = most === undefined ? expected.completion : counts.completion;
+function isWay({ model, counts }: Part, step: Step, way: Way): boolean {
+  const most = way.counts.completion;
+  const completion = way.basis === "bounded" ? counts.completion : most;
   return (
-    (step.model === undefined || step.model === model) &&
-    counts.completion <= (most ?? Infinity) &&
-    JSON.stringify(counts) === JSON.stringify({ ...expected, completion })
+    (step.model ?? model) === model &&
+    completion <= most &&
+    JSON.stringify(counts) === JSON.stringify({ ...way.counts, completion })
   );
 }
 
@@ -200,11 +121,11 @@ function basisOf(bases: readonly Basis[]): Basis {
 }
 
 /** How the ledger explains a record with these parts. Undefined: it does not. */
-function explained(house: House, { settle }: Entry, asked: Asked, parts: readonly Part[]) {
+function explained(house: House, settle: Line, asked: Asked, parts: readonly Part[]) {
   const { status, attempts, usage_source: source } = settle;
   const calls = house.calls.get(asked.serial) ?? [];
-  const steps = stepsOf(status, calls, asked, house.isReference);
-  const isLost = attempts.length > calls.length && mayBeLost(house, asked);
+  const steps = stepsOf(status, calls, asked);
+  const isLost = attempts.length > calls.length && wasDisturbed(house, "provider", asked);
   const all = isLost ? [...steps, lostStep(asked)] : steps;
   if (status === "completed" && all.length === 0) return undefined;
   return explanations(parts, all)
@@ -212,52 +133,91 @@ function explained(house: House, { settle }: Entry, asked: Asked, parts: readonl
     .find((basis) => source === basis.replace("bounded", "estimated"));
 }
 
-const priceOf = (table: number, model: string | null) => TABLES[table]?.[model as ModelName];
-
-/** The member `prices` of what is billed by a table, as JSON. */
-function settingOf(table: number, model: string | null): string {
-  const price = priceOf(table, model);
-  return JSON.stringify(price ? priceSetting(price) : null);
+/** Whether each part costs what its tokens cost by a table, and states the prices of it. */
+function isBilledBy(table: number, settle: Line, parts: readonly Part[]): boolean {
+  const priceOf = (model: string | null) => TABLES[table]?.[model as ModelName];
+  const settingOf = (model: string | null): string => {
+    const price = priceOf(model);
+    return JSON.stringify(price ? priceSetting(price) : null);
+  };
+  return (
+    JSON.stringify(settle["prices"]) === settingOf(settle["model_served"]) &&
+    parts.every(
+      ({ model, counts, cost, prices }) =>
+        JSON.stringify(prices) === settingOf(model) && cost === costOf(counts, priceOf(model)),
+    )
+  );
 }
 
-const costBy = (table: number, { counts, model }: Part): bigint =>
-  costOf(counts, priceOf(table, model));
-
-/** Whether what a client was told is what was recorded, as far as it was told. */
-const states = (told: Partial<Counts> | undefined, actual: Counts): boolean =>
-  Object.entries(told ?? {}).every(([name, count]) => actual[name as keyof Counts] === count);
-
-/** Whether an entry is right for a request: what it costs, or why it is not right. */
-export function judgeEntry(house: House, entry: Entry, asked: Asked): Verdict | string {
-  const { settle } = entry;
-  const against =
-    againstOpening(house, entry, asked) ??
-    againstClient(house, settle, asked) ??
-    againstCalls(house, entry, asked);
-  if (against !== undefined) return against;
-
-  const { status, cost } = settle;
-  const parts = partsOf(settle);
-  const actual = countsOf(settle["usage"], settle["usage"].cache_write_1h_tokens ?? 0);
-  if (!isSum(parts, actual, cost)) return "the shares of its attempts are not its sum";
-  const basis = explained(house, entry, asked, parts);
-  if (basis === undefined) {
-    const recorded = `${status} with ${settle["usage_source"]} figures ${JSON.stringify(actual)}`;
-    return `${recorded}, and the calls were ${JSON.stringify(house.calls.get(asked.serial))}`;
+/** The end that the client saw must be the one that was recorded. */
+function judgeEnd(house: House, settle: Line, asked: Asked, found: Found): void {
+  const { status, http_status, error_code, model_served } = settle;
+  const { verdict, served, code, text, model, api } = asked;
+  const isKilled = wasDisturbed(house, "kill", asked) || wasDisturbed(house, "power", asked);
+  if (status === "interrupted") found.check(isKilled, () => "interrupted by no kill");
+  // A power failure has taken the settle line, and not the open line.
+  if (status === "interrupted" && wasDisturbed(house, "power", asked)) return;
+  if (status === "cancelled") found.equal(verdict, "left", "cancelled");
+  if (verdict === "error") {
+    const recorded = [status, http_status, code && error_code];
+    found.equal(recorded, ["failed", asked.status, code], "the end that was recorded");
   }
-  const verdict = { cost: pico(cost), counts: actual, basis };
-  // A recovery of the books knows no prices, and no client was told what it says.
-  if (status === "interrupted") return verdict;
-  if (!states(asked.usage, actual))
-    return `the client was told ${JSON.stringify(asked.usage)}, recorded ${JSON.stringify(actual)}`;
-  const stated = JSON.stringify(settle["prices"]);
-  const tables = tablesOf(house, entry, asked);
-  const isRight = (table: number): boolean =>
-    stated === settingOf(table, settle["model_served"]) &&
-    parts.every((part) => part.prices === settingOf(table, part.model)) &&
-    parts.every((part) => part.cost === costBy(table, part));
-  const ledger = tables.map((table) => parts.map((part) => costBy(table, part)));
-  return tables.some(isRight)
-    ? verdict
-    : `costs ${cost} at ${stated}, by the ledger ${ledger} pico-units`;
+  if (verdict !== "whole") return;
+  // The other streams name their model at their start, and another may go on with them.
+  const isFixed = api === "chat" || model !== CONTINUED;
+  const recorded = [status, http_status, isFixed && model_served];
+  found.equal(recorded, ["completed", 200, isFixed && served], "the end that was recorded");
+  if (model === CONTINUED) return;
+  found.equal(text, house.calls.get(asked.serial)?.at(-1)?.text, "the text of the reply");
+}
+
+/** Findings that name a request. */
+type Found = Pick<Findings, "check" | "equal">;
+
+/** Judges the lines of a request. */
+export function judgeEntry(house: House, entry: Entry, asked: Asked, findings: Findings): Match {
+  const { open, settle } = entry;
+  const { status, cost, usage_source, attempts } = settle;
+  const calls = house.calls.get(asked.serial) ?? [];
+  const name = `request ${asked.serial} of ${asked.account} (${asked.verdict} ${asked.status})`;
+  const found: Found = {
+    check: (right, violation) => findings.check(right, () => `${name}: ${violation()}`),
+    equal: (actual, expected, what) => findings.equal(actual, expected, `${name}: ${what}`),
+  };
+  const about = [open["account"], open["key_id"], open["model_requested"], open["stream"]];
+  found.equal(about, [asked.account, asked.keyId, asked.model, asked.stream], "opened");
+  const openedAt = Date.parse(open["time"]);
+  const { startedAt, endedAt } = asked;
+  found.check(
+    openedAt >= startedAt - SLACK_MS && openedAt <= endedAt + lateOf(house, asked),
+    () => `opened at ${openedAt}, asked from ${startedAt} to ${endedAt}`,
+  );
+  judgeEnd(house, settle, asked, found);
+
+  const parts = partsOf(settle);
+  const counts = countsOf(settle["usage"]);
+  const total = [addUp(parts.map((part) => part.counts)), sum(parts.map((part) => part.cost))];
+  found.equal([counts, pico(cost)], total, "its parts together");
+  const basis = explained(house, settle, asked, parts);
+  found.check(basis !== undefined, () => {
+    const recorded = `${status} with ${usage_source} figures ${JSON.stringify(counts)}`;
+    return `${recorded}, and the calls were ${JSON.stringify(calls)}`;
+  });
+  const match = { entry, asked, cost: pico(cost), counts, basis };
+  // A recovery of the books knows no attempts and no prices, and no client was told what it says.
+  if (status === "interrupted") return match;
+  let at = 0;
+  for (const { model } of attempts) if (calls[at]?.model === model) at += 1;
+  found.equal(calls.slice(at), [], "calls that are not among its attempts");
+  const told = Object.entries(asked.usage ?? {});
+  found.equal(
+    told,
+    told.map(([name]) => [name, counts[name as keyof Counts]]),
+    "what the client was told",
+  );
+  found.check(
+    tablesOf(house, entry, asked).some((table) => isBilledBy(table, settle, parts)),
+    () => `costs ${cost} at ${JSON.stringify(settle["prices"])}, not by the ledger`,
+  );
+  return match;
 }

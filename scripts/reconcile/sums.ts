@@ -1,137 +1,103 @@
-// Sums over the matched requests of a phase, by the provider's ledger, and what statements, budgets
-// and audits say against them.
+// What statements, budgets and audits say, against the sums of the matched requests of a phase.
 
-import { type Findings, inOrder } from "./findings.ts";
+import type { Findings } from "./findings.ts";
 import type { House, Line, Statement } from "./house.ts";
-import type { Match } from "./match.ts";
-import { amountOf, type Counts, pico, sum } from "./money.ts";
+import { addUp, amountOf, pico, sum } from "./money.ts";
+import type { Match } from "./rule.ts";
 
-const costOf = (matches: readonly Match[]): bigint =>
-  sum(matches.map(({ verdict }) => verdict.cost));
+const costOf = (matches: readonly Match[]): bigint => sum(matches.map(({ cost }) => cost));
 
 /** What a line of a statement must say. */
 function lineOf(matches: readonly Match[]): Line {
-  const add = (pick: (counts: Counts) => number) =>
-    matches.reduce((total, { verdict }) => total + pick(verdict.counts), 0);
+  const { prompt, hit, write, completion, reasoning } = addUp(matches.map((one) => one.counts));
   return {
     requests: matches.length,
-    prompt_cache_hit_tokens: add(({ hit }) => hit),
-    prompt_cache_miss_tokens: add(({ prompt, hit }) => prompt - hit),
-    cache_write_tokens: add(({ write }) => write),
-    completion_tokens: add(({ completion }) => completion),
-    reasoning_tokens: add(({ reasoning }) => reasoning),
+    prompt_cache_hit_tokens: hit,
+    prompt_cache_miss_tokens: prompt - hit,
+    cache_write_tokens: write,
+    completion_tokens: completion,
+    reasoning_tokens: reasoning,
     currency: "USD",
     cost: amountOf(costOf(matches)),
   };
 }
 
-/** The fields of a line of CSV. */
-const fieldsOf = (line: string): string[] =>
-  [...line.matchAll(/("(?:[^"]|"")*"|[^,]*)(?:,|$)/g)]
-    .map(([, field = ""]) => field)
-    .map((field) => (field.startsWith('"') ? field.slice(1, -1).replaceAll('""', '"') : field));
-
 /** The requests of a statement as CSV: usage_id and cost of each. */
-function rowsOf(csv: string): string[] {
-  const [head = "", ...rows] = csv.trimEnd().split("\r\n");
-  const names = fieldsOf(head);
-  const [id, cost, account] = ["usage_id", "cost", "account"].map((name) => names.indexOf(name));
-  return rows
-    .map(fieldsOf)
-    .map((fields) => `${fields[id!]} ${fields[account!]} ${pico(fields[cost!] ?? "")}`)
+const rowsOf = (csv: string): string[] =>
+  csv
+    .split("\r\n")
+    .slice(1, -1)
+    .map((row) => row.replace(/^(\w+),.*,([\d.]+),USD,.*$/, "$1 $2"))
     .sort();
-}
 
 /** A bill is what these requests come to. */
-function judgeLines(bill: Line, own: readonly Match[], what: string, findings: Findings): void {
-  const byModel = new Map<string, Match[]>();
-  for (const match of own) {
-    const { model_served, model_requested } = match.entry.settle;
-    const model = model_served ?? model_requested;
-    byModel.set(model, [...(byModel.get(model) ?? []), match]);
-  }
-  const models = [...byModel.keys()].sort();
-  const lines = models.map((model) => ({ model, ...lineOf(byModel.get(model)!) }));
-  findings.equal(inOrder(bill["lines"]), inOrder(lines), what);
-  findings.equal(inOrder(bill["total"]), inOrder(lineOf(own)), `${what}, the total`);
-}
-
-/** A sealed statement bills and proves what its gateway has served. */
-function judgeSealed(
-  { sealed }: Statement,
-  all: readonly Match[],
-  what: string,
-  findings: Findings,
-): void {
-  if (!sealed) return;
-  const { text, verdict, prefix } = sealed;
-  const own = all.filter(({ entry }) => entry.open["spend_id"].startsWith(prefix));
-  judgeLines(text["bill"], own, `${what}, the bill in the sealed one`, findings);
-  const proof = [verdict["ok"], verdict["findings"], verdict["key_stated"], verdict["records"]];
-  findings.equal(proof, [true, [], true, own.length], `seal verify of the ${what}`);
+function judgeBill(bill: Line, own: readonly Match[], what: string, findings: Findings): void {
+  const modelOf = ({ entry: { settle } }: Match): string =>
+    settle["model_served"] ?? settle["model_requested"];
+  const models = [...new Set(own.map(modelOf))].sort();
+  const lines = models.map((model) => ({
+    model,
+    ...lineOf(own.filter((match) => modelOf(match) === model)),
+  }));
+  findings.equal(bill["lines"], lines, what);
+  findings.equal(bill["total"], lineOf(own), `${what}, the total`);
 }
 
 function judgeStatement(statement: Statement, matches: readonly Match[], findings: Findings): void {
-  const { account, month, json, csv } = statement;
+  const { account, month, json, csv, sealed } = statement;
   const what = `statement of ${account}, ${month}`;
   const own = matches.filter(
-    (match) => match.asked.account === account && match.entry.day.startsWith(month),
+    ({ asked, entry }) => asked.account === account && entry.day.startsWith(month),
   );
-  judgeLines(json, own, what, findings);
-  const rows = own.map(
-    ({ entry, verdict: { cost } }) => `${entry.open["spend_id"]} ${account} ${cost}`,
-  );
+  judgeBill(json, own, what, findings);
+  const rows = own.map(({ entry: { settle } }) => `${settle["spend_id"]} ${settle["cost"]}`);
   findings.equal(rowsOf(csv), rows.sort(), `${what}, as CSV`);
-  judgeSealed(statement, own, what, findings);
+  if (!sealed) return;
+  // It bills and proves what the gateway that has sealed it has served.
+  const served = own.filter(({ entry }) => entry.gateway === 0);
+  judgeBill(sealed.text["bill"], served, `${what}, the bill in the sealed one`, findings);
+  const { ok, findings: found, key_stated, records } = sealed.verdict;
+  const proof = [ok, found, key_stated, records];
+  findings.equal(proof, [true, [], true, served.length], `seal verify of the ${what}`);
 }
 
 export function judgeStatements(house: House, matches: readonly Match[], findings: Findings): void {
   for (const statement of house.statements) judgeStatement(statement, matches, findings);
   const stated = new Set(house.statements.map(({ account, month }) => `${account} ${month}`));
-  for (const match of matches) {
-    const name = `${match.asked.account} ${match.entry.day.slice(0, 7)}`;
+  for (const { asked, entry } of matches) {
+    const name = `${asked.account} ${entry.day.slice(0, 7)}`;
     findings.check(stated.has(name), () => `there is no statement of ${name}`);
   }
 }
 
-/** What must be spent of a budget, by the matched requests. */
-function spentOf(budget: Line, matches: readonly Match[]): bigint {
-  const { account, key_id, period, ends } = budget;
-  const start = { day: 10, month: 7, total: 0 }[period as "day" | "month" | "total"];
+/** What must be spent of a budget. */
+function spentOf({ account, key_id, period, ends }: Line, matches: readonly Match[]): bigint {
+  const length = { day: 10, month: 7, total: 0 }[period as "day" | "month" | "total"];
   // The period in which the budget was asked for ends there.
-  const last = ends === null ? "" : new Date(Date.parse(ends) - 1).toISOString().slice(0, start);
+  const last = ends === null ? "" : new Date(Date.parse(ends) - 1).toISOString().slice(0, length);
   return costOf(
     matches.filter(
-      (match) =>
-        (account === null ? match.asked.keyId === key_id : match.asked.account === account) &&
-        match.entry.day.startsWith(last),
+      ({ asked, entry }) =>
+        (account === null ? asked.keyId === key_id : asked.account === account) &&
+        entry.day.startsWith(last),
     ),
   );
 }
 
-function judgeBudget(
-  budget: Line,
-  matches: readonly Match[],
-  findings: Findings,
-  what: string,
-): void {
-  const spent = pico(budget["spent"]);
-  findings.equal(spent, spentOf(budget, matches), `${what}: spent`);
-  findings.equal(budget["held"], "0", `${what}: held`);
-  findings.equal(pico(budget["left"]), pico(budget["amount"]) - spent, `${what}: left`);
-}
-
 /** Budgets by the books, and by the running gateways at rest. */
 export function judgeBudgets(house: House, matches: readonly Match[], findings: Findings): void {
-  for (const [account, { budgets }] of house.budgets)
-    for (const budget of budgets)
-      judgeBudget(budget, matches, findings, `budget show ${account}, ${budget.key_id ?? "all"}`);
-  house.estates.forEach(({ live }, gateway) => {
-    for (const budget of live) {
-      const name = budget["account"] ?? budget["key_id"];
-      judgeBudget(budget, matches, findings, `/status of gateway ${gateway}, budget of ${name}`);
+  function judgeAll(budgets: readonly Line[], from: string): void {
+    for (const budget of budgets) {
+      const what = `${from}, budget of ${budget["account"] ?? budget["key_id"]}`;
+      const spent = spentOf(budget, matches);
+      findings.equal(pico(budget["spent"]), spent, `${what}: spent`);
+      findings.equal(budget["held"], "0", `${what}: held`);
+      findings.equal(pico(budget["left"]), pico(budget["amount"]) - spent, `${what}: left`);
     }
-  });
+  }
+  for (const [account, { budgets }] of house.budgets) judgeAll(budgets, `budget show ${account}`);
+  for (const [gateway, { live }] of house.estates.entries())
+    judgeAll(live, `/status of gateway ${gateway}`);
   const ofPurse = matches.filter(({ asked }) => asked.account === "purse");
   for (const day of new Set(ofPurse.map(({ entry }) => entry.day))) {
     const spent = costOf(ofPurse.filter(({ entry }) => entry.day === day));
@@ -140,19 +106,18 @@ export function judgeBudgets(house: House, matches: readonly Match[], findings: 
       () => `the account purse has spent ${spent} pico-units of ${house.purse} on ${day}`,
     );
   }
-  for (const { entry, asked, verdict } of matches) {
+  for (const { entry, asked, cost } of matches) {
     const { hold, spend_id } = entry.open;
-    if (hold === undefined || asked.maxTokens === undefined) continue;
     findings.check(
-      verdict.cost <= pico(hold),
-      () => `${spend_id} costs ${verdict.cost} pico-units, and only ${hold} was held`,
+      hold === undefined || asked.maxTokens === undefined || cost <= pico(hold),
+      () => `${spend_id} costs ${cost} pico-units, and only ${hold} was held`,
     );
   }
 }
 
 /** `audit` of each gateway: no difference, nothing held, and our own count and sum. */
 export function judgeAudits(house: House, matches: readonly Match[], findings: Findings): void {
-  house.estates.forEach(({ audit }, gateway) => {
+  for (const [gateway, { audit }] of house.estates.entries()) {
     const own = matches.filter(({ entry }) => entry.gateway === gateway);
     const cost = { USD: amountOf(costOf(own)) };
     const expected: Line = {
@@ -168,5 +133,5 @@ export function judgeAudits(house: House, matches: readonly Match[], findings: F
     const actual = Object.fromEntries(Object.keys(expected).map((name) => [name, audit[name]]));
     findings.equal(actual, expected, `audit of gateway ${gateway}`);
     findings.equal(audit["proved"].requests, own.length, `audit of gateway ${gateway}: proved`);
-  });
+  }
 }

@@ -7,16 +7,12 @@ export interface Wire {
   /** The format has no reply without figures. */
   readonly alwaysCounts: boolean;
   whole(text: string, counts: Counts | undefined): string;
-  /** The answer that refuses a request. */
-  error(status: number): string;
   start(counts: Counts): string;
   text(text: string): string;
-  /** Events that finish the reply, with the figures where the format has them there. */
+  /** Events that finish the reply, with the figures where the format always states them. */
   finish(counts: Counts): string;
-  /** The event with the figures behind the finish. Empty: the finish has them. */
+  /** An event with nothing but the figures. */
   figures(counts: Counts): string;
-  /** An event with the figures, and without a finish. */
-  bareFigures(counts: Counts): string;
   readonly end: string;
 }
 
@@ -42,12 +38,10 @@ export const openaiWire: Wire = {
       ...choice({ message: { role: "assistant", content: text }, finish_reason: "stop" }),
       ...(counts && { usage: openaiUsage(counts) }),
     }),
-  error: (status) => JSON.stringify({ error: { message: `refused with ${status}` } }),
   start: () => data(choice({ delta: { role: "assistant", content: "" }, finish_reason: null })),
   text: (text) => data(choice({ delta: { content: text }, finish_reason: null })),
   finish: () => data(choice({ delta: {}, finish_reason: "stop" })),
   figures: (counts) => data({ choices: [], usage: openaiUsage(counts) }),
-  bareFigures: (counts) => data({ choices: [], usage: openaiUsage(counts) }),
   end: "data: [DONE]\n\n",
 };
 
@@ -84,14 +78,6 @@ export const anthropicWire: Wire = {
         ...(counts && { ...inputUsage(counts), ...outputUsage(counts) }),
       }),
     ),
-  error: (status) =>
-    JSON.stringify({
-      type: "error",
-      error: {
-        type: { 400: "invalid_request_error", 429: "rate_limit_error" }[status] ?? "api_error",
-        message: `refused with ${status}`,
-      },
-    }),
   start: (counts) =>
     event("message_start", {
       message: message([], null, { ...inputUsage(counts), output_tokens: 1 }),
@@ -103,7 +89,6 @@ export const anthropicWire: Wire = {
       delta: { stop_reason: "end_turn", stop_sequence: null },
       usage: outputUsage(counts),
     }),
-  figures: () => "",
-  bareFigures: (counts) => event("message_delta", { delta: {}, usage: outputUsage(counts) }),
+  figures: (counts) => event("message_delta", { delta: {}, usage: outputUsage(counts) }),
   end: event("message_stop", {}),
 };

@@ -28,7 +28,8 @@ async function restart(scene: Scene): Promise<void> {
 }
 
 function noteKill({ installation: { world }, house }: Scene): void {
-  house.kills.push({ gateway: 0, worker: false, at: world.wallClock() });
+  const now = world.wallClock();
+  house.disturbances.push({ kind: "kill", from: now, until: now });
 }
 
 async function kill(scene: Scene): Promise<void> {
@@ -45,7 +46,8 @@ const workersOf = ({ installation: { world }, gateway }: Scene): readonly SimPro
 async function replaced(scene: Scene): Promise<void> {
   const { installation, house, workers, gateway } = scene;
   const { world, until } = installation;
-  house.kills.push({ gateway: 0, worker: true, at: world.wallClock() });
+  const now = world.wallClock();
+  house.disturbances.push({ kind: "kill worker", from: now, until: now });
   // Without any worker the port is given up, so the next one does not die before.
   const place = new URL(addressOf(gateway)!).host;
   const { listeners } = installation.machine.network;

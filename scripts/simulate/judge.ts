@@ -31,11 +31,12 @@ function judgeLimits(house: House, entries: readonly Entry[], findings: Findings
     .map(({ open }) => Date.parse(open["time"]))
     .sort((one, other) => one - other);
   // A gateway that begins remembers nothing.
-  const starts = house.kills.filter(({ worker }) => !worker).map(({ at }) => at);
-  const stops = house.disturbances.filter(({ kind }) => kind === "stop").map(({ from }) => from);
+  const ends = house.disturbances
+    .filter(({ kind }) => kind === "kill" || kind === "stop")
+    .map(({ from }) => from);
   for (const [index, time] of times.entries()) {
     const last = times[index + LIMITED_RPM];
-    const isOneLife = ![...starts, ...stops].some((at) => at >= time - 100 && at <= (last ?? 0));
+    const isOneLife = !ends.some((at) => at >= time - 100 && at <= (last ?? 0));
     findings.check(
       last === undefined || !isOneLife || last - time > WINDOW_MS - SLACK_MS,
       () => `${LIMITED_RPM + 1} requests of the limited account within ${last! - time} ms`,
@@ -62,7 +63,7 @@ function judgeHolds(house: House, entries: readonly Entry[], findings: Findings)
     .sort((a, b) => (a.time < b.time || (a.time === b.time && !a.isOpen) ? -1 : 1));
   const days = new Set(lines.map(({ time }) => time.slice(0, 10)));
   // A process that died held nothing any more; its requests are settled later.
-  if (days.size > 1 || house.kills.length > 0) return;
+  if (days.size > 1 || house.disturbances.some(({ kind }) => kind.startsWith("kill"))) return;
   let used = 0n;
   for (const { change, isOpen, time } of lines) {
     used += change;

@@ -4,7 +4,7 @@
 
 import type { Asked } from "../reconcile/client.ts";
 import { collectBudgets, collectStatements } from "../reconcile/collect.ts";
-import { emptyEstate, emptyHouse, type House, readFiles } from "../reconcile/house.ts";
+import { emptyHouse, type House, readFiles } from "../reconcile/house.ts";
 import { complaintsIn } from "../reconcile/gateways.ts";
 import type { Phase } from "../reconcile/plan.ts";
 import type { Call } from "../reconcile/provider.ts";
@@ -58,7 +58,7 @@ const phaseOf = (requests: number, workers: number): Phase => ({
   requests,
   gateways: 1,
   workers,
-  events: {},
+  events: [],
 });
 
 /** About half of all faults. */
@@ -208,10 +208,8 @@ const leftByNetwork = (asked: Asked): Asked =>
   asked.verdict === "cut" && asked.troubles?.length ? { ...asked, verdict: "left" } : asked;
 
 async function collect({ run, reader }: Installation, house: House): Promise<void> {
-  const estate = emptyEstate();
-  house.estates.push(estate);
-  estate.audit = JSON.parse(await run("audit", "--json"));
+  house.estates[0]!.audit = JSON.parse(await run("audit", "--json"));
   await collectStatements(house, run);
   await collectBudgets(house, ["acme", "beta", "purse"], run);
-  readFiles(estate, DATA_DIR, reader);
+  readFiles(house, 0, DATA_DIR, reader);
 }
