@@ -1,8 +1,8 @@
-// Adds up what a proof finds of the records of a day, by what was found.
+// Adds up the requests and records of a day by how they compare with each other.
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { parseMoney, type UsageRecord } from "../records/index.ts";
 
-/** What some records add up to. */
+/** The count, time span and cost of some records. */
 export interface Total {
   /** How many there are. */
   records: number;
@@ -16,33 +16,44 @@ export interface Total {
 
 const emptyTotal = (): Total => ({ records: 0, from: null, to: null, costs: new Map() });
 
-const VERDICTS = [
-  "unchanged",
-  "changed",
-  "altered",
-  "added",
-  "awaited",
-  "removed",
-  "unreadable",
-  "left",
-] as const;
-
 /**
- * `unchanged`: records that are as the spend log has them. `changed`: settled requests whose
- * records say something else; `altered`: these records. `added`: settled requests without a record.
- * `awaited`: the same, but they were not copied when the proof began. `removed`: records that no
- * settled request has; `unreadable`: lines that are no records. `left`: records whose lines are
- * gone with their segment.
+ * How a settled request compares with the usage record that it should have, or what a line of the
+ * usage records is that belongs to no request.
  */
-export type Verdict = (typeof VERDICTS)[number];
+export type Verdict =
+  /** The record is the one that the spend log implies. */
+  | "same"
+  /** The record differs from the one that the spend log implies. */
+  | "changed"
+  /** The request has no record, although its settle line was copied. */
+  | "missing"
+  /** The request has no record, and its settle line was not copied before the proof began. */
+  | "pending"
+  /** The spend log still has the line that the record names, but no request with this record. */
+  | "inserted"
+  /** The spend log no longer has the line that the record names: its segment is deleted or cut. */
+  | "unlogged"
+  /** The line is no usage record. */
+  | "unreadable";
 
-/** How the records of a day compare with the spend log. */
-export type Totals = Readonly<Record<Verdict, Total>>;
+/** The totals of a day: of requests by the spend log, of lines without one as recorded. */
+export interface Totals extends Readonly<Record<Verdict, Total>> {
+  /** The `changed` requests once more, as the usage records have them. */
+  readonly changedRecords: Total;
+}
 
-export const createTotals = (): Totals =>
-  Object.fromEntries(VERDICTS.map((verdict) => [verdict, emptyTotal()])) as Record<Verdict, Total>;
+export const createTotals = (): Totals => ({
+  same: emptyTotal(),
+  changed: emptyTotal(),
+  changedRecords: emptyTotal(),
+  missing: emptyTotal(),
+  pending: emptyTotal(),
+  inserted: emptyTotal(),
+  unlogged: emptyTotal(),
+  unreadable: emptyTotal(),
+});
 
-/** The total of one record, or of a line that is none. */
+/** The total of one record. `record` undefined: an unreadable line, which has no time or cost. */
 export function totalOf(record: UsageRecord | undefined): Total {
   const time = record?.ended_at ?? null;
   const costs = new Map(record && [[record.currency, parseMoney(record.cost)]]);
@@ -59,13 +70,13 @@ export function addTotal(total: Total, part: Total): void {
     total.costs.set(currency, (total.costs.get(currency) ?? 0n) + cost);
 }
 
-/** The total of what was found so on some days. */
+/** Adds up these totals of some days. */
 export function totalIn(
   days: readonly { readonly totals: Totals }[],
-  ...verdicts: readonly Verdict[]
+  ...names: readonly (keyof Totals)[]
 ): Total {
   const total = emptyTotal();
-  for (const { totals } of days) for (const verdict of verdicts) addTotal(total, totals[verdict]);
+  for (const { totals } of days) for (const name of names) addTotal(total, totals[name]);
   return total;
 }
 
