@@ -16,42 +16,39 @@ export interface Total {
 
 const emptyTotal = (): Total => ({ records: 0, from: null, to: null, costs: new Map() });
 
+const TOTALS = [
+  "same",
+  "changed",
+  "missing",
+  "pending",
+  "inserted",
+  "unlogged",
+  "unreadable",
+  "changedRecords",
+] as const;
+
 /**
- * How a settled request compares with the usage record that it should have, or what a line of the
- * usage records is that belongs to no request.
+ * How a settled request compares with the usage record that it should have:
+ * - `same`: the record is the one that the spend log implies.
+ * - `changed`: it has another content.
+ * - `missing`: there is no record, although the settle line was copied.
+ * - `pending`: there is no record, and the settle line was not copied when the proof began.
+ *
+ * What a line of the usage records is that no settled request implies:
+ * - `inserted`: a record; the spend log has the line that it names, but not its request.
+ * - `unlogged`: a record; the spend log ends before the line that it names, or has lost the segment.
+ * - `unreadable`: no record.
  */
-export type Verdict =
-  /** The record is the one that the spend log implies. */
-  | "same"
-  /** The record differs from the one that the spend log implies. */
-  | "changed"
-  /** The request has no record, although its settle line was copied. */
-  | "missing"
-  /** The request has no record, and its settle line was not copied before the proof began. */
-  | "pending"
-  /** The spend log still has the line that the record names, but no request with this record. */
-  | "inserted"
-  /** The spend log no longer has the line that the record names: its segment is deleted or cut. */
-  | "unlogged"
-  /** The line is no usage record. */
-  | "unreadable";
+export type Verdict = Exclude<keyof Totals, "changedRecords">;
 
-/** The totals of a day: of requests by the spend log, of lines without one as recorded. */
-export interface Totals extends Readonly<Record<Verdict, Total>> {
-  /** The `changed` requests once more, as the usage records have them. */
-  readonly changedRecords: Total;
-}
+/**
+ * The totals of a day by verdict: of requests by the spend log, of other lines as recorded.
+ * `changedRecords`: the `changed` requests once more, as the usage records have them.
+ */
+export type Totals = Readonly<Record<(typeof TOTALS)[number], Total>>;
 
-export const createTotals = (): Totals => ({
-  same: emptyTotal(),
-  changed: emptyTotal(),
-  changedRecords: emptyTotal(),
-  missing: emptyTotal(),
-  pending: emptyTotal(),
-  inserted: emptyTotal(),
-  unlogged: emptyTotal(),
-  unreadable: emptyTotal(),
-});
+export const createTotals = (): Totals =>
+  Object.fromEntries(TOTALS.map((name) => [name, emptyTotal()])) as Record<keyof Totals, Total>;
 
 /** The total of one record. `record` undefined: an unreadable line, which has no time or cost. */
 export function totalOf(record: UsageRecord | undefined): Total {

@@ -7,7 +7,7 @@ import { createMerkleRoot, leafOf, type DaysLine } from "../days/index.ts";
 import { parseMoney, parseUsageLine, type UsageRecord } from "../records/index.ts";
 import type { BooksFiles, StatementToSeal } from "../usage/index.ts";
 
-type DayWithProof = Awaited<ReturnType<typeof proveDay>>;
+type DayWithProof = Awaited<ReturnType<typeof withProof>>;
 
 /**
  * As statementSealerSlot. Rejects if the books have no signer, or if the costs of the records do
@@ -26,14 +26,14 @@ export async function printSealedStatement(
     await print(text);
   }
   const openDays = new Map<string, DayWithProof>();
-  const isBilled = (bill: StatementToSeal) => (record: UsageRecord) =>
+  const isBilledIn = (bill: StatementToSeal) => (record: UsageRecord) =>
     record.account === bill.account && record.currency === bill.currency;
   // The lock keeps the sync from adding records to an open day after the bill is made.
   const { bill, monthDays } = await books.locked(async () => {
     const bill = await makeBill();
     const monthDays = (await store.days()).filter((day) => day.startsWith(bill.month));
     for (const day of monthDays.filter((each) => !days.of(each)))
-      openDays.set(day, await proveDay(day, store.linesOf(day), undefined, isBilled(bill)));
+      openDays.set(day, await withProof(day, store.linesOf(day), undefined, isBilledIn(bill)));
     return { bill, monthDays };
   });
   const opening = { type: "statement", bill, made_at: new Date(clock.now()).toISOString() };
@@ -43,7 +43,8 @@ export async function printSealedStatement(
   let separator = "";
   for (const day of monthDays) {
     const proved =
-      openDays.get(day) ?? (await proveDay(day, store.linesOf(day), days.of(day), isBilled(bill)));
+      openDays.get(day) ??
+      (await withProof(day, store.linesOf(day), days.of(day), isBilledIn(bill)));
     for (const [, text] of proved.records) cost += parseMoney(parseUsageLine(text)!.cost);
     await write(`${separator}${JSON.stringify(proved)}`);
     separator = ",";
@@ -56,7 +57,7 @@ export async function printSealedStatement(
 }
 
 /** Returns the billed records of a day and, if the day is closed, their proof. */
-async function proveDay(
+async function withProof(
   day: string,
   batches: ReturnType<BooksFiles["store"]["linesOf"]>,
   line: DaysLine | undefined,

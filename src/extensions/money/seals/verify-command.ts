@@ -19,7 +19,7 @@ import { isStatement, verifyStatement } from "./verify-statement.ts";
 async function run(args: CommandArguments, terminal: Terminal): Promise<number | void> {
   const path = args.operand;
   if (path === "") return await runConfigured(args, terminal);
-  return await answer(await verifyPath(path, trustAnchorsIn(args)), args, terminal);
+  return await answer(await verifyPath(path, anchorsIn(args)), args, terminal);
 }
 
 async function verifyPath(path: string, anchors: TrustAnchors) {
@@ -37,13 +37,11 @@ const runConfigured = withBooks(async (context) => {
   const { books, args, terminal } = context;
   if (!isThere(books.spendDir)) throw new Error(`there is no spend log in ${books.dataDir}`);
   // The lock stops the sync: a record that is copied after its segment is read looks inserted.
-  const verified = await books.locked(() =>
-    verifyBooks(booksToProve(context), trustAnchorsIn(args)),
-  );
+  const verified = await books.locked(() => verifyBooks(booksToProve(context), anchorsIn(args)));
   return await answer(verified, args, terminal);
 });
 
-function trustAnchorsIn({ values }: CommandArguments): TrustAnchors {
+function anchorsIn({ values }: CommandArguments): TrustAnchors {
   const keyFile = values["public-key"];
   const keptFile = values["head"];
   return {

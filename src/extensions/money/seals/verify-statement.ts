@@ -16,7 +16,7 @@ import { isSignedBy } from "./sign.ts";
 import { isHead, parseKeptLines, type TrustAnchors } from "./verify.ts";
 
 /** A JSON object whose members are unchecked. */
-type UncheckedObject = Readonly<Record<string, unknown>>;
+type JsonObject = Readonly<Record<string, unknown>>;
 
 /** A day of a statement. */
 interface StatementDay {
@@ -77,7 +77,7 @@ export function verifyStatement(text: string, anchors: TrustAnchors) {
 }
 
 /** Reads a day. Reports a closed day if its line is not signed or does not prove its records. */
-function readDay(json: UncheckedObject, publicKey: string, findings: Findings): StatementDay {
+function readDay(json: JsonObject, publicKey: string, findings: Findings): StatementDay {
   const day = String(json["day"]);
   const line = asString(json["line"]);
   const entries = asArray(json["records"])
@@ -98,11 +98,7 @@ function readDay(json: UncheckedObject, publicKey: string, findings: Findings): 
 }
 
 /** Checks that each record is of the bill and of its day, and that none is there twice. */
-function checkRecords(
-  bill: UncheckedObject,
-  days: readonly StatementDay[],
-  findings: Findings,
-): void {
+function checkRecords(bill: JsonObject, days: readonly StatementDay[], findings: Findings): void {
   const seen = new Set<string>();
   for (const { day, records } of days)
     for (const record of records) {
@@ -119,11 +115,7 @@ function checkRecords(
 }
 
 /** Checks that the lines of the bill and its total are the sums of the records. */
-function checkSums(
-  bill: UncheckedObject,
-  records: readonly UsageRecord[],
-  findings: Findings,
-): void {
+function checkSums(bill: JsonObject, records: readonly UsageRecord[], findings: Findings): void {
   const summer = createSummer(["model", "currency"]);
   for (const record of records) summer.addRecord(record);
   const total = emptySum();
@@ -146,6 +138,6 @@ function checkSums(
 }
 
 /** Whether a line of a bill has the figures of a sum. An older gateway wrote fewer figures. */
-const statesSum = (line: UncheckedObject, sum: Sum | undefined): boolean =>
+const statesSum = (line: JsonObject, sum: Sum | undefined): boolean =>
   sum !== undefined &&
   Object.entries(printedSum(sum)).every(([name, value]) => (line[name] ?? value) === value);
