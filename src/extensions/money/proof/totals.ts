@@ -36,7 +36,7 @@ const TOTALS = [
  *
  * What a line of the usage records is that no settled request implies:
  * - `inserted`: a record; the spend log has the line that it names, but not its request.
- * - `unlogged`: a record; the spend log ends before the line that it names, or has lost the segment.
+ * - `unlogged`: a record; its segment is deleted, or ends before the line that it names.
  * - `unreadable`: no record.
  */
 export type Verdict = Exclude<keyof Totals, "changedRecords">;
