@@ -67,7 +67,7 @@ export function createAccountant(context: ReadingContext): Accountant {
       const exceeded = figures.find((budget) => !hasRoom(budget, smallest))!;
       return { refusal: { by: "budget", figures: exceeded, cost: smallest.cost } };
     }
-    const resetMs = windows.roomIn(spender.windows, tokens);
+    const resetMs = windows.msUntilRoom(spender.windows, tokens);
     if (resetMs > 0) return { refusal: { by: "tokens", resetMs } };
     counters.hold(spender, offer.cost);
     return { offer };

@@ -29,8 +29,7 @@ export function createHold(accountant: Accountant): HoldFor {
     const hasBudget = spender.budgets.length > 0;
     const token = randomHex(12);
     const estimate = estimateOf(request, hasBudget);
-    const reserved = await accountant.reserve({ spender, token, ...estimate });
-    const { offer, refusal, tokens } = reserved;
+    const { offer, refusal, tokens } = await accountant.reserve({ spender, token, ...estimate });
     if (tokens) setTokenHeaders(request.exchange.res, tokens);
     if (!offer) {
       refundRateLimit(request);
@@ -48,10 +47,9 @@ export function createHold(accountant: Accountant): HoldFor {
     const { caller, config } = request;
     const spender = spenders.get(caller) ?? spenderOf(caller, config);
     spenders.set(caller, spender);
-    const isBounded = spender.budgets.length > 0 || spender.windows.length > 0;
-    return isBounded
-      ? reserve(request, spender)
-      : { amount: undefined, settle: createSettle(spender) };
+    if (spender.budgets.length === 0 && spender.windows.length === 0)
+      return { amount: undefined, settle: createSettle(spender) };
+    return reserve(request, spender);
   };
 }
 
