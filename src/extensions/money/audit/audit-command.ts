@@ -48,8 +48,7 @@ async function auditBooks(context: BooksContext, findings: Findings) {
   const held = requests.reduce((sum, { hold }) => sum + amountOf(hold), 0n);
   const settled = totalIn(days, "same", "changed", "missing");
   const recorded = totalIn(days, "same", "changedRecords", "inserted");
-  const isRetired = ({ closed, matchesLine }: DayProof): boolean =>
-    closed !== undefined && matchesLine;
+  const isRetired = ({ closed, matchesLine }: DayProof) => closed !== undefined && matchesLine;
   const rest = days.filter((day) => !isRetired(day));
   const { records: proved, ...span } = spanOf(days, "same");
   const differences = findings.list();

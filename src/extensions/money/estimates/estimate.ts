@@ -152,8 +152,7 @@ function recoveriesOf(chat: ChatRequest, { aliases, models, retry }: Config): nu
 /** The most tokens of a prompt, in the gateway's format or in that of the client's API. */
 function promptBytes(chat: ChatRequest): number {
   const { messages, tools, response_format, native } = chat;
-  const prompt = { messages: messages.map(withoutMedia), tools, response_format };
-  const bytes = bytesOf(prompt, chat);
+  const bytes = bytesOf({ messages: messages.map(withoutMedia), tools, response_format }, chat);
   return native ? Math.max(bytes, bytesOf(native.body, chat) - mediaIn(messages)) : bytes;
 }
 

@@ -160,10 +160,10 @@ export async function proveDay(
   function report({ request, line }: Pair, { verdict, problem, shift }: Comparison): void {
     const places = [...(line ? [`${name}, line ${line.line}`] : []), ...placeInLog(request)];
     const missing = line ? "" : `, and not in ${name}, line ${expectedLine}`;
-    // A line that is inserted or removed shifts all that follow. Only the first of them is named.
-    const isNamed = shift !== undefined && shift === lastShift;
+    // An inserted or removed line shifts all that follow. Only the first of them is reported.
+    const isRepeated = shift !== undefined && shift === lastShift;
     lastShift = shift;
-    if (problem !== undefined && !isNamed)
+    if (problem !== undefined && !isRepeated)
       findings.add(places.join(", and "), `${problem}${missing}`);
     if (!line || verdict === "inserted" || verdict === "unreadable") return;
     // The records of an open day may be in any order.
@@ -191,16 +191,11 @@ export async function proveDay(
       `${name}, lines 1 to ${found.records}`,
       `are not those that line ${closed?.number} of days.jsonl has: ${differences.join(", ")}`,
     );
-  return {
-    day,
-    closed,
-    lines: found.records,
-    matchesLine: differences.length === 0,
-    totals,
-    sums: adder.sums(),
-    cutSegments,
-    records: () => expectedRecords(day, log, source.linesOf(day)),
-  };
+  const lines = found.records;
+  const matchesLine = differences.length === 0;
+  const sums = adder.sums();
+  const records = () => expectedRecords(day, log, source.linesOf(day));
+  return { day, closed, lines, matchesLine, totals, sums, cutSegments, records };
 }
 
 /** How a request and the line of its record compare, or what the one that is alone means. */
@@ -256,9 +251,9 @@ function classifyLine({ text }: RecordLine, isClosed: boolean, log: Log): Compar
   }
   // The gateway deletes only whole segments, and only if closed days list all of their lines.
   const isListed = (log.coverage.of(segment).at(-1)?.lines ?? 0) >= line;
-  const isExplained = isClosed && isListed && !log.segments.has(segment);
+  const isExpected = isClosed && isListed && !log.segments.has(segment);
   const gone = `${record.usage_id}: its lines are gone: ${place} is not there`;
-  return { verdict: "unlogged", record, problem: isExplained ? undefined : gone };
+  return { verdict: "unlogged", record, problem: isExpected ? undefined : gone };
 }
 
 /** Where the lines of a request stand, for the operator. */

@@ -82,9 +82,7 @@ export async function proveBooks(
     spendDir,
     coverage,
     listings: (name) =>
-      [...coverage.of(name), ...headCoverage.of(name)].sort(
-        (one, other) => one.bytes - other.bytes,
-      ),
+      [...coverage.of(name), ...headCoverage.of(name)].sort((a, b) => a.bytes - b.bytes),
     cursor: source?.cursor ?? {},
     findings,
     segments,
@@ -93,11 +91,13 @@ export async function proveBooks(
   for (const name of segmentNames) segments.set(name, await proveSegment(name, log));
   const ends = Object.fromEntries([...segments].map(([name, { end }]) => [name, end]));
   const copyFault = copyFaults(coverage, ends);
-  const copies = Object.entries(ends).flatMap(([name, { first }]) => {
+  const copies: string[] = [];
+  for (const [name, { first }] of Object.entries(ends)) {
     const fault = copyFault(name, first);
-    if (fault !== undefined) findings.add(`spend/${name}`, fault);
-    return fault === undefined ? [] : `${join(spendDir, name)} ${fault}`;
-  });
+    if (fault === undefined) continue;
+    findings.add(`spend/${name}`, fault);
+    copies.push(`${join(spendDir, name)} ${fault}`);
+  }
   const goneSegments = findGoneSegments(log, isExpired);
   if (!source) return { segments, goneSegments, copies, days: undefined };
   const bookedDays = [...segments.values()].flatMap((segment) => [...segment.days.keys()]);

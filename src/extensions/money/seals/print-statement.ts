@@ -28,12 +28,14 @@ export async function printSealedStatement(
   const openDays = new Map<string, DayWithProof>();
   const isBilledIn = (bill: StatementToSeal) => (record: UsageRecord) =>
     record.account === bill.account && record.currency === bill.currency;
+  const readDay = (day: string, bill: StatementToSeal) =>
+    withProof(day, store.linesOf(day), days.of(day), isBilledIn(bill));
   // The lock keeps the sync from adding records to an open day after the bill is made.
   const { bill, monthDays } = await books.locked(async () => {
     const bill = await makeBill();
     const monthDays = (await store.days()).filter((day) => day.startsWith(bill.month));
     for (const day of monthDays.filter((each) => !days.of(each)))
-      openDays.set(day, await withProof(day, store.linesOf(day), undefined, isBilledIn(bill)));
+      openDays.set(day, await readDay(day, bill));
     return { bill, monthDays };
   });
   const opening = { type: "statement", bill, made_at: new Date(clock.now()).toISOString() };
@@ -42,9 +44,7 @@ export async function printSealedStatement(
   let cost = 0n;
   let separator = "";
   for (const day of monthDays) {
-    const proved =
-      openDays.get(day) ??
-      (await withProof(day, store.linesOf(day), days.of(day), isBilledIn(bill)));
+    const proved = openDays.get(day) ?? (await readDay(day, bill));
     for (const [, text] of proved.records) cost += parseMoney(parseUsageLine(text)!.cost);
     await write(`${separator}${JSON.stringify(proved)}`);
     separator = ",";

@@ -127,10 +127,8 @@ function checkSums(bill: JsonObject, records: readonly UsageRecord[], findings: 
   const statedLines = asArray(bill["lines"])
     .map(asObject)
     .map((line) => ({ where: `the line of ${String(line["model"])}`, line }));
-  for (const { where, line } of [
-    ...statedLines,
-    { where: "the total", line: asObject(bill["total"]) },
-  ]) {
+  statedLines.push({ where: "the total", line: asObject(bill["total"]) });
+  for (const { where, line } of statedLines) {
     if (!statesSum(line, sums.get(where))) findings.add(where, "is not the sum of its records");
     sums.delete(where);
   }

@@ -6,7 +6,6 @@ import {
   REFUSED_AS_UNAVAILABLE,
   type Budget,
   type Figures,
-  type SpendCounters,
   type SharedStore,
 } from "../budgets/index.ts";
 import type { OnError } from "../../scale/redis/index.ts";
@@ -73,8 +72,8 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
     const all = [...budgets.values()];
     const inTurn = all.slice(next, next + ROWS_PER_HEARTBEAT);
     next = next + ROWS_PER_HEARTBEAT < all.length ? next + ROWS_PER_HEARTBEAT : 0;
-    for (const budget of new Set([...all.filter(isHeldIn(counters)), ...inTurn]))
-      rows.writeOne(budget);
+    const held = all.filter((budget) => counters.figures(budget).held > 0n);
+    for (const budget of new Set([...held, ...inTurn])) rows.writeOne(budget);
   }
 
   /** Whether the store may still lack rows of running gateways. */
@@ -166,11 +165,6 @@ function createRowWriter(runTask: (task: Task) => Promise<unknown>, isReachable:
     },
   };
 }
-
-const isHeldIn =
-  (counters: SpendCounters) =>
-  (budget: Budget): boolean =>
-    counters.figures(budget).held > 0n;
 
 /**
  * The figures of all gateways or, after the end of their period, of this one. Empty: the store has
