@@ -75,6 +75,7 @@ async function* bySegment(batches: Batches): AsyncGenerator<[string, Map<string,
   yield [segment, byId];
 }
 
+/** Pairs the requests of a day in one segment with the lines of the records that name it. */
 async function* pairSegment(
   day: string,
   { spendDir, segments, coverage }: Log,

@@ -26,8 +26,8 @@ export interface BooksToProve {
   /** Where the usage records are. Undefined: out of reach, so only segments are proved. */
   readonly records: "files" | UsageStore | undefined;
   /**
-   * Whether the gateway may have deleted the segments that no line after this day's lists. Absent:
-   * it may have deleted any.
+   * Whether the gateway may have deleted segments that the line of this day was the last to list.
+   * Absent: it may have deleted any.
    */
   readonly isExpired?: (day: string) => boolean;
 }

@@ -47,13 +47,13 @@ export interface Answer extends Decision {
 type Parts = readonly [units: number, picos: number];
 
 /**
- * The script's answer to one task. `granted`: the number of the offer that is held; `short`: the
+ * The script's answer to one task. `granted`: the number of the offer that is held; `exceeded`: the
  * number of a budget without room; both count from 1, and 0 means none. `rows`, `windows`: one for
  * each budget, and one for each token limit of the task.
  */
 type RawResult = readonly [
   granted: number,
-  short: number,
+  exceeded: number,
   resetMs: number,
   rows: readonly (readonly [createdAt: number, writes: number, spent: Parts, held: Parts])[],
   windows: readonly (readonly [tokens: number, renewsMs: number])[],
@@ -103,7 +103,7 @@ export const readAnswers = (raw: unknown, tasks: readonly Task[], counters: Spen
 
 function readAnswer(
   { spender, offers }: Task,
-  [granted, short, resetMs, rows, windows]: RawResult,
+  [granted, exceeded, resetMs, rows, windows]: RawResult,
   counters: SpendCounters,
 ): Answer {
   const all = spender.budgets.map((budget, index) => {
@@ -116,7 +116,7 @@ function readAnswer(
     return { limit, remaining: Math.max(0, limit - tokens), resetMs: renewsMs };
   });
   const offer = offers[granted - 1];
-  const figures = all[short - 1];
+  const figures = all[exceeded - 1];
   const cost = offers.at(-1)?.cost ?? 0n;
   const refusal: Refusal = figures ? { by: "budget", figures, cost } : { by: "tokens", resetMs };
   return {

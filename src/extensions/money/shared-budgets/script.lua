@@ -36,7 +36,7 @@ local function rowOf(key, budget)
   }
   local all = redis.call('HGETALL', key)
   for n = 1, #all, 2 do
-    local period, a, b, c, d, expires, created, writes =
+    local period, spentUnits, spentPicos, heldUnits, heldPicos, expires, created, writes =
       string.match(all[n + 1], '^(.-) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
     if not period then -- another program has written it: ignore it
     elseif all[n] == input.gateway then
@@ -46,10 +46,10 @@ local function rowOf(key, budget)
       if row.writes <= budget.writes then row.created = time end
     else
       if period >= budget.period then -- a row of an earlier period counts nothing
-        row.allSpent = plus(row.allSpent, {tonumber(a), tonumber(b)})
+        row.allSpent = plus(row.allSpent, {tonumber(spentUnits), tonumber(spentPicos)})
       end
       if tonumber(expires) > time then -- an expired hold counts nothing
-        row.allHeld = plus(row.allHeld, {tonumber(c), tonumber(d)})
+        row.allHeld = plus(row.allHeld, {tonumber(heldUnits), tonumber(heldPicos)})
       end
     end
   end
@@ -102,7 +102,7 @@ local function msUntilRoom(window, tokens)
 end
 
 -- The number of the first budget without room for an offer. 0: all have room, or it costs nothing.
-local function shortOf(task, free, cost)
+local function budgetWithoutRoom(task, free, cost)
   if cost[1] == 0 and cost[2] == 0 then return 0 end
   for n, budget in ipairs(task.budgets) do
     local row = budget.row
@@ -114,15 +114,15 @@ end
 -- Holds the first offer that fits. Returns its number, the number of a budget without room, and the
 -- milliseconds until the token limits have room. Each is 0 if it does not apply.
 local function reserve(task)
-  local granted, short, reset = 0, 0, 0
+  local granted, exceeded, reset = 0, 0, 0
   for n, offer in ipairs(task.offers) do
-    granted, short = n, shortOf(task, offer[1], offer[2])
-    if short == 0 then break end
+    granted, exceeded = n, budgetWithoutRoom(task, offer[1], offer[2])
+    if exceeded == 0 then break end
   end
   for _, window in ipairs(task.windows) do
     reset = math.max(reset, msUntilRoom(window, task.tokens))
   end
-  if short > 0 or reset > 0 then return {0, short, reset} end
+  if exceeded > 0 or reset > 0 then return {0, exceeded, reset} end
   local cost = task.offers[granted][2]
   for _, budget in ipairs(task.budgets) do
     local row = budget.row
@@ -150,15 +150,16 @@ local function correct(task)
   return {0, 0, 0}
 end
 
-local results, at = {}, 0
+-- `keys`: how many of KEYS are used so far.
+local results, keys = {}, 0
 for i, task in ipairs(input.tasks) do
-  local first = at + #task.budgets
+  for n, budget in ipairs(task.budgets) do budget.row = rowOf(KEYS[keys + n], budget) end
+  keys = keys + #task.budgets
   task.windows = {}
   for n, limit in ipairs(task.limits) do
-    task.windows[n] = windowOf(KEYS[first + 2 * n - 1], KEYS[first + 2 * n], limit)
+    task.windows[n] = windowOf(KEYS[keys + 2 * n - 1], KEYS[keys + 2 * n], limit)
   end
-  for n, budget in ipairs(task.budgets) do budget.row = rowOf(KEYS[at + n], budget) end
-  at = first + 2 * #task.limits
+  keys = keys + 2 * #task.limits
   local result = #task.offers > 0 and reserve(task) or correct(task)
   result[4], result[5] = {}, {}
   for n, budget in ipairs(task.budgets) do
