@@ -202,8 +202,8 @@ export async function proveDay(
 /** How a request and the line of its record compare, or what the one that is alone means. */
 interface Comparison {
   readonly verdict: Verdict;
-  /** The record of the request or, without one, of the line. Undefined: the line is no record. */
-  readonly record: UsageRecord | undefined;
+  /** The record of the request or, without one, of the line. Absent: the line is no record. */
+  readonly record?: UsageRecord;
   /** The record of the line, if it differs from that of the request. */
   readonly changedRecord?: UsageRecord;
   /** What is wrong, for the operator. Absent or undefined: nothing. */
@@ -229,20 +229,18 @@ function compareRequest(
     return { verdict: "missing", record, problem: `${record.usage_id}: settled` };
   }
   if (line.text === JSON.stringify(record)) return { verdict: "same", record };
-  const changedRecord = parseUsageLine(line.text)!;
-  const change = describeChange(changedRecord, record);
-  const problem = `${record.usage_id}: in the usage records ${change}`;
-  const place = { ...log, line: changedRecord.log!.line };
+  const recorded = parseUsageLine(line.text)!;
+  const problem = `${record.usage_id}: in the usage records ${describeChange(recorded, record)}`;
+  const place = { ...log, line: recorded.log!.line };
   const isShifted = line.text === JSON.stringify({ ...record, log: place });
   const shift = isShifted ? `${log.segment} ${log.line - place.line}` : undefined;
-  return { verdict: "changed", record, changedRecord, problem, shift };
+  return { verdict: "changed", record, changedRecord: recorded, problem, shift };
 }
 
 /** Finds out what a line is that belongs to no request of its day. */
 function classifyLine({ text }: RecordLine, isClosed: boolean, log: Log): Comparison {
   const record = parseUsageLine(text);
-  if (!record?.log)
-    return { verdict: "unreadable", record: undefined, problem: "is no usage record" };
+  if (!record?.log) return { verdict: "unreadable", problem: "is no usage record" };
   const { segment, line } = record.log;
   const place = `spend/${segment}, line ${line}`;
   if (!isUnlogged(record, log)) {

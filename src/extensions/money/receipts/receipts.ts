@@ -7,7 +7,7 @@ import { waitAtMost } from "../ledger/index.ts";
 import type { AttemptDetails, RequestQuery, UsageRecord } from "../records/index.ts";
 import type { BooksFiles, SharedBooks } from "../usage/index.ts";
 
-/** How long a search waits for the pass, in milliseconds. One that closes a day takes longer. */
+/** How long a search waits for the pass, in milliseconds. One that closes a day may need more. */
 const MAX_PASS_MS = 5_000;
 
 /**

@@ -10,8 +10,8 @@ import type { BooksFiles, StatementToSeal } from "../usage/index.ts";
 type DayWithProof = Awaited<ReturnType<typeof withProof>>;
 
 /**
- * As statementSealerSlot. Rejects if the books have no signer, or if the costs of the records do
- * not add up to the total of the bill.
+ * As statementSealerSlot. Rejects if the books have no signer, if the records of a closed day are
+ * not those of its line, or if their costs do not add up to the total of the bill.
  */
 export async function printSealedStatement(
   books: Pick<BooksFiles, "store" | "days" | "signer" | "clock" | "locked">,

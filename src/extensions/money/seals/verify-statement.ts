@@ -50,8 +50,8 @@ export function verifyStatement(text: string, anchors: TrustAnchors) {
   const records = days.flatMap((day) => day.records);
   checkRecords(bill, days, findings);
   checkSums(bill, records, findings);
-  // No line of a closed day proves these records, only the signature of the statement.
-  const unproved = days.filter((day) => day.line === undefined).flatMap((day) => day.records);
+  // Records of open days: only the signature of the statement proves them.
+  const open = days.filter((day) => day.line === undefined).flatMap((day) => day.records);
   const list = findings.list();
   const result = {
     ok: list.length === 0,
@@ -61,16 +61,15 @@ export function verifyStatement(text: string, anchors: TrustAnchors) {
     month: String(bill["month"]),
     records: records.length,
     // Records that the signed lines of closed days prove.
-    by_head: records.length - unproved.length,
-    not_proved: unproved.length,
+    by_head: records.length - open.length,
+    not_proved: open.length,
     // The days whose lines were compared with kept lines.
     compared: comparedDays,
     findings: list,
   };
   const lines = [
     `statement of ${result.account} for ${result.month}: ${result.records} records: ` +
-      `${result.by_head} proved by the lines of closed days, ` +
-      `${result.not_proved} of days that were open`,
+      `${result.by_head} proved by the lines of closed days, ${open.length} of days that were open`,
     `compared with heads that were kept: ${comparedDays.join(", ") || "none"}`,
   ];
   return { result, lines };

@@ -12,7 +12,7 @@ import {
 } from "../budgets/index.ts";
 import { leastLeft } from "../token-windows/index.ts";
 
-/** A gateway that has not written a row for so long is presumed dead, and its holds expire. */
+/** The hold in a row expires if its gateway has not written the row for so long. */
 export const LEASE_MS = 15_000;
 /** Pico-units in a whole unit. */
 const PICOS = 1_000_000_000_000n;

@@ -119,10 +119,8 @@ export function createTokenWindows(clock: () => number): TokenWindows {
   }
 
   return {
-    msUntilRoom(limits, tokens) {
-      const waits = windowsOf(limits).map(({ limit, window }) => waitFor(window, limit - tokens));
-      return Math.max(0, ...waits);
-    },
+    msUntilRoom: (limits, tokens) =>
+      Math.max(0, ...windowsOf(limits).map(({ limit, window }) => waitFor(window, limit - tokens))),
     admit(limits, tokens) {
       sweep();
       const admission = { time: clock(), tokens };
