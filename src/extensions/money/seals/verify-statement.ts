@@ -123,11 +123,11 @@ function checkSums(bill: JsonObject, records: readonly UsageRecord[], findings: 
     addToSum(total, sum);
     sums.set(`the line of ${sum.model}`, sum);
   }
-  const statedLines = asArray(bill["lines"])
+  const statedSums = asArray(bill["lines"])
     .map(asObject)
     .map((line) => ({ where: `the line of ${String(line["model"])}`, line }));
-  statedLines.push({ where: "the total", line: asObject(bill["total"]) });
-  for (const { where, line } of statedLines) {
+  statedSums.push({ where: "the total", line: asObject(bill["total"]) });
+  for (const { where, line } of statedSums) {
     if (!statesSum(line, sums.get(where))) findings.add(where, "is not the sum of its records");
     sums.delete(where);
   }
