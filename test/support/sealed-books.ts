@@ -81,11 +81,11 @@ export function copyOf(dir: string): string {
 /** What a verification of a data_dir finds, with its own public key. */
 export async function findingsIn(
   dir: string,
-  options: Partial<BooksToProve> & { publicKey?: string; kept?: readonly string[] } = {},
+  options: Partial<BooksToProve> & { publicKey?: string; keptLines?: readonly string[] } = {},
 ): Promise<readonly string[]> {
-  const { kept = [], publicKey = publicKeyOf(dir), ...others } = options;
+  const { keptLines = [], publicKey = publicKeyOf(dir), ...others } = options;
   const books = { dataDir: dir, records: "files" as const, ...others };
-  return (await verifyBooks(books, { publicKey, kept })).result.findings;
+  return (await verifyBooks(books, { publicKey, keptLines })).result.findings;
 }
 
 export const publicKeyOf = (dir: string): string => createSigner(dir).publicHex;

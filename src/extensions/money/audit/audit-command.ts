@@ -46,11 +46,11 @@ async function auditBooks(context: BooksContext, findings: Findings) {
   await checkKeptSums(store, days, findings);
   const requests = [...segments.values()].flatMap(({ unsettled }) => unsettled);
   const held = requests.reduce((sum, { hold }) => sum + amountOf(hold), 0n);
-  const settled = totalIn(days, "unchanged", "changed", "added");
-  const recorded = totalIn(days, "unchanged", "altered", "removed");
-  const isRetired = ({ closed, isProved }: DayProof): boolean => closed !== undefined && isProved;
+  const settled = totalIn(days, "same", "changed", "missing");
+  const recorded = totalIn(days, "same", "changedRecords", "inserted");
+  const isRetired = ({ closed, matchesLine }: DayProof) => closed !== undefined && matchesLine;
   const rest = days.filter((day) => !isRetired(day));
-  const { records: proved, ...span } = spanOf(days, "unchanged");
+  const { records: proved, ...span } = spanOf(days, "same");
   const differences = findings.list();
   return {
     ok: differences.length === 0,
@@ -64,8 +64,8 @@ async function auditBooks(context: BooksContext, findings: Findings) {
     // Requests whose usage record is as they were settled.
     proved: { requests: proved, ...span },
     // Usage records without lines in the spend log: `retired` ones are proved by closed days.
-    retired: spanOf(days.filter(isRetired), "left"),
-    not_proved: spanOf(rest, "left"),
+    retired: spanOf(days.filter(isRetired), "unlogged"),
+    not_proved: spanOf(rest, "unlogged"),
     differences,
   };
 }
@@ -74,7 +74,7 @@ async function auditBooks(context: BooksContext, findings: Findings) {
 const amountOf = (hold = "0"): bigint => (AMOUNT.test(hold) ? parseMoney(hold) : 0n);
 
 /** How many records have this verdict, and when the first and the last of them ended. */
-function spanOf(days: readonly DayProof[], verdict: "unchanged" | "left") {
+function spanOf(days: readonly DayProof[], verdict: "same" | "unlogged") {
   const { records, from, to } = totalIn(days, verdict);
   return { records, from, to };
 }

@@ -52,10 +52,10 @@ async function rebuildBooks(context: BooksContext) {
   const not_rebuilt: string[] = [];
   const result = { added: 0, changed: 0, removed: 0, unchanged: 0, left: 0, not_rebuilt };
   for (const day of proof.days ?? []) {
-    const { changed, unchanged, left } = day.totals;
-    const added = day.totals.added.records + day.totals.awaited.records;
-    const removed = day.totals.removed.records + day.totals.unreadable.records;
-    const isRight = added + changed.records + removed === 0 && day.isProved;
+    const { same, changed, missing, pending, inserted, unlogged, unreadable } = day.totals;
+    const added = missing.records + pending.records;
+    const removed = inserted.records + unreadable.records;
+    const isRight = added + changed.records + removed === 0 && day.matchesLine;
     const unequal = isRight ? [] : await differencesAnew(day);
     if (unequal.length > 0) {
       await store.giveUp(day.day);
@@ -72,8 +72,8 @@ async function rebuildBooks(context: BooksContext) {
     result.added += added;
     result.changed += changed.records;
     result.removed += removed;
-    result.unchanged += unchanged.records;
-    result.left += left.records;
+    result.unchanged += same.records;
+    result.left += unlogged.records;
   }
   await store.setCursor(cursorOf(proof, coverage));
   return result;
@@ -96,15 +96,15 @@ async function differencesAnew({ closed, records }: DayProof): Promise<readonly 
 function cursorOf({ segments, days = [] }: BooksProof, coverage: Coverage, ahead?: "ahead") {
   const read = [...segments].filter(([, { end }]) => end.bytes > 0);
   const names = new Set(read.map(([name]) => name));
-  const lost = new Set(days.flatMap((day) => [...day.gone]));
-  const gone = [...lost]
+  const cut = new Set(days.flatMap((day) => [...day.cutSegments]));
+  const gone = [...cut]
     .filter((name) => !names.has(name) && coverage.of(name).length === 0)
     .map((name) => [name, GONE] as const);
   const reached = read.map(([name, { end, proof }]) => {
     const bytes = ahead ? end.bytes + proof.torn_bytes + 1 : end.bytes;
-    const isCut = lost.has(name) || end.bytes < (coverage.of(name).at(-1)?.bytes ?? 0);
-    const cut = isCut ? { isCut: true as const, unsettled: 0 } : {};
-    return [name, { ...end, bytes, ...cut }] as const;
+    const isCut = cut.has(name) || end.bytes < (coverage.of(name).at(-1)?.bytes ?? 0);
+    const mark = isCut ? { isCut: true as const, unsettled: 0 } : {};
+    return [name, { ...end, bytes, ...mark }] as const;
   });
   return Object.fromEntries([...gone, ...reached]);
 }

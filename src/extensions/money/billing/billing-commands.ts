@@ -1,4 +1,4 @@
-// `billing statement` and `billing trace`.
+// The commands `billing statement` and `billing trace`.
 import {
   JSON_OPTION,
   UsageError,
@@ -10,13 +10,13 @@ import { receiptsOf } from "../receipts/index.ts";
 import { SUMMED_COUNTS, withoutDetails } from "../records/index.ts";
 import { withCopiedBooks } from "../books/index.ts";
 import { statementSealerSlot } from "../usage/index.ts";
-import { MONTH, statement, statementCsv } from "./statement.ts";
+import { makeStatement, MONTH, statementCsv } from "./statement.ts";
 
 const STATEMENT_COLUMNS = ["model", "requests", ...SUMMED_COUNTS, "cost"] as const;
 const TRACED = ["account", "model", "provider", "status", "cost", "currency", "usage_id"] as const;
 
-/** How many records a trace has at most: those of the requests that ended last. */
-const MOST_TRACED = 10_000;
+/** The most records in a trace: those of the requests that ended last. */
+const MAX_TRACED = 10_000;
 
 function formatOf({ format, json }: CommandArguments["values"]): string {
   if (json === undefined) return format ?? "table";
@@ -24,9 +24,9 @@ function formatOf({ format, json }: CommandArguments["values"]): string {
   throw new UsageError(`--json and --format ${format} exclude each other`);
 }
 
-/** What an account owes for a month, by model; as CSV record by record. */
+/** Prints what an account owes for a month: by model or, as CSV, request by request. */
 const runStatement = withCopiedBooks(async ({ books, args, terminal, installed }) => {
-  const { account = "", month = "", currency: asked } = args.values;
+  const { account = "", month = "", currency: requested } = args.values;
   const format = formatOf(args.values);
   const isSealed = args.values["sealed"] !== undefined;
   if (isSealed && format === "csv")
@@ -34,21 +34,21 @@ const runStatement = withCopiedBooks(async ({ books, args, terminal, installed }
       "a sealed statement is JSON: --sealed and --format csv exclude each other",
     );
   if (format === "csv")
-    return await statementCsv(books.store, { account, month }, terminal.print, asked);
+    return await statementCsv(books.store, { account, month }, terminal.print, requested);
   const sealer = books.signer && installed.filled(statementSealerSlot);
   if (isSealed && !sealer)
     throw new UsageError("--sealed needs seals.enabled in the configuration");
-  const currency = asked ?? books.currency;
+  const currency = requested ?? books.currency;
   const makeBill = async () => {
-    // A gateway vouches for what it has served itself.
-    const made = await statement(books.store, { account, month, currency }, isSealed);
-    if (made.total.requests === 0) terminal.warn(`${account} has no usage records in ${month}`);
-    for (const [other, requests] of Object.entries(made.other_currencies))
+    // A sealed bill has only what this gateway served, because its seals prove nothing else.
+    const bill = await makeStatement(books.store, { account, month, currency }, isSealed);
+    if (bill.total.requests === 0) terminal.warn(`${account} has no usage records in ${month}`);
+    for (const [other, requests] of Object.entries(bill.other_currencies))
       terminal.warn(
         `warning: ${requests} requests were billed in ${other} and are not in these sums: ` +
           `--currency ${other} has them`,
       );
-    return made;
+    return bill;
   };
   if (isSealed && sealer) return await sealer(books, makeBill, terminal.print);
   const bill = await makeBill();
@@ -57,10 +57,10 @@ const runStatement = withCopiedBooks(async ({ books, args, terminal, installed }
   return await terminal.print(`${account}, ${month}, in ${currency}\n${rows}`);
 });
 
-/** The usage records of a request id, and their receipts. */
+/** Prints the usage records of a request id, and their receipts. */
 const runTrace = withCopiedBooks(async ({ books, args, terminal }) => {
   const { operand: requestId } = args;
-  const found = await books.store.find({ requestId, limit: MOST_TRACED });
+  const found = await books.store.find({ requestId, limit: MAX_TRACED });
   if (found.length === 0)
     throw new Error(
       `no usage record has the gateway_request_id ${JSON.stringify(requestId)}: ` +

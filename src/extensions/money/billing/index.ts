@@ -1,4 +1,4 @@
-// What accounts owe, from the usage records: statements, and the trace of a request.
+// Statements of what accounts owe, and traces of single requests, both from the usage records.
 import { programSlots } from "../../../command-line/command.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
 import { statementCommand, traceCommand } from "./billing-commands.ts";

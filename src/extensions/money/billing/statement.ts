@@ -1,4 +1,4 @@
-// What an account owes for a month, from the usage records: added up by model, or record by record.
+// Makes statements from usage records: a month's bill by model, or every record as CSV.
 import {
   addToSum,
   emptySum,
@@ -11,16 +11,16 @@ import {
 } from "../records/index.ts";
 import type { StatementToSeal } from "../usage/index.ts";
 
-/** A month of a bill, in UTC. */
+/** Matches a month, such as 2026-11. */
 export const MONTH = /^[1-9]\d{3}-(0[1-9]|1[0-2])$/;
 
 /**
- * A bill, as `billing statement --json` prints it: the records that an account has in a month, by
- * the days on which they are booked, one line a model in the order of their names. Nothing of
- * other currencies is in the sums; `other_currencies` has how many requests were billed in each.
+ * Makes the bill of an account, as `billing statement --json` prints it. It adds up the records
+ * that are booked on days of the month, one line for each model, in the order of their names. It
+ * leaves out records in other currencies; `other_currencies` has the number of requests in each.
  * `ownOnly`: leave out the records of other data_dirs whose gateways write into the same database.
  */
-export async function statement(
+export async function makeStatement(
   store: UsageStore,
   { account, month, currency }: Omit<StatementToSeal, "total">,
   ownOnly = false,
@@ -42,8 +42,8 @@ export async function statement(
 }
 
 /**
- * Prints records one by one as CSV (RFC 4180), with the columns' names in the first line. `print`
- * takes some lines, and resolves when it takes more. `currency`: only records in this one.
+ * Prints each record as a line of CSV (RFC 4180), after a line with the names of the columns.
+ * `print` resolves when it can take more. `currency`: print only records in it; absent: all.
  */
 export async function statementCsv(
   store: UsageStore,
@@ -51,7 +51,7 @@ export async function statementCsv(
   print: (lines: string) => Promise<void>,
   currency?: string,
 ): Promise<void> {
-  // Nothing is printed before it is known that the records can be read.
+  // The head waits for the first records: if these cannot be read, nothing is printed.
   let head = `${USAGE_COLUMNS.join(",")}\r\n`;
   for await (const records of store.records(filter)) {
     const billed = records.filter((record) => record.currency === (currency ?? record.currency));

@@ -1,5 +1,5 @@
-// Everything about a request id: its usage records, its receipts, and its lines in the spend log,
-// which name providers and quote their messages.
+// Finds everything about a request id: its usage records, its receipts, and its lines in the spend
+// log, which name providers and quote their messages.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Cancel } from "../../../core/http/cancel.ts";
@@ -13,15 +13,15 @@ import {
 } from "../records/index.ts";
 import type { SharedBooks } from "../usage/index.ts";
 
-/** How many usage records a trace has at most: those of the requests that ended last. */
+/** The most usage records in a trace: those of the requests that ended last. */
 const MAX_RECORDS = 1_000;
-/** How many requests of the spend log a trace has at most. */
-const MAX_ROWS = 500;
+/** The most lines of the spend log in a trace. */
+const MAX_SPEND_LINES = 500;
 
 /**
- * Runs a pass, then finds a request id in the books. `spend` has the last line of each request: the
- * settle lines in the order in which the requests ended, then the open lines. Lines of deleted
- * segments are missing. Throws `cancel.reason` once the caller has cancelled.
+ * Runs a pass, then searches the books for a request id. `spend` has one line of each request: the
+ * settle lines in the order in which the requests ended, then the open lines of those that run.
+ * Lines of deleted segments are missing. Throws `cancel.reason` once the caller has cancelled.
  */
 export async function traceRequest(
   { files, copyNow }: SharedBooks,
@@ -34,8 +34,8 @@ export async function traceRequest(
     .flatMap((segment) => segment.unsettled())
     .filter((request) => request.gateway_request_id === requestId);
   const found = await files.store.find({ requestId, limit: MAX_RECORDS });
-  const settled = await settleLines(files.spendDir, found.slice(-MAX_ROWS), cancel);
-  // Meanwhile another pass may have copied the settle line of one of them.
+  const settled = await readSettleLines(files.spendDir, found.slice(-MAX_SPEND_LINES), cancel);
+  // Another pass may have settled some of them in the meantime.
   const open = unsettled
     .filter(({ spend_id }) => !found.some(({ usage_id }) => usage_id === spend_id))
     .map(({ line: _line, ...record }) => record);
@@ -43,12 +43,12 @@ export async function traceRequest(
     gateway_request_id: requestId,
     records: found.map(withoutDetails),
     receipts: receiptsOf(files, found),
-    spend: [...settled, ...open].slice(-MAX_ROWS),
+    spend: [...settled, ...open].slice(-MAX_SPEND_LINES),
   };
 }
 
-/** The settle lines of records, as far as their segments are there. */
-async function settleLines(
+/** Reads the settle lines of records. Those of deleted segments are left out. */
+async function readSettleLines(
   spendDir: string,
   records: readonly UsageRecord[],
   cancel: Pick<Cancel, "aborted" | "reason">,

@@ -1,5 +1,6 @@
-// The hook of the chat handler: holds what a request may cost, and gives it back when the request
-// is settled. Tells clients that a budget or their tokens per minute are used up.
+// Fills the slot `hold` of the chat handler: holds the most that a request can cost, and releases
+// that when the request is settled. Makes the errors for clients whose budget or tokens per minute
+// are used up.
 import type { Caller } from "../../../core/accounts/keyring.ts";
 import type { AcceptedRequest, HoldFor } from "../../../core/chat/context.ts";
 import { randomHex } from "../../../core/ids.ts";
@@ -10,35 +11,35 @@ import { estimateOf } from "../estimates/index.ts";
 import { parseMoney } from "../records/index.ts";
 import type { Accountant, Refusal, Spender } from "./contracts.ts";
 import { spenderOf } from "./limits.ts";
-import { shownFigures } from "./status.ts";
+import { printedFigures } from "./status.ts";
 import { secondsIn, setTokenHeaders } from "../token-windows/index.ts";
 
 /** As slots.hold. */
 export function createHold(accountant: Accountant): HoldFor {
-  /** A caller lives as long as its configuration does. */
+  /** By caller, which is another object after each reload. */
   const spenders = new WeakMap<Caller, Spender>();
 
-  /** Also what held nothing is counted: a budget may be put in force later. */
-  const settling =
+  /** Also counts requests without a hold, because a reload may add a budget. */
+  const createSettle =
     ({ account, key_id }: Spender, token?: string): Hold["settle"] =>
     (settlement) =>
-      accountant.settle(token, settlement && { account, key_id, ...takenBy(settlement) });
+      accountant.settle(token, settlement && { account, key_id, ...amountsOf(settlement) });
 
-  async function held(request: AcceptedRequest, spender: Spender): Promise<Hold> {
+  async function reserve(request: AcceptedRequest, spender: Spender): Promise<Hold> {
     const hasBudget = spender.budgets.length > 0;
     const token = randomHex(12);
-    const asked = { spender, token, ...estimateOf(request, hasBudget) };
-    const { offer, refusal, tokens } = await accountant.reserve(asked);
+    const estimate = estimateOf(request, hasBudget);
+    const { offer, refusal, tokens } = await accountant.reserve({ spender, token, ...estimate });
     if (tokens) setTokenHeaders(request.exchange.res, tokens);
     if (!offer) {
-      refund(request);
-      throw refusalError(refusal ?? { by: "store" }, request.config.currency);
+      refundRateLimit(request);
+      throw refusalError(refusal ?? { by: "unavailable" }, request.config.currency);
     }
     return {
       amount: hasBudget ? formatMoney(offer.cost) : undefined,
       token,
       maxTokens: offer.maxTokens,
-      settle: settling(spender, token),
+      settle: createSettle(spender, token),
     };
   }
 
@@ -46,31 +47,32 @@ export function createHold(accountant: Accountant): HoldFor {
     const { caller, config } = request;
     const spender = spenders.get(caller) ?? spenderOf(caller, config);
     spenders.set(caller, spender);
-    const isBounded = spender.budgets.length > 0 || spender.windows.length > 0;
-    return isBounded ? held(request, spender) : { amount: undefined, settle: settling(spender) };
+    if (spender.budgets.length === 0 && spender.windows.length === 0)
+      return { amount: undefined, settle: createSettle(spender) };
+    return reserve(request, spender);
   };
 }
 
-/** A refused request does not count in its minute, and the headers of its answer say so. */
-function refund({ refund, exchange: { res } }: AcceptedRequest): void {
+/** Takes a refused request out of its rate limits, and corrects the header that states the rest. */
+function refundRateLimit({ refund, exchange: { res } }: AcceptedRequest): void {
   refund();
   const name = "x-ratelimit-remaining-requests";
   const left = res.getHeader(name);
   if (left !== undefined) res.setHeader(name, Number(left) + 1);
 }
 
-const takenBy = ({ cost, usage }: Settlement) => ({
+const amountsOf = ({ cost, usage }: Settlement) => ({
   cost: parseMoney(cost),
   tokens: usage.total_tokens,
 });
 
-/** The error of a refused request. `currency`: that of its amounts. */
+/** Makes the error of a refused request. `currency`: of the amounts in its message. */
 function refusalError(refusal: Refusal, currency: string): ApiError {
   if (refusal.by === "budget")
     return new ApiError("insufficient_balance", balanceText(refusal, currency));
   const seconds = refusal.by === "tokens" ? secondsIn(refusal.resetMs) : 1;
   const options = { headers: { "Retry-After": String(seconds) } };
-  if (refusal.by === "store") {
+  if (refusal.by === "unavailable") {
     const text = "The budgets cannot be looked up at the moment.";
     return new ApiError("server_overloaded", text, options);
   }
@@ -82,7 +84,7 @@ function balanceText(
   { figures, cost }: Extract<Refusal, { by: "budget" }>,
   currency: string,
 ): string {
-  const { key_id, amount, spent, held, left, ends } = shownFigures(figures, currency);
+  const { key_id, amount, spent, held, left, ends } = printedFigures(figures, currency);
   const whose = key_id === null ? "this account" : "this API key";
   const heldText = figures.held > 0n ? `, and ${held} is held for running requests` : "";
   const endText = ends === null ? "The budget does not renew." : `The budget renews at ${ends}.`;

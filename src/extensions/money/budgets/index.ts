@@ -1,5 +1,6 @@
-// Budgets: what accounts and keys may spend in a day, a month or in all, and how many tokens they
-// may take in a minute. Before a provider is called the most that a request can cost is held.
+// Budgets: limits what accounts and keys may spend in a day, a month or in total, and how many
+// tokens they may use in a minute. Holds the most that a request can cost before a provider is
+// called.
 import cluster from "node:cluster";
 import { programSlots } from "../../../command-line/command.ts";
 import { configMoments } from "../../../config/extension.ts";
@@ -16,7 +17,7 @@ import { statusOf } from "./status.ts";
 import { createRemoteAccountant, serveWorkers } from "./workers.ts";
 
 export * from "./contracts.ts";
-export { periodName, type Budget, type Figures, type Purses } from "./purses.ts";
+export { periodName, type Budget, type Figures, type SpendCounters } from "./spend-counters.ts";
 
 export const settings = [...limitSettings, assumedOutputTokens];
 
@@ -39,7 +40,7 @@ function start(context: GatewayContext): HoldFor {
     config = next;
     accountant.open(config);
   });
-  context.on("report", () => accountant.standing());
+  context.on("report", () => accountant.figures());
   context.on("close", accountant.close);
   return createHold(accountant);
 }

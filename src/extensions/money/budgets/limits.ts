@@ -8,9 +8,9 @@ import type { Config } from "../../../core/config.ts";
 import { fail, literal, nonEmpty, optional, refine } from "../../../core/schema/checker.ts";
 import { AMOUNT, parseMoney } from "../records/index.ts";
 import type { Spender } from "./contracts.ts";
-import { PERIODS, type Budget } from "./purses.ts";
+import { PERIODS, type Budget } from "./spend-counters.ts";
 
-/** The largest amount of a budget, in whole units of the currency: Redis counts that exactly. */
+/** The largest budget, in whole units of the currency. The Redis script counts it exactly. */
 const MAX_AMOUNT = 1_000_000_000;
 const MAX_TOKENS_PER_MINUTE = 1_000_000_000;
 
@@ -21,11 +21,11 @@ const amount = refine(nonEmpty, (text) => {
   return fail("invalid_value", `expected an amount as text, such as "100.00": ${bounds}`);
 });
 
-/** What an account or a key may spend, as it is written. */
+/** Checks the setting `budget`. */
 const budgetTerms = strict({ amount, period: literal(...PERIODS) });
 const tokensPerMinute = optional(nullable(integer(0, MAX_TOKENS_PER_MINUTE)));
 
-/** Accounts and keys have the same settings. */
+/** Defines the settings, which are the same for accounts and keys. */
 const settingsOf = (rows: "accounts" | "keys") => ({
   /** Absent: any amount may be spent. */
   budget: defineSetting(`${rows}.*.budget`, undefined, () => budgetTerms),
@@ -33,28 +33,28 @@ const settingsOf = (rows: "accounts" | "keys") => ({
   tokens: defineSetting(`${rows}.*.tokens_per_minute`, null, () => tokensPerMinute),
 });
 
-/** Of all keys of an account together. */
+/** The limits of an account, for all of its keys together. */
 const ofAccounts = settingsOf("accounts");
-/** Of one key, beside its account's. */
+/** The limits of one key, in addition to its account's. */
 const ofKeys = settingsOf("keys");
 
 export const limitSettings = [...Object.values(ofAccounts), ...Object.values(ofKeys)];
 
-/** The account's, in this configuration. Undefined: it may spend any amount. */
+/** The budget of an account. Undefined: it may spend any amount. */
 export function accountBudget(account: string, { accounts }: Config): Budget | undefined {
   const terms = ofAccounts.budget.of(accounts.get(account) ?? {});
   const name = accountLimitName(account);
   return terms && { name, account, keyId: null, ...terms, amount: parseMoney(terms.amount) };
 }
 
-/** The key's, by its row in the configuration or in keys.json. Undefined: as above. */
+/** The budget of a key of the configuration or keys.json. Undefined: it has none of its own. */
 export function keyBudget({ key_id: keyId, account, ...row }: KeyTerms): Budget | undefined {
   const terms = ofKeys.budget.of(row);
   const name = keyLimitName(keyId);
   return terms && { name, account, keyId, ...terms, amount: parseMoney(terms.amount) };
 }
 
-/** Of all accounts and keys in a configuration, by their names. Undefined: as above. */
+/** The budgets of all accounts and keys in a configuration, by name. Undefined: it has none. */
 export function budgetsIn(config: Config): Map<string, Budget | undefined> {
   const budgets = new Map<string, Budget | undefined>();
   for (const account of config.accounts.keys())
@@ -64,7 +64,7 @@ export function budgetsIn(config: Config): Map<string, Budget | undefined> {
   return budgets;
 }
 
-/** Whose money a caller spends, and what bounds that. */
+/** The account and the key of a caller, with their limits. */
 export function spenderOf({ account, keyId, terms }: Caller, config: Config): Spender {
   const budgets = [accountBudget(account, config), keyBudget(terms)];
   const ofAccount = ofAccounts.tokens.of(config.accounts.get(account) ?? {});
@@ -80,7 +80,7 @@ export function spenderOf({ account, keyId, terms }: Caller, config: Config): Sp
   };
 }
 
-/** Models that no budget limits: a request to one without a price costs nothing. */
+/** Warns of models without a price: requests to them cost nothing, so no budget limits them. */
 export function unpricedModels(config: Config): Warning[] {
   if ([...budgetsIn(config).values()].every((budget) => budget === undefined)) return [];
   return [...config.models]

@@ -1,29 +1,29 @@
-// What the books tell: what was spent before this process began to count, and what requests came to
+// Reads from the books what was spent before this process began to count, and the cost of requests
 // that a dead worker had in flight.
 import { DAY_MS } from "../../../config/fields.ts";
 import type { GatewayContext } from "../../../core/extension/installer.ts";
 import { waitAtMost } from "../ledger/index.ts";
 import { copySettled, openBooks, type BooksFiles } from "../usage/index.ts";
 import { dayOf, parseMoney } from "../records/index.ts";
-import type { Spent } from "./purses.ts";
+import type { Spent } from "./spend-counters.ts";
 
-/** How long after a failure the books are not read again, in milliseconds. */
+/** Milliseconds between a failure to read the books and the next attempt. */
 const RETRY_MS = 1_000;
-/** How long a request waits for the books: a database may hang. */
+/** How long a request waits for the books, in milliseconds: a database may hang. */
 const PATIENCE_MS = 5_000;
-/** Digits of a spend id before its token: `sp_` and 8 of the gateway's. */
+/** Where Opening.token begins in a spend_id: after `sp_` and 8 digits of the gateway's id. */
 const TOKEN_AT = "sp_".length + 8;
 
-/** What a request took. */
+/** What a settled request cost and used. */
 export interface Outcome extends Spent {
-  /** Those of the prompt and of the reply. */
+  /** The tokens of the prompt and the reply. */
   readonly tokens: number;
 }
 
 /** What openBooks() needs. */
 export type ReadingContext = Pick<GatewayContext, "config" | "installed" | "clock" | "diagnose">;
 
-/** Runs a pass that copies what is settled, then does `work` on the books, and closes them. */
+/** Copies settled requests into the usage records, calls `work` with the books, and closes them. */
 export async function readBooks<T>(
   context: ReadingContext,
   work: (books: BooksFiles) => Promise<T>,
@@ -38,8 +38,9 @@ export async function readBooks<T>(
 }
 
 /**
- * What was spent, by day, account and key. `ownOnly`: without what the gateways of other data_dirs
- * have spent. `before`: without what ended at this moment or later, in ISO 8601; undefined: all.
+ * Reads what was spent, by day, account and key. `ownOnly`: leave out the gateways of other
+ * data_dirs. `before`: leave out requests that ended at this moment or later, in ISO 8601; absent:
+ * read all.
  */
 export async function readSpent(
   { store, currency }: BooksFiles,
@@ -58,7 +59,7 @@ export async function readSpent(
   return spent;
 }
 
-/** What these requests came to that ended a moment ago, by Opening.token. Others are not there. */
+/** Reads the outcomes of requests that ended a moment ago, by Opening.token, if they have any. */
 export async function readOutcomes(
   { store, clock }: BooksFiles,
   tokens: ReadonlySet<string>,
@@ -76,19 +77,20 @@ export async function readOutcomes(
 
 /** What was spent before this process began to count. */
 export interface OpeningSpend {
-  /** Whether it is known. */
+  /** Whether the books have been read. */
   isKnown(): boolean;
   /**
-   * Reads the books if that is needed, and again some time after a failure. Resolves with whether
-   * it is known then. `isFirst`: nothing has been counted yet, so they are read whole.
+   * Reads the books unless they have been read, or a failure was less than RETRY_MS ago. Resolves
+   * with isKnown(), after PATIENCE_MS at most. `isFirst`: this process has counted nothing yet, so
+   * all records are read.
    */
-  know(isFirst?: boolean): Promise<boolean>;
+  ensureKnown(isFirst?: boolean): Promise<boolean>;
 }
 
-/** `learn` is given what was spent. `diagnose` is told of a failure, and of its end. */
+/** Calls `onSpent` once, with what was spent. Reports a failure, and its end, to the operator. */
 export function createOpeningSpend(
   context: ReadingContext,
-  learn: (spent: readonly Spent[]) => Promise<void>,
+  onSpent: (spent: readonly Spent[]) => Promise<void>,
 ): OpeningSpend {
   const { clock, diagnose } = context;
   const startedAt = new Date(clock.now()).toISOString();
@@ -106,11 +108,11 @@ export function createOpeningSpend(
   async function read(before: string | undefined): Promise<void> {
     try {
       let spent = await readBooks(context, (books) => readSpent(books, true, before));
-      // Requests were served meanwhile: they count already.
+      // It took so long that requests were served meanwhile, which this process has counted.
       if (isFailing && before === undefined)
         spent = await readBooks(context, (books) => readSpent(books, true, startedAt));
       isKnown = true;
-      await learn(spent);
+      await onSpent(spent);
       if (isFailing) diagnose({ event: "budgets_known", level: "info" });
     } catch (error) {
       fail((error as Error).message);
@@ -121,7 +123,7 @@ export function createOpeningSpend(
 
   return {
     isKnown: () => isKnown,
-    async know(isFirst = false) {
+    async ensureKnown(isFirst = false) {
       if (!isKnown && clock.monotonic() >= retryAt)
         reading ??= read(isFirst ? undefined : startedAt);
       const isRead = !reading || (await waitAtMost(clock, PATIENCE_MS, reading));

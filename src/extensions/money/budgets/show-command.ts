@@ -1,5 +1,5 @@
-// `budget show`: how the budgets of an account and its keys stand, by the books alone. It needs no
-// running gateway; what one holds is in the open lines of its spend log.
+// `budget show`: what is spent and held of the budgets of an account and its keys, by the books
+// alone. It needs no running gateway: the open lines of the spend log state what one holds.
 import { join } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { table } from "../../../command-line/table.ts";
@@ -11,27 +11,30 @@ import { parseMoney } from "../records/index.ts";
 import type { BooksFiles } from "../usage/index.ts";
 import { withCopiedBooks } from "../books/index.ts";
 import { accountBudget, keyBudget } from "./limits.ts";
-import { createPurses, type Budget, type Purses } from "./purses.ts";
+import { createSpendCounters, type Budget, type SpendCounters } from "./spend-counters.ts";
 import { readSpent } from "./read-books.ts";
-import { shownFigures } from "./status.ts";
+import { printedFigures } from "./status.ts";
 
 const COLUMNS = ["budget", "period", "amount", "spent", "held", "left", "ends"] as const;
 
 /** The budgets of an account and of its keys. */
 function budgetsOf(account: string, config: Config): readonly Budget[] {
-  // As the keyring: a key of the configuration takes the place of one that was made.
+  // As in the keyring, a key of the configuration replaces a created key.
   const keys = new Map([...createdKeysIn(config.data_dir).byDigest, ...configuredKeys(config)]);
   const own = [...keys.values()].filter((key) => key.account === account);
   const budgets = [accountBudget(account, config), ...own.map(keyBudget)];
   return budgets.filter((budget) => budget !== undefined);
 }
 
-/** Adds what is held for requests that run. */
-async function addHeld({ spendDir, openSegments }: BooksFiles, purses: Purses): Promise<void> {
+/** Adds what is held for running requests. */
+async function addHeld(
+  { spendDir, openSegments }: BooksFiles,
+  counters: SpendCounters,
+): Promise<void> {
   for (const [name, reader] of openSegments) {
-    // Nothing runs whose process is dead.
+    // The requests of a dead process do not run any more.
     if (!(await hasWriter(join(spendDir, name)))) continue;
-    for (const record of reader.unsettled()) purses.hold(record, parseMoney(record.hold ?? "0"));
+    for (const record of reader.unsettled()) counters.hold(record, parseMoney(record.hold ?? "0"));
   }
 }
 
@@ -39,12 +42,12 @@ const show = withCopiedBooks(async ({ books, config, args, terminal }) => {
   const { operand: account } = args;
   const own = budgetsOf(account, config);
   if (own.length === 0) throw new Error(`${account} has no budget, and no key of it has one`);
-  const purses = createPurses(books.clock.now);
-  // Without a shared store each gateway counts what it spends itself.
+  const counters = createSpendCounters(books.clock.now);
+  // Without a shared store each gateway counts only its own spending.
   const spent = await readSpent(books, config.limits.store === "memory");
-  for (const each of spent) purses.spend(each);
-  await addHeld(books, purses);
-  const budgets = own.map((budget) => shownFigures(purses.figures(budget), books.currency));
+  for (const each of spent) counters.spend(each);
+  await addHeld(books, counters);
+  const budgets = own.map((budget) => printedFigures(counters.figures(budget), books.currency));
   const rows = budgets.map((row) => ({
     ...row,
     budget: row.account ?? row.key_id,

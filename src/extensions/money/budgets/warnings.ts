@@ -1,38 +1,38 @@
-// Tells the operator when half, four fifths and all of a budget are spent, each once in a period.
+// Warns the operator when 50, 80 and 100 % of a budget are spent, each once per period.
 import type { Diagnose } from "../../../core/diagnose.ts";
 import { formatMoney } from "../../../core/ledger/price.ts";
-import type { Figures } from "./purses.ts";
+import type { Figures } from "./spend-counters.ts";
 
-/** In per cent of the amount, highest first. */
+/** In percent of the amount, highest first. */
 const LEVELS = [100, 80, 50];
 
-/** What was reported of a budget. */
+/** What the operator knows of a budget. */
 interface Reported {
-  /** The amount and the period of the budget. */
-  readonly of: string;
-  /** The highest level that was spent. */
+  /** The amount of the budget, its period, and when that ends. */
+  readonly terms: string;
+  /** The highest level that was reached. */
   readonly level: number;
 }
 
-/** Returns a function to call with the figures of a budget after each reading or change. */
+/** Returns a function to be called with the figures of a budget when they are read or changed. */
 export function createWarnings(diagnose: Diagnose): (figures: Figures) => void {
   const reported = new Map<string, Reported>();
 
   return (figures) => {
     const { name, amount, ends, period } = figures;
-    const of = `${amount} ${period} ${ends}`;
-    const known = reported.get(name);
-    const percent = levelOf(figures);
-    const isSame = known?.of === of;
-    // Levels that were reached before the first reading were reported at that time.
-    const before = known && !isSame ? 0 : (known?.level ?? percent);
-    reported.set(name, { of, level: Math.max(before, percent) });
-    if (percent <= before) return;
-    const spent = formatMoney(figures.spent);
-    const terms = { amount: formatMoney(amount), period, ends };
-    diagnose({ event: "budget_used", level: "warn", limit: name, percent, spent, ...terms });
+    const terms = `${amount} ${period} ${ends}`;
+    const level = levelOf(figures);
+    // An earlier process has reported the levels that were reached before the first call.
+    const last = reported.get(name) ?? { terms, level };
+    const lastLevel = last.terms === terms ? last.level : 0;
+    reported.set(name, { terms, level: Math.max(lastLevel, level) });
+    if (level <= lastLevel) return;
+    const amounts = { spent: formatMoney(figures.spent), amount: formatMoney(amount) };
+    const fields = { limit: name, percent: level, ...amounts, period, ends };
+    diagnose({ event: "budget_used", level: "warn", ...fields });
   };
 }
 
+/** The highest level that is reached. 0: none is. */
 const levelOf = ({ spent, amount }: Figures): number =>
   spent === 0n ? 0 : (LEVELS.find((level) => spent * 100n >= amount * BigInt(level)) ?? 0);

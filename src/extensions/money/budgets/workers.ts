@@ -1,18 +1,18 @@
 // Budgets with several processes: the first process has the accountant, and workers ask it. When a
-// worker dies, its holds stay until the cost of its requests is read from the books. Requests that
-// the books do not know were never opened, and cost nothing.
+// worker dies, its holds stay until the cost of its requests is read from the books. A request
+// without a usage record costs nothing.
 import { answerWorkers, callFirstProcess } from "../../scale/cluster/index.ts";
 import type { Host, HostPart } from "../../scale/installation/index.ts";
 import { createAccountant } from "./accountant.ts";
 import type { Accountant, Decision, ReserveRequest } from "./contracts.ts";
 import { readOutcomes, readBooks, type Outcome } from "./read-books.ts";
 
-/** Names these calls among those of other extensions. */
+/** Identifies the calls of this extension. */
 const SUBJECT = "budgets";
-/** Milliseconds until the books are read again after a failure. */
+/** Milliseconds between a failure to read the books and the next attempt. */
 const RETRY_MS = 1_000;
 
-/** A request to reserve. "open": read the budgets of the configuration in force. */
+/** A request to reserve. "open": open the accountant with the configuration in force. */
 type Question = ReserveRequest | "open";
 
 /** Settlements of requests: the arguments of Accountant.settle. */
@@ -37,10 +37,10 @@ export function createRemoteAccountant(): Accountant {
     settle(token, outcome) {
       if (note.length === 0) setImmediate(send);
       note.push([token, outcome]);
-      // The first process must have it before the client sees the end of the answer.
+      // Release a hold before the client sees the end of the reply and sends its next request.
       if (token !== undefined) send();
     },
-    standing: () => undefined,
+    figures: () => undefined,
     close() {
       send();
       first.close();
@@ -50,7 +50,7 @@ export function createRemoteAccountant(): Accountant {
 
 /** Answers the workers, if there are any. */
 export function serveWorkers(host: Host): HostPart {
-  /** The workers by their ids, by the tokens of their requests that hold something or ask. */
+  /** The ids of workers, by the tokens of their requests that wait for a decision or hold. */
   const workers = new Map<string, number>();
   let created: Accountant | undefined;
   let isClosed = false;
@@ -63,13 +63,13 @@ export function serveWorkers(host: Host): HostPart {
   async function answer(question: Question, worker: number): Promise<Decision> {
     if (question === "open") {
       await accountant().open(host.current());
-      return {}; // the budgets are known now, or cannot be
+      return {}; // an answer is required; the worker ignores it
     }
     const { token } = question;
     workers.set(token, worker);
     const decision = await accountant().reserve(question);
     if (!decision.offer) workers.delete(token);
-    else if (!workers.has(token)) accountant().settle(token); // the worker has died meanwhile
+    else if (!workers.has(token)) accountant().settle(token); // the worker has died in between
     return decision;
   }
 
@@ -86,7 +86,7 @@ export function serveWorkers(host: Host): HostPart {
     settleByBooks(tokens);
   }
 
-  /** Gives back what is held for requests of a dead worker, when the books can be read. */
+  /** Releases the holds of a dead worker's requests, as soon as the books can be read. */
   async function settleByBooks(tokens: ReadonlySet<string>): Promise<void> {
     if (tokens.size === 0 || isClosed) return;
     const outcomes = await readBooks(host, (books) => readOutcomes(books, tokens)).catch(() => {
@@ -98,7 +98,7 @@ export function serveWorkers(host: Host): HostPart {
 
   const stop = answerWorkers<Question, Note, Decision>(SUBJECT, { answer, onNote, onExit });
   return {
-    report: () => created?.standing(),
+    report: () => created?.figures(),
     close() {
       isClosed = true;
       stop();

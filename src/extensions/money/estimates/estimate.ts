@@ -1,7 +1,7 @@
-// What a request can cost at most, and what can be held for it if the client stated no bound of the
-// reply: then the provider is told the bound that the hold pays for. The cost is an upper bound, so
-// that a budget is not overspent: a token of the tokenizers in use is at least one byte. The tokens
-// are an estimate, as vendors count them against their own limits.
+// Estimates the most that a request can cost, and its tokens. If the client states no max_tokens,
+// there are several offers with replies of different length, and the provider gets the bound of the
+// offer that is held. The cost is an upper bound, so that no budget is overspent. The tokens are
+// only an estimate, as vendors count them for their own rate limits.
 import { integer } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Caller } from "../../../core/accounts/keyring.ts";
@@ -15,55 +15,55 @@ import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { asArray, asCount, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 
-/** What may be held for a request, whichever candidate serves it. */
+/** An amount that may be held for a request, enough for each of its candidates. */
 export interface Offer {
-  /** What each budget must have free, in pico-units of the currency. No less than `cost`. */
+  /** The amount that each budget must have free, in pico-units. No less than `cost`. */
   readonly room: bigint;
-  /** The most that the request can cost, in pico-units. It is held. */
+  /** The amount to hold: the most that the request can cost, in pico-units. */
   readonly cost: bigint;
-  /** The tokens of the reply that `cost` pays for. Absent: the client's own bound. */
+  /** The tokens of the reply that `cost` pays for. Absent: the client's bound applies. */
   readonly maxTokens?: number;
 }
 
-/** What a request can take at most. */
+/** The estimate of a request, whichever candidate serves it. */
 export interface Estimate {
-  /** At least one, the one that needs least room last. The first is held that has room. */
+  /** At least one, the smallest last. The first for which there is room is held. */
   readonly offers: readonly Offer[];
-  /** The tokens of the prompt by estimate, and of the reply. */
+  /** The estimated tokens of the prompt and the reply. They count against token limits. */
   readonly tokens: number;
 }
 
 /**
- * The tokens that a reply is taken to have for tokens per minute where the client states no bound.
- * Less where the model has a lower one.
+ * The tokens of a reply that count against token limits if the client states no max_tokens. A lower
+ * maximum of the model counts instead.
  */
 export const assumedOutputTokens = defineSetting("limits.assumed_output_tokens", 1_000, () =>
   integer(1, 10_000_000),
 );
 
-/** What a provider writes into the prompt so that a model can call tools. In tokens. */
+/** Tokens that a provider adds to a prompt with tools. */
 const TOKENS_FOR_TOOLS = 600;
-/** The most that a tool takes that a provider describes itself, by its documents. In tokens. */
+/** The most tokens of a tool whose description the provider adds, by its documentation. */
 const TOKENS_FOR_KNOWN_TOOL = 1_300;
-/** By how much a dialect may raise the bound of a reply so that the model can think. In tokens. */
+/** Tokens that a dialect may add to the bound of a reply, so that the model can think. */
 const TOKENS_FOR_THINKING = 1_024;
 /** The default of retry.max_recoveries. */
 const MAX_RECOVERIES = 2;
-/** A longer prompt is no prompt: the product with a price stays an integer. */
+/** Tokens beyond this are not counted, so that the product with a price is an exact integer. */
 const MAX_TOKENS = 1_000_000_000;
-/** A shorter reply is not worth its prompt: a budget that has no room for it has none. */
-const LEAST_OUTPUT = 256;
-/** A reply without a bound of the client's takes at most this part of what is free: a quarter. */
-const PARTS = 4n;
+/** The shortest reply that is offered, in tokens: a shorter one is not worth its prompt. */
+const MIN_OUTPUT = 256;
+/** An offer must leave room for others: this many times the cost of its reply must be free. */
+const REPLIES_THAT_FIT = 4n;
 
-/** What a candidate costs if it serves the request, in pico-units. */
+/** The cost of the request with one candidate, in pico-units. */
 interface CandidateCost {
-  /** Without a token of the reply. */
+  /** The cost without the reply. */
   readonly fixed: bigint;
-  /** Each token of the reply. */
+  /** The cost of each token of the reply. */
   readonly perToken: bigint;
   /** The most tokens of the reply. */
-  readonly most: number;
+  readonly maxTokens: number;
 }
 
 /** The request whose cost is estimated. */
@@ -71,78 +71,77 @@ type Estimated = Pick<AcceptedRequest, "chat" | "candidates" | "config"> & {
   readonly caller: Pick<Caller, "account">;
 };
 
-/** `hasBudget`: the reply is bounded by a budget. */
+/** Estimates a request. `hasBudget`: a budget needs the cost; if not, only `tokens` is right. */
 export function estimateOf(request: Estimated, hasBudget: boolean): Estimate {
   const { chat, candidates, config, caller } = request;
   const assumed = assumedOutputTokens.of(config);
   const recoveries = recoveriesOf(chat, config);
-  // Only for a budget: to write a large request takes milliseconds.
-  const written = hasBudget ? promptBytes(chat) : 0;
+  // Serializing a large request takes milliseconds, and only a budget needs its size.
+  const serialized = hasBudget ? promptBytes(chat) : 0;
   let tokens = 0;
   const costs = candidates.map((model) => {
     const media = model.provider.countMedia(chat);
-    const most = mostOutput(chat, model);
+    const maxTokens = maxOutput(chat, model);
     const thinking = model.reasoning && chat.wantsThinking ? TOKENS_FOR_THINKING : 0;
-    const counted = chat.maxTokens === undefined ? Math.min(most, assumed) : most;
+    const counted = chat.maxTokens === undefined ? Math.min(maxTokens, assumed) : maxTokens;
     tokens = Math.max(tokens, estimatePrompt(chat, () => media) + counted + thinking);
-    const remembered = hasBudget ? rememberedBytes(chat, model, caller.account) : 0;
-    const prompt = Math.min(MAX_TOKENS, Math.max(written, remembered) + media);
+    const reasoned = hasBudget ? bytesWithReasoning(chat, model, caller.account) : 0;
+    const prompt = Math.min(MAX_TOKENS, Math.max(serialized, reasoned) + media);
     const { output = 0, ...inputPrices }: Partial<Price> = model.price ?? {};
-    // Each prompt token at the dearest price of a class.
+    // Each token of the prompt counts at the highest input price.
     const input = Math.max(0, ...Object.values(inputPrices).map((price) => price ?? 0));
-    // An attempt that continues a reply reads the beginning of it as a part of its prompt.
+    // An attempt that continues a reply is billed for its beginning as a part of the prompt.
     const perToken = picoOf(recoveries + 1, output) + picoOf(recoveries, input);
     const prompts = BigInt(recoveries + 1) * picoOf(prompt, input);
-    return { fixed: prompts + BigInt(thinking) * perToken, perToken, most };
+    return { fixed: prompts + BigInt(thinking) * perToken, perToken, maxTokens };
   });
-  const isOpen = hasBudget && chat.maxTokens === undefined;
-  return { offers: isOpen ? openOffers(costs) : [fullOffer(costs)], tokens };
+  const isUnbounded = hasBudget && chat.maxTokens === undefined;
+  return { offers: isUnbounded ? shrinkingOffers(costs) : [fullOffer(costs)], tokens };
 }
 
-/** The most tokens of a reply, without what a dialect may add. */
-function mostOutput({ maxTokens }: ChatRequest, model: Model): number {
+/** The most tokens of a reply, without those that a dialect may add. */
+function maxOutput({ maxTokens }: ChatRequest, model: Model): number {
   if (maxTokens === undefined) return Math.min(MAX_TOKENS, longestReply(model));
   return Math.min(MAX_TOKENS, model.traits.max_output_tokens ?? Infinity, maxTokens);
 }
 
-/** What the dearest candidate costs with a reply of so many tokens. */
+/** The cost of the most expensive candidate with a reply of `tokens` tokens. */
 function costWith(costs: readonly CandidateCost[], tokens: number): bigint {
   let highest = 0n;
-  for (const { fixed, perToken, most } of costs) {
-    const cost = fixed + BigInt(Math.min(tokens, most)) * perToken;
+  for (const { fixed, perToken, maxTokens } of costs) {
+    const cost = fixed + BigInt(Math.min(tokens, maxTokens)) * perToken;
     if (cost > highest) highest = cost;
   }
   return highest;
 }
 
-/** Everything that the request can cost, of which the provider is told nothing more. */
+/** The whole cost of the request. The provider gets no bound beyond the client's. */
 function fullOffer(costs: readonly CandidateCost[]): Offer {
   const cost = costWith(costs, MAX_TOKENS);
   return { room: cost, cost };
 }
 
 /**
- * The whole reply, or half of it, or a quarter, and so on, as long as that is a part of what is
- * free that leaves room for others; in the end the least, for which everything may be taken.
+ * Offers the longest reply, half of it, a quarter, and so on. Each must leave room for others. The
+ * last offer, a reply of MIN_OUTPUT tokens, may take everything that is free.
  */
-function openOffers(costs: readonly CandidateCost[]): readonly Offer[] {
+function shrinkingOffers(costs: readonly CandidateCost[]): readonly Offer[] {
   if (costs.every(({ perToken }) => perToken === 0n)) return [fullOffer(costs)];
   const prompt = costWith(costs, 0);
-  const most = Math.max(...costs.map((each) => each.most));
+  const longest = Math.max(...costs.map((each) => each.maxTokens));
   const offers: Offer[] = [];
-  for (let maxTokens = most; maxTokens > LEAST_OUTPUT; maxTokens = Math.floor(maxTokens / 2)) {
+  for (let maxTokens = longest; maxTokens > MIN_OUTPUT; maxTokens = Math.floor(maxTokens / 2)) {
     const cost = costWith(costs, maxTokens);
-    offers.push({ room: prompt + PARTS * (cost - prompt), cost, maxTokens });
+    offers.push({ room: prompt + REPLIES_THAT_FIT * (cost - prompt), cost, maxTokens });
   }
-  const maxTokens = Math.min(most, LEAST_OUTPUT);
+  const maxTokens = Math.min(longest, MIN_OUTPUT);
   const cost = costWith(costs, maxTokens);
   return [...offers, { room: cost, cost, maxTokens }];
 }
 
 /**
- * How many further attempts may continue a stream that breaks. Each is billed in addition to those
- * before it. Other attempts that fail cost nothing. The settings belong to another extension, which
- * may be absent.
+ * How many attempts may continue a broken stream. Each of them is billed; other failed attempts are
+ * not. The settings belong to `recovery`, which may be absent.
  */
 function recoveriesOf(chat: ChatRequest, { aliases, models, retry }: Config): number {
   const { recovery } = asObject(aliases.get(chat.model) ?? models.get(chat.model));
@@ -150,15 +149,15 @@ function recoveriesOf(chat: ChatRequest, { aliases, models, retry }: Config): nu
   return asCount(asObject(retry)["max_recoveries"]) ?? MAX_RECOVERIES;
 }
 
-/** The most tokens of a prompt in the format of the gateway or in that of its client. */
+/** The most tokens of a prompt, in the gateway's format or in that of the client's API. */
 function promptBytes(chat: ChatRequest): number {
   const { messages, tools, response_format, native } = chat;
-  const own = bytesOf({ messages: messages.map(asPrompt), tools, response_format }, chat);
-  return native ? Math.max(own, bytesOf(native.body, chat) - mediaIn(messages)) : own;
+  const bytes = bytesOf({ messages: messages.map(withoutMedia), tools, response_format }, chat);
+  return native ? Math.max(bytes, bytesOf(native.body, chat) - mediaIn(messages)) : bytes;
 }
 
-/** Without base64, and without `marked`, which has the content once more. */
-function asPrompt(message: Message): object {
+/** A message without base64, and without `marked`, which repeats the content. */
+function withoutMedia(message: Message): object {
   const { content, marked } = message;
   if (!marked && (typeof content === "string" || !content)) return message;
   const parts = typeof content === "string" ? content : content?.map(withoutBase64);
@@ -166,12 +165,12 @@ function asPrompt(message: Message): object {
 }
 
 /**
- * The bytes of a request as a model that thinks gets it. A dialect may remember the thoughts before
- * a call and send them back with it: they are a part of the prompt that the client did not send. 0
- * where there is nothing to remember, and where the dialect has no words for the request: then the
- * model is not asked.
+ * The most tokens of a prompt as the dialect of a reasoning model writes it. The dialect may add
+ * reasoning that preceded earlier tool calls, which the client did not send. 0 if the model does
+ * not reason or there were no calls, or if the dialect cannot write the request: then the model is
+ * not tried.
  */
-function rememberedBytes(
+function bytesWithReasoning(
   chat: ChatRequest,
   { provider, ...model }: Model,
   account: string,
@@ -188,9 +187,8 @@ function rememberedBytes(
 }
 
 /**
- * The most tokens of a prompt: a token of the tokenizers in use is at least one byte, so each byte
- * of the JSON counts as one. The names and marks of the JSON are more than what a provider puts
- * around each message.
+ * The most tokens of a prompt. In the tokenizers in use a token is at least one byte, so each byte
+ * of the JSON counts as one. Its names and punctuation outweigh what a provider adds to a message.
  */
 function bytesOf(body: object, { tools, native }: ChatRequest): number {
   const declared = [...(tools ?? []), ...asArray(native?.body["tools"])];
@@ -199,13 +197,13 @@ function bytesOf(body: object, { tools, native }: ChatRequest): number {
   return Buffer.byteLength(JSON.stringify(body)) + forTools;
 }
 
-/** Whether the provider describes a tool itself, and its version names it: `bash_20250124`. */
+/** Whether the provider itself describes a tool. Its type ends with a date: `bash_20250124`. */
 const isKnownTool = (tool: unknown): boolean =>
   /_\d{8}$/.test(asString(asObject(tool)["type"]) ?? "");
 
 /**
- * The characters of base64 in a conversation. Of media, only those are left out that are counted as
- * such: the same base64 text in any other place is a part of the prompt.
+ * The characters of base64 in the media of a conversation, which countMedia() counts. Base64 in any
+ * other place is a part of the prompt.
  */
 function mediaIn(messages: readonly Message[]): number {
   const parts = messages.flatMap(({ content }) =>
@@ -214,7 +212,7 @@ function mediaIn(messages: readonly Message[]): number {
   return parts.reduce((length, part) => length + base64Length(mediaOf(part)?.text ?? ""), 0);
 }
 
-/** Of a part that has data, or says where they are: the member that does so. */
+/** The member of a content part that has its data or its URL. Undefined: it has none. */
 function mediaOf(part: ContentPart) {
   if (part.type === "text") return undefined;
   const inner = asObject(asObject(part)[part.type]);
@@ -231,37 +229,38 @@ function withoutBase64(part: ContentPart): object {
   return { ...part, [part.type]: { ...inner, [name]: head } };
 }
 
-/** Without the head of a data URI, which a request in another API has not. */
+/** The length of base64, without the head of a data URI. Other APIs have no such head. URL: 0. */
 const base64Length = (text: string): number =>
   text.startsWith("http") ? 0 : text.length - text.indexOf(",") - 1;
 
-// How long a model's reply can be. A budget holds one bound for all candidates, which the one with
-// the longest replies decides. For each other model the hold pays only as far as that model's own
-// replies go, so the bound that is sent to it is lowered to that.
+// An offer has one bound for all candidates, which the candidate with the longest replies decides.
+// For each other model the hold pays only up to that model's own maximum. So the bound that is sent
+// to a model is lowered to its maximum.
 
-/** For models without a known bound: most providers refuse a request for too many tokens. */
+/** For models without a known maximum: most providers refuse requests for too many tokens. */
 const UNKNOWN_OUTPUT = 8_192;
 
-/** The most tokens of a reply of this model, where its client states no bound. */
+/** The most tokens of a model's reply if the client states no bound. */
 export function longestReply({ traits, contextTokens = Infinity }: Model): number {
   const { max_output_tokens, default_output_tokens = UNKNOWN_OUTPUT } = traits;
   return max_output_tokens ?? Math.min(default_output_tokens, contextTokens);
 }
 
-/** Whether the reply is bounded, and not by its client. */
+/** Whether a reply is bounded, but not by the client. */
 const isBoundByBudget = ({ max_tokens, max_completion_tokens, maxTokens }: ChatRequest): boolean =>
   maxTokens !== undefined && max_tokens === undefined && max_completion_tokens === undefined;
 
 /** Completes requests with the bound of a budget lowered to each model's own maximum. */
 export const aroundBounds =
   (complete: Complete): Complete =>
-  (chat, candidates, deliver, given) => {
-    if (!isBoundByBudget(chat)) return complete(chat, candidates, deliver, given);
-    const attempt = within(given.attempt);
-    return complete(chat, candidates, deliver, { ...given, attempt });
+  (chat, candidates, deliver, context) => {
+    if (!isBoundByBudget(chat)) return complete(chat, candidates, deliver, context);
+    const attempt = withLoweredBound(context.attempt);
+    return complete(chat, candidates, deliver, { ...context, attempt });
   };
 
-const within =
+/** The same attempt, with the bound lowered to the model's maximum. */
+const withLoweredBound =
   (attempt: Attempt): Attempt =>
   (chat, serving, deliver, options) => {
     const maxTokens = Math.min(chat.maxTokens ?? Infinity, longestReply(serving.model));

@@ -1,4 +1,4 @@
-// The lines of days.jsonl as they are, and whether each continues the one before.
+// Reads days.jsonl, and checks that each of its lines continues the one before.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { sha256 } from "../../../core/hash.ts";
@@ -6,13 +6,13 @@ import { parseClosedDay, type DaysLine } from "../days/index.ts";
 import { dayAfter } from "../records/index.ts";
 import type { Findings } from "./findings.ts";
 
-/** The line of a day, and where it stands in days.jsonl. */
+/** A line of days.jsonl with its position. */
 export interface DayLine extends DaysLine {
-  /** The first line has 1. */
+  /** The position of the line in the file. The first line has 1. */
   readonly line: number;
 }
 
-/** Reads the lines of a data_dir that can be read, and reports what is wrong with any of them. */
+/** Returns the lines of days.jsonl that can be parsed, and reports what is wrong with any line. */
 export function readDayLines(dataDir: string, findings: Findings): readonly DayLine[] {
   const path = join(dataDir, "days.jsonl");
   const texts = existsSync(path) ? readFileSync(path, "utf8").split("\n") : [""];
@@ -33,9 +33,9 @@ export function readDayLines(dataDir: string, findings: Findings): readonly DayL
     if (closed.number !== line) findings.add(where, `has the number ${closed.number}`);
     if (closed.previous !== previous)
       findings.add(where, `does not follow line ${line - 1}: one of them was changed or moved`);
-    const before = lines.at(-1)?.closed.day;
-    if (before !== undefined && closed.day !== dayAfter(before))
-      findings.add(where, `is of ${closed.day}, and the line before of ${before}`);
+    const dayBefore = lines.at(-1)?.closed.day;
+    if (dayBefore !== undefined && closed.day !== dayAfter(dayBefore))
+      findings.add(where, `is of ${closed.day}, and the line before of ${dayBefore}`);
     lines.push({ text, closed, line });
   }
   return lines;

@@ -1,6 +1,5 @@
-// One day: compares its records with the settled requests that are booked on it, segment by
-// segment, and all of them with the line of the day. The lines of one segment's records are held in
-// memory.
+// Proves one day: compares its records with the settled requests that are booked on it, segment by
+// segment, and all of them with the line of the day. In memory are the record lines of one segment.
 import { join } from "node:path";
 import {
   parseUsageLine,
@@ -22,62 +21,66 @@ import type { Log } from "./prove-segment.ts";
 import type { RecordSource } from "./record-source.ts";
 import { addTotal, createTotals, totalOf, type Totals, type Verdict } from "./totals.ts";
 
-/** A settled request, and the record that it should have. */
-type Booked = Settled & { readonly record: UsageRecord };
+/** A settled request with the record that the spend log implies. */
+type BookedRequest = Settled & { readonly record: UsageRecord };
 
-/** A line of the records. It is not held as a record: that takes more memory. */
-interface HeldLine extends Pick<UsageLine, "text"> {
-  /** Its number. */
+/** A line of the usage records. It is kept as text, because a parsed record takes more memory. */
+interface RecordLine extends Pick<UsageLine, "text"> {
+  /** Its number in the day. */
   readonly line: number;
 }
 
 /** A request and the line of its record, or one of them alone. */
 interface Pair {
   /** Absent: no request of the day has the line. */
-  readonly request?: Booked;
+  readonly request?: BookedRequest;
   /** Absent: the request has no record. */
-  readonly line?: HeldLine | undefined;
+  readonly line?: RecordLine | undefined;
 }
 
 type Batches = AsyncIterable<UsageBatch>;
 
-/** Yields pairs in the order of the log; behind those of a segment, its lines without a request. */
-async function* joinDay(day: string, log: Log, batches: Batches): AsyncGenerator<Pair[]> {
+/**
+ * Pairs the requests of a day with the lines of its records, in the order of the log. The lines of
+ * a segment that have no request follow the pairs of that segment.
+ */
+async function* pairDay(day: string, log: Log, batches: Batches): AsyncGenerator<Pair[]> {
   const names = [...log.segments].filter(([, { days }]) => days.has(day)).map(([name]) => name);
-  for await (const [segment, held] of bySegment(batches)) {
+  for await (const [segment, lines] of bySegment(batches)) {
     while (names[0] !== undefined && names[0] < segment)
-      yield* joinSegment(day, log, names.shift()!, new Map());
+      yield* pairSegment(day, log, names.shift()!, new Map());
     if (names[0] === segment) names.shift();
-    yield* joinSegment(day, log, segment, held);
+    yield* pairSegment(day, log, segment, lines);
   }
-  for (const name of names) yield* joinSegment(day, log, name, new Map());
+  for (const name of names) yield* pairSegment(day, log, name, new Map());
 }
 
-/** The lines of one segment after the other, by the ids of their records. */
-async function* bySegment(batches: Batches): AsyncGenerator<[string, Map<string, HeldLine>]> {
+/** Yields the name of one segment after the other, with its lines by the ids of their records. */
+async function* bySegment(batches: Batches): AsyncGenerator<[string, Map<string, RecordLine>]> {
   let segment = "";
-  let held = new Map<string, HeldLine>();
+  let byId = new Map<string, RecordLine>();
   for await (const { lines, first } of batches)
-    for (const [at, { text, record }] of lines.entries()) {
-      const line = first + at;
+    for (const [index, { text, record }] of lines.entries()) {
+      const line = first + index;
       const next = record?.log?.segment ?? segment;
       if (next > segment) {
-        yield [segment, held];
+        yield [segment, byId];
         segment = next;
-        held = new Map();
+        byId = new Map();
       }
       const id = record?.usage_id ?? "";
-      // No request has the id of a line without a record, or of a second record.
-      held.set(held.has(id) ? `line ${line}` : id, { line, text });
+      // A line that is no record, or repeats an id, gets an id that no request has.
+      byId.set(byId.has(id) ? `line ${line}` : id, { line, text });
     }
-  yield [segment, held];
+  yield [segment, byId];
 }
 
-async function* joinSegment(
+/** Pairs the requests of a day in one segment with the lines of the records that name it. */
+async function* pairSegment(
   day: string,
   { spendDir, segments, coverage }: Log,
   name: string,
-  lines: Map<string, HeldLine>,
+  lines: Map<string, RecordLine>,
 ): AsyncGenerator<Pair[]> {
   const reader = createSegmentReader(join(spendDir, name), name);
   for await (const { settled } of reader.read(segments.get(name)?.days.get(day) ?? 0)) {
@@ -94,40 +97,40 @@ async function* joinSegment(
   yield [...lines.values()].map((line) => ({ line }));
 }
 
-/** The records that a day should have: those of its requests, and those whose lines are gone. */
-async function* recordsOf(
+/** Yields the records that a day should have: one for each request, and the unlogged ones. */
+async function* expectedRecords(
   day: string,
   log: Log,
   batches: Batches,
 ): AsyncGenerator<readonly UsageRecord[]> {
-  for await (const pairs of joinDay(day, log, batches))
+  for await (const pairs of pairDay(day, log, batches))
     yield pairs.flatMap(({ request, line }) => {
       if (request) return request.record;
       const record = parseUsageLine(line!.text);
-      return record && isLeft(record, log) ? record : [];
+      return record && isUnlogged(record, log) ? record : [];
     });
 }
 
-/** Whether the lines of a record are gone with their segment, or with its end. */
-const isLeft = ({ log }: UsageRecord, { segments }: Log): boolean =>
+/** Whether the settle line of a record is gone: its segment is deleted, or ends before it. */
+const isUnlogged = ({ log }: UsageRecord, { segments }: Log): boolean =>
   log !== undefined && log.line > (segments.get(log.segment)?.end.lines ?? 0);
 
 /** What is proved of a day. */
 export interface DayProof {
   /** `YYYY-MM-DD` in UTC. */
   readonly day: string;
-  /** What days.jsonl says of it. Undefined: it is open. */
+  /** Its line in days.jsonl. Undefined: the day is open. */
   readonly closed: ClosedDay | undefined;
   /** How many lines its records have. */
   readonly lines: number;
-  /** Whether the records are exactly those of the line of the day. Of an open day: true. */
-  readonly isProved: boolean;
+  /** Whether the records are exactly those of the line of the day. An open day has none: true. */
+  readonly matchesLine: boolean;
   /** How its records compare with the spend log. */
   readonly totals: Totals;
-  /** What its records add up to, by all dimensions. */
+  /** The sums of its records by all dimensions. */
   readonly sums: readonly SumBy<Dimension>[];
-  /** The segments whose lines are gone and whose records are not. */
-  readonly gone: ReadonlySet<string>;
+  /** The segments, deleted or cut, whose lines its unlogged records name. */
+  readonly cutSegments: ReadonlySet<string>;
   /** Reads the day again, and yields the records that it should have, in the order of the log. */
   records(): AsyncIterable<readonly UsageRecord[]>;
 }
@@ -143,118 +146,124 @@ export async function proveDay(
   const name = source.nameOf(day);
   const adder = createRecordAdder();
   const totals = createTotals();
-  const gone = new Set<string>();
-  /** The line of the records where the next one should stand. */
-  let next = 1;
-  let lastMoved: string | undefined;
+  const cutSegments = new Set<string>();
+  /** The number of the line that the next record should have. */
+  let expectedLine = 1;
+  let lastShift: string | undefined;
 
-  async function* addedUp(): AsyncGenerator<UsageBatch> {
+  async function* addEachBatch(): AsyncGenerator<UsageBatch> {
     for await (const batch of source.linesOf(day)) {
       adder.add(batch);
       yield batch;
     }
   }
 
-  function report({ request, line }: Pair, { verdict, what, moved }: Judgement): void {
+  function report({ request, line }: Pair, { verdict, problem, shift }: Comparison): void {
     const places = [...(line ? [`${name}, line ${line.line}`] : []), ...placeInLog(request)];
-    const missing = line ? "" : `, and not in ${name}, line ${next}`;
-    // One line that is inserted or removed moves all that follow: the first of them is named.
-    const isNamed = moved !== undefined && moved === lastMoved;
-    lastMoved = moved;
-    if (what !== undefined && !isNamed) findings.add(places.join(", and "), `${what}${missing}`);
-    if (!line || verdict === "removed" || verdict === "unreadable") return;
-    // In an open day they are in any order.
-    if (closed && line.line !== next)
+    const missing = line ? "" : `, and not in ${name}, line ${expectedLine}`;
+    // An inserted or removed line shifts all that follow. Only the first of them is reported.
+    const isRepeated = shift !== undefined && shift === lastShift;
+    lastShift = shift;
+    if (problem !== undefined && !isRepeated)
+      findings.add(places.join(", and "), `${problem}${missing}`);
+    if (!line || verdict === "inserted" || verdict === "unreadable") return;
+    // The records of an open day may be in any order.
+    if (closed && line.line !== expectedLine)
       findings.add(
         `${name}, line ${line.line}`,
         `is not in the order of the log: it or line ${line.line - 1} was moved or inserted`,
       );
-    next = line.line + 1;
+    expectedLine = line.line + 1;
   }
 
-  for await (const pairs of joinDay(day, log, addedUp()))
+  for await (const pairs of pairDay(day, log, addEachBatch()))
     for (const pair of pairs) {
-      const judgement = judge(pair, closed !== undefined, log);
-      const { verdict, record, altered } = judgement;
+      const comparison = compare(pair, closed !== undefined, log);
+      const { verdict, record, changedRecord } = comparison;
       addTotal(totals[verdict], totalOf(record));
-      if (altered) addTotal(totals.altered, totalOf(altered));
-      if (verdict === "left") gone.add(record!.log!.segment);
-      report(pair, judgement);
+      if (changedRecord) addTotal(totals.changedRecords, totalOf(changedRecord));
+      if (verdict === "unlogged") cutSegments.add(record!.log!.segment);
+      report(pair, comparison);
     }
   const found = adder.result();
-  const unequal = closed ? differencesFrom(closed, found) : [];
-  if (unequal.length > 0)
+  const differences = closed ? differencesFrom(closed, found) : [];
+  if (differences.length > 0)
     findings.add(
       `${name}, lines 1 to ${found.records}`,
-      `are not those that line ${closed?.number} of days.jsonl has: ${unequal.join(", ")}`,
+      `are not those that line ${closed?.number} of days.jsonl has: ${differences.join(", ")}`,
     );
-  const isProved = unequal.length === 0;
-  const records = () => recordsOf(day, log, source.linesOf(day));
   const lines = found.records;
-  return { day, closed, lines, isProved, totals, sums: adder.sums(), gone, records };
+  const matchesLine = differences.length === 0;
+  const sums = adder.sums();
+  const records = () => expectedRecords(day, log, source.linesOf(day));
+  return { day, closed, lines, matchesLine, totals, sums, cutSegments, records };
 }
 
-/** What a pair shows. */
-interface Judgement {
+/** How a request and the line of its record compare, or what the one that is alone means. */
+interface Comparison {
   readonly verdict: Verdict;
-  /** The record that counts. Undefined: a line that is none. */
-  readonly record: UsageRecord | undefined;
-  /** What stands in its place. */
-  readonly altered?: UsageRecord;
-  /** What is wrong. Absent or undefined: nothing. */
-  readonly what?: string | undefined;
-  /** By how many lines of which segment the request was moved. Absent: more than that is wrong. */
-  readonly moved?: string | undefined;
+  /** The record of the request or, without one, of the line. Absent: the line is no record. */
+  readonly record?: UsageRecord;
+  /** The record of the line, if it differs from that of the request. */
+  readonly changedRecord?: UsageRecord;
+  /** What is wrong, for the operator. Absent or undefined: nothing. */
+  readonly problem?: string | undefined;
+  /**
+   * Set if only the number of the settle line differs: the segment, and by how many lines. Absent
+   * or undefined: nothing differs, or more than that.
+   */
+  readonly shift?: string | undefined;
 }
 
-const judge = ({ request, line }: Pair, isClosed: boolean, log: Log): Judgement =>
-  request ? judgeRequest(request, line, log) : judgeLine(line!, isClosed, log);
+const compare = ({ request, line }: Pair, isClosed: boolean, log: Log): Comparison =>
+  request ? compareRequest(request, line, log) : classifyLine(line!, isClosed, log);
 
-function judgeRequest(
-  { log, record }: Booked,
-  line: HeldLine | undefined,
+function compareRequest(
+  { log, record }: BookedRequest,
+  line: RecordLine | undefined,
   { segments }: Log,
-): Judgement {
+): Comparison {
   if (!line) {
     const isDue = log.line <= segments.get(log.segment)!.dueLines;
-    if (!isDue) return { verdict: "awaited", record };
-    return { verdict: "added", record, what: `${record.usage_id}: settled` };
+    if (!isDue) return { verdict: "pending", record };
+    return { verdict: "missing", record, problem: `${record.usage_id}: settled` };
   }
-  if (line.text === JSON.stringify(record)) return { verdict: "unchanged", record };
-  const altered = parseUsageLine(line.text)!;
-  const what = `${record.usage_id}: in the usage records ${describeChange(altered, record)}`;
-  const place = { ...log, line: altered.log!.line };
-  const isMoved = line.text === JSON.stringify({ ...record, log: place });
-  const moved = isMoved ? `${log.segment} ${log.line - place.line}` : undefined;
-  return { verdict: "changed", record, altered, what, moved };
+  if (line.text === JSON.stringify(record)) return { verdict: "same", record };
+  const recorded = parseUsageLine(line.text)!;
+  const problem = `${record.usage_id}: in the usage records ${describeChange(recorded, record)}`;
+  const place = { ...log, line: recorded.log!.line };
+  const isShifted = line.text === JSON.stringify({ ...record, log: place });
+  const shift = isShifted ? `${log.segment} ${log.line - place.line}` : undefined;
+  return { verdict: "changed", record, changedRecord: recorded, problem, shift };
 }
 
-/** Judges a line that no request of its day has. */
-function judgeLine({ text }: HeldLine, isClosed: boolean, log: Log): Judgement {
+/** Finds out what a line is that belongs to no request of its day. */
+function classifyLine({ text }: RecordLine, isClosed: boolean, log: Log): Comparison {
   const record = parseUsageLine(text);
-  if (!record?.log) return { verdict: "unreadable", record: undefined, what: "is no usage record" };
+  if (!record?.log) return { verdict: "unreadable", problem: "is no usage record" };
   const { segment, line } = record.log;
   const place = `spend/${segment}, line ${line}`;
-  if (!isLeft(record, log)) {
+  if (!isUnlogged(record, log)) {
     const inserted = "in the usage records, without lines of its own in the spend log";
-    const what = `${record.usage_id}: ${inserted} (it names ${place})`;
-    return { verdict: "removed", record, what };
+    const problem = `${record.usage_id}: ${inserted} (it names ${place})`;
+    return { verdict: "inserted", record, problem };
   }
+  // The gateway deletes only whole segments, and only if closed days list all of their lines.
   const isListed = (log.coverage.of(segment).at(-1)?.lines ?? 0) >= line;
-  const isRetired = isClosed && isListed && !log.segments.has(segment);
+  const isExpected = isClosed && isListed && !log.segments.has(segment);
   const gone = `${record.usage_id}: its lines are gone: ${place} is not there`;
-  return { verdict: "left", record, what: isRetired ? undefined : gone };
+  return { verdict: "unlogged", record, problem: isExpected ? undefined : gone };
 }
 
 /** Where the lines of a request stand, for the operator. */
-function placeInLog(request: Booked | undefined): readonly string[] {
+function placeInLog(request: BookedRequest | undefined): readonly string[] {
   if (!request) return [];
   const { log, opened } = request;
   const open = opened === 0 ? "without an open line" : `opened in line ${opened}`;
   return [`spend/${log.segment}, line ${log.line} (${open})`];
 }
 
-/** The members in which two records differ, with the recorded and the settled value. */
+/** Lists the members in which two records differ, with the recorded and the settled value. */
 function describeChange(recorded: UsageRecord, settled: UsageRecord): string {
   const names = Object.keys({ ...recorded, ...settled }) as (keyof UsageRecord)[];
   const texts = names.flatMap((name) => {

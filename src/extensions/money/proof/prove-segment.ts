@@ -1,5 +1,6 @@
-// One segment against the lines of closed days, and against heads that were kept: the hashes of its
-// first bytes. What its lines say is noted on the way; the records are compared in a second pass.
+// Compares one segment with the hashes of its first bytes in lines of closed days and in heads that
+// somebody kept elsewhere. Notes on which days its requests are booked, for a second pass that
+// compares the records.
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
 import { join } from "node:path";
@@ -8,17 +9,17 @@ import type { LogCursor, SegmentCursor } from "../records/index.ts";
 import { createSegmentReader, type UnsettledRequest } from "../usage/index.ts";
 import type { Findings } from "./findings.ts";
 
-/** The spend log, and what is known of it. */
+/** The spend log, and everything that it is compared with. */
 export interface Log {
   /** The folder of the segments. */
   readonly spendDir: string;
-  /** What the lines of closed days say of segments. */
+  /** The segments that the lines of closed days list. */
   readonly coverage: Coverage;
-  /** The same, and what heads say that were kept. The fewest bytes first. */
+  /** The entries of a segment in lines of closed days and in kept heads, fewest bytes first. */
   listings(segment: string): readonly Listing[];
   /** How far the segments were copied. */
   readonly cursor: LogCursor;
-  /** The segments that were read, by name, in their order. */
+  /** The segments that were read so far, by name, in their order. */
   readonly segments: ReadonlyMap<string, ProvedSegment>;
   /** Receives everything that is wrong. */
   readonly findings: Findings;
@@ -28,11 +29,11 @@ export interface Log {
 export interface SegmentProof {
   /** Its path in data_dir. */
   readonly file: string;
-  /** Its lines. */
+  /** How many lines it has. */
   readonly lines: number;
-  /** Lines that days.jsonl, or a head that was kept, has as they are. */
+  /** How many of its first lines match the hash in days.jsonl or in a kept head. */
   readonly proved: number;
-  /** What has the last of these. Null: nothing has any. */
+  /** Names the line or head with that hash. Null: nothing proves any line. */
   readonly by: string | null;
   /** Bytes after the last whole line. */
   readonly torn_bytes: number;
@@ -42,11 +43,11 @@ export interface SegmentProof {
 export interface ProvedSegment {
   /** What is proved of it. */
   readonly proof: SegmentProof;
-  /** The last whole line. */
+  /** The position after its last whole line. */
   readonly end: SegmentCursor;
-  /** The records should have its requests up to this line. */
+  /** Requests that settle in the first `dueLines` lines must have a usage record. */
   readonly dueLines: number;
-  /** For each day on which requests of it are booked, up to which byte. */
+  /** By each day on which requests of it are booked: the byte up to which they stand. */
   readonly days: ReadonlyMap<string, number>;
   /** Requests that were opened and not settled. */
   readonly unsettled: readonly UnsettledRequest[];
@@ -74,17 +75,17 @@ export async function proveSegment(name: string, log: Log): Promise<ProvedSegmen
   }
 
   const listings = log.listings(name);
-  let good: Listing | undefined;
+  let lastProved: Listing | undefined;
   for (const listing of listings) {
     const { bytes } = await readTo(listing.bytes);
     if (bytes !== listing.bytes || hash.copy().digest("hex") !== listing.sha256) {
       findings.add(
-        `${file}, lines ${(good?.lines ?? 0) + 1} to ${listing.lines}`,
+        `${file}, lines ${(lastProved?.lines ?? 0) + 1} to ${listing.lines}`,
         `are not the bytes that ${listing.by} has: they were changed, removed, inserted or moved`,
       );
       break;
     }
-    good = listing;
+    lastProved = listing;
   }
   const end = await readTo(size);
   if (cursor && size < cursor.bytes)
@@ -92,11 +93,11 @@ export async function proveSegment(name: string, log: Log): Promise<ProvedSegmen
   const unsettled = reader.unsettled();
   for (const { spend_id: id, time, line } of unsettled) {
     const day = time.slice(0, 10);
-    // A request of a closed day is settled: else the day would not be closed.
+    // A day closes only when all of its requests are settled.
     if (coverage.bookedDay(name, Infinity, time) > day)
       findings.add(`${file}, line ${line}`, `${id}: opened on ${day}, never settled`);
   }
-  const { lines: proved = 0, by = null } = good ?? {};
+  const { lines: proved = 0, by = null } = lastProved ?? {};
   return {
     proof: { file, lines: end.lines, proved, by, torn_bytes: size - end.bytes },
     end,

@@ -1,6 +1,5 @@
-// The proof of the books, of which `audit`, `seal verify` and `books rebuild` are fronts: segments
-// against the lines of closed days, then the records of each day against segments or, once these
-// are gone, against the line of the day. Line against line: day-lines.ts.
+// Compares the books: segments of the spend log with the lines of closed days, then the records of
+// each day with the segments or, once these are deleted, with the line of the day.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { BooksContext } from "../books/index.ts";
@@ -18,48 +17,52 @@ import { readDayLines } from "./day-lines.ts";
 import type { Findings } from "./findings.ts";
 import { proveDay, type DayProof } from "./prove-day.ts";
 import { proveSegment, type Log, type ProvedSegment, type SegmentProof } from "./prove-segment.ts";
-import { sourceOfFiles, sourceOfStore, type RecordSource } from "./record-source.ts";
+import { openFileSource, openStoreSource, type RecordSource } from "./record-source.ts";
 
 /** The books to prove. */
 export interface BooksToProve {
   /** The absolute path of data_dir. */
   readonly dataDir: string;
-  /** Where the usage records are. Undefined: elsewhere, and only segments are proved. */
+  /** Where the usage records are. Undefined: out of reach, so only segments are proved. */
   readonly records: "files" | UsageStore | undefined;
-  /** Whether a segment whose last listing is on this day may be gone. Absent: any may. */
-  readonly mayBeGone?: (day: string) => boolean;
+  /**
+   * Whether the gateway may have deleted segments that the line of this day was the last to list.
+   * Absent: it may have deleted any.
+   */
+  readonly isExpired?: (day: string) => boolean;
 }
 
 /** The books of a configuration. */
 export const booksToProve = ({ books, config }: BooksContext): BooksToProve => ({
   dataDir: books.dataDir,
   records: hasFileStore(config) ? "files" : books.store,
-  mayBeGone: (day) => isExpired(books, day),
+  isExpired: (day) => isExpired(books, day),
 });
 
 /**
- * A segment that days.jsonl names and that is gone, deleted after spend.keep_days or by somebody:
- * how many lines days.jsonl has of it, and by which line. `seal verify --json` prints it.
+ * A segment that days.jsonl lists and that is not there: the gateway deleted it after
+ * spend.keep_days, or somebody else did. `by` names the last line that lists it, and `lines` is the
+ * number of its lines there. `seal verify --json` prints it.
  */
 type GoneSegment = Pick<SegmentProof, "file" | "lines" | "by">;
 
 export interface BooksProof {
-  /** Those that are there, by name, in their order. */
+  /** The segments that are there, by name, in their order. */
   readonly segments: ReadonlyMap<string, ProvedSegment>;
-  /** Those that are not. */
-  readonly gone: readonly GoneSegment[];
-  /** Of each segment that is there under two names, in its own sentence. */
+  /** The segments that are not there. */
+  readonly goneSegments: readonly GoneSegment[];
+  /** For each segment that exists under two names, a sentence that says so. */
   readonly copies: readonly string[];
-  /** In their order. Undefined: the records are elsewhere. */
+  /** In their order. Undefined: the records are out of reach. */
   readonly days: readonly DayProof[] | undefined;
 }
 
-/** A head, for the auditor. */
-const nameOf = ({ made_at }: ClosedDay): string => `the head that was kept, of ${made_at}`;
+/** Names a head in findings. */
+const headName = ({ made_at }: ClosedDay): string => `the head that was kept, of ${made_at}`;
 
-/** Proves books, and reports what is wrong. `heads`: those that were kept. */
+/** Proves books, and reports what is wrong. `heads`: those that somebody kept elsewhere. */
 export async function proveBooks(
-  { dataDir, records, mayBeGone }: BooksToProve,
+  { dataDir, records, isExpired }: BooksToProve,
   findings: Findings,
   dayLines = readDayLines(dataDir, findings),
   heads: readonly ClosedDay[] = [],
@@ -67,55 +70,60 @@ export async function proveBooks(
   const spendDir = join(dataDir, "spend");
   const closedDays = dayLines.map(({ closed }) => closed);
   const coverage = createCoverage(closedDays);
-  const kept = createCoverage(heads, (head) => `${nameOf(head)},`);
-  // The log grows before the records, so it is read after them: then a running gateway causes no
-  // finding.
+  const headCoverage = createCoverage(heads, (head) => `${headName(head)},`);
+  // A running gateway writes the log before the records. So open the records first: then each of
+  // them has its request in the log.
   const source =
     records === "files"
-      ? sourceOfFiles(dataDir, closedDays, findings)
-      : records && (await sourceOfStore(records));
+      ? openFileSource(dataDir, closedDays, findings)
+      : records && (await openStoreSource(records));
   const segments = new Map<string, ProvedSegment>();
   const log: Log = {
     spendDir,
     coverage,
     listings: (name) =>
-      [...coverage.of(name), ...kept.of(name)].sort((one, other) => one.bytes - other.bytes),
+      [...coverage.of(name), ...headCoverage.of(name)].sort((a, b) => a.bytes - b.bytes),
     cursor: source?.cursor ?? {},
     findings,
     segments,
   };
-  const there = existsSync(spendDir) ? segmentsIn(spendDir) : [];
-  for (const name of there) segments.set(name, await proveSegment(name, log));
+  const segmentNames = existsSync(spendDir) ? segmentsIn(spendDir) : [];
+  for (const name of segmentNames) segments.set(name, await proveSegment(name, log));
   const ends = Object.fromEntries([...segments].map(([name, { end }]) => [name, end]));
   const copyFault = copyFaults(coverage, ends);
-  const copies = Object.entries(ends).flatMap(([name, { first }]) => {
+  const copies: string[] = [];
+  for (const [name, { first }] of Object.entries(ends)) {
     const fault = copyFault(name, first);
-    if (fault !== undefined) findings.add(`spend/${name}`, fault);
-    return fault === undefined ? [] : `${join(spendDir, name)} ${fault}`;
-  });
-  const gone = findGone(log, mayBeGone);
-  if (!source) return { segments, gone, copies, days: undefined };
-  const settled = [...segments.values()].flatMap((segment) => [...segment.days.keys()]);
-  const all = [...closedDays.map(({ day }) => day), ...source.days, ...settled];
-  const names = [...new Set(all)].sort();
+    if (fault === undefined) continue;
+    findings.add(`spend/${name}`, fault);
+    copies.push(`${join(spendDir, name)} ${fault}`);
+  }
+  const goneSegments = findGoneSegments(log, isExpired);
+  if (!source) return { segments, goneSegments, copies, days: undefined };
+  const bookedDays = [...segments.values()].flatMap((segment) => [...segment.days.keys()]);
+  const all = [...closedDays.map(({ day }) => day), ...source.days, ...bookedDays];
+  const dayNames = [...new Set(all)].sort();
   const days: DayProof[] = [];
-  for (const day of names) {
+  for (const day of dayNames) {
     const closed = closedDays.find((line) => line.day === day);
     days.push(await proveDay(day, closed, log, source));
   }
   for (const head of heads) {
     const before = closedDays.filter(({ number }) => number < head.number);
     const after = before.at(-1)?.day ?? "";
-    const since = names.filter((day) => day > after);
-    const unequal = await differencesFromHead(head, before, since, source);
-    const what = `are not those of ${nameOf(head)}: ${unequal.join(", ")}`;
-    if (unequal.length > 0)
-      findings.add(`the usage records after ${after || "the beginning"}`, what);
+    const since = dayNames.filter((day) => day > after);
+    const differences = await differencesFromHead(head, before, since, source);
+    const problem = `are not those of ${headName(head)}: ${differences.join(", ")}`;
+    if (differences.length > 0)
+      findings.add(`the usage records after ${after || "the beginning"}`, problem);
   }
-  return { segments, gone, copies, days };
+  return { segments, goneSegments, copies, days };
 }
 
-/** Compares the records that a head has: of lines that it or a line before it names. */
+/**
+ * Compares the records of `days` with a head. The head covers those whose log lines it lists, or a
+ * line of days.jsonl `before` it.
+ */
 async function differencesFromHead(
   head: ClosedDay,
   before: readonly ClosedDay[],
@@ -134,12 +142,12 @@ async function differencesFromHead(
 }
 
 /**
- * Segments that are gone. Those that are deleted after keep_days are the oldest, by the last line
- * that names them, and the cursor does not name them any more.
+ * Finds the segments that are not there, and reports those that the gateway cannot have deleted. It
+ * deletes the oldest, by the last line that lists them, and takes them out of the cursor.
  */
-function findGone(
+function findGoneSegments(
   { coverage, cursor, findings, segments }: Log,
-  mayBeGone = (_day: string): boolean => true,
+  isExpired = (_day: string): boolean => true,
 ): readonly GoneSegment[] {
   const listed = coverage.segments().map((name) => coverage.of(name).at(-1)!);
   const whole = listed.filter(({ segment, bytes }) => segments.get(segment)?.end.bytes === bytes);
@@ -148,9 +156,9 @@ function findGone(
   for (const name of [...new Set([...coverage.segments(), ...Object.keys(cursor)])].sort()) {
     if (segments.has(name)) continue;
     const last = coverage.of(name).at(-1);
-    const isYoung = last && (last.day >= oldest || !mayBeGone(last.day));
+    const isTooYoung = last && (last.day >= oldest || !isExpired(last.day));
     const by = last?.by ?? "the cursor of the usage records";
-    if (isYoung || (cursor[name]?.bytes ?? 0) > 0)
+    if (isTooYoung || (cursor[name]?.bytes ?? 0) > 0)
       findings.add(`spend/${name}`, `is not there: ${by} has it`);
     if (last) gone.push({ file: `spend/${name}`, lines: last.lines, by });
   }

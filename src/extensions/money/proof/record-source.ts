@@ -1,5 +1,4 @@
-// Where the lines of a day are read from: files of data_dir as they are, byte by byte, or whatever
-// store there is.
+// Where a proof reads usage records from: the files of a data_dir, even damaged ones, or any store.
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { brokenFile, type ClosedDay } from "../days/index.ts";
@@ -13,19 +12,20 @@ import {
 import type { Findings } from "./findings.ts";
 
 export interface RecordSource {
-  /** How far the log was copied when the source was made. */
+  /** How far the log was copied when the source was opened. */
   readonly cursor: LogCursor;
-  /** The days that have records, at least those that are open. */
+  /** Days that have records. Closed days may be missing. */
   readonly days: readonly string[];
-  /** What is read for a day, for the operator. */
+  /** Names the records of a day in findings: "usage/2026-11-22.jsonl". */
   nameOf(day: string): string;
   /** Reads the lines of a day. */
   linesOf(day: string): AsyncIterable<UsageBatch>;
 }
 
-/** The records in any store. */
-export const sourceOfStore = async (store: UsageStore): Promise<RecordSource> => ({
-  // A rebuild makes what a copy of the data_dir has made wrong.
+/** Opens the records in any store. */
+export const openStoreSource = async (store: UsageStore): Promise<RecordSource> => ({
+  // A gateway on a copy of the data_dir has moved the cursor, so it does not count. `books rebuild`
+  // repairs this, and must not fail here.
   cursor: await store.cursor().catch((error: unknown) => {
     if (error instanceof CopiedElsewhere) return {};
     throw error;
@@ -35,8 +35,8 @@ export const sourceOfStore = async (store: UsageStore): Promise<RecordSource> =>
   linesOf: store.linesOf,
 });
 
-/** The records in the files of a data_dir. Of open days, what the cursor counts now. */
-export function sourceOfFiles(
+/** Opens the records in the files of a data_dir. Of open days, it reads the bytes in the cursor. */
+export function openFileSource(
   dataDir: string,
   closedDays: readonly ClosedDay[],
   findings: Findings,
@@ -46,7 +46,7 @@ export function sourceOfFiles(
   const cursor = cursorOrAll(dir, last, (fault) => findings.add("usage/cursor.json", fault));
   const openDays = Object.keys(cursor.days).filter((day) => day > last);
   const nameOf = (day: string): string => `usage/${day}.jsonl`;
-  // The file of a new day is written before the cursor.
+  // The sync writes the file of a new day before the cursor, so the newest file may not be in it.
   for (const day of dayFilesIn(dir))
     if (day > last && !openDays.includes(day) && openDays.some((open) => open > day))
       findings.add(

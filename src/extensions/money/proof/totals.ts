@@ -1,8 +1,8 @@
-// Adds up what a proof finds of the records of a day, by what was found.
+// Adds up the requests and records of a day by how they compare with each other.
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { parseMoney, type UsageRecord } from "../records/index.ts";
 
-/** What some records add up to. */
+/** The count, time span and cost of some records. */
 export interface Total {
   /** How many there are. */
   records: number;
@@ -16,33 +16,41 @@ export interface Total {
 
 const emptyTotal = (): Total => ({ records: 0, from: null, to: null, costs: new Map() });
 
-const VERDICTS = [
-  "unchanged",
+const TOTALS = [
+  "same",
   "changed",
-  "altered",
-  "added",
-  "awaited",
-  "removed",
+  "missing",
+  "pending",
+  "inserted",
+  "unlogged",
   "unreadable",
-  "left",
+  "changedRecords",
 ] as const;
 
 /**
- * `unchanged`: records that are as the spend log has them. `changed`: settled requests whose
- * records say something else; `altered`: these records. `added`: settled requests without a record.
- * `awaited`: the same, but they were not copied when the proof began. `removed`: records that no
- * settled request has; `unreadable`: lines that are no records. `left`: records whose lines are
- * gone with their segment.
+ * How a settled request compares with the usage record that it should have:
+ * - `same`: the record is the one that the spend log implies.
+ * - `changed`: it has another content.
+ * - `missing`: there is no record, although the settle line was copied.
+ * - `pending`: there is no record, and the settle line was not copied when the proof began.
+ *
+ * What a line of the usage records is that no settled request implies:
+ * - `inserted`: a record; the spend log has the line that it names, but not its request.
+ * - `unlogged`: a record; its segment is deleted, or ends before the line that it names.
+ * - `unreadable`: no record.
  */
-export type Verdict = (typeof VERDICTS)[number];
+export type Verdict = Exclude<keyof Totals, "changedRecords">;
 
-/** How the records of a day compare with the spend log. */
-export type Totals = Readonly<Record<Verdict, Total>>;
+/**
+ * The totals of a day by verdict: of requests by the spend log, of other lines as recorded.
+ * `changedRecords`: the `changed` requests once more, as the usage records have them.
+ */
+export type Totals = Readonly<Record<(typeof TOTALS)[number], Total>>;
 
 export const createTotals = (): Totals =>
-  Object.fromEntries(VERDICTS.map((verdict) => [verdict, emptyTotal()])) as Record<Verdict, Total>;
+  Object.fromEntries(TOTALS.map((name) => [name, emptyTotal()])) as Record<keyof Totals, Total>;
 
-/** The total of one record, or of a line that is none. */
+/** The total of one record. `record` undefined: an unreadable line, which has no time or cost. */
 export function totalOf(record: UsageRecord | undefined): Total {
   const time = record?.ended_at ?? null;
   const costs = new Map(record && [[record.currency, parseMoney(record.cost)]]);
@@ -59,13 +67,13 @@ export function addTotal(total: Total, part: Total): void {
     total.costs.set(currency, (total.costs.get(currency) ?? 0n) + cost);
 }
 
-/** The total of what was found so on some days. */
+/** Adds up these totals of some days. */
 export function totalIn(
   days: readonly { readonly totals: Totals }[],
-  ...verdicts: readonly Verdict[]
+  ...names: readonly (keyof Totals)[]
 ): Total {
   const total = emptyTotal();
-  for (const { totals } of days) for (const verdict of verdicts) addTotal(total, totals[verdict]);
+  for (const { totals } of days) for (const name of names) addTotal(total, totals[name]);
   return total;
 }
 

@@ -1,30 +1,28 @@
-// Finds receipts: copies what was settled just now, then searches the usage records. A receipt is
-// what a client is told of a request: no provider, and no host. src/manual/receipts.md has the
-// meaning of its fields.
+// Finds receipts: copies requests that have just settled, then searches the usage records. A
+// receipt is the part of a record that its client may see, without the names of providers and
+// hosts. src/manual/receipts.md explains its fields.
 import { formatMoney, picoOf, type Price } from "../../../core/ledger/price.ts";
 import { ownTurn } from "../../../core/turns.ts";
 import { waitAtMost } from "../ledger/index.ts";
 import type { AttemptDetails, RequestQuery, UsageRecord } from "../records/index.ts";
 import type { BooksFiles, SharedBooks } from "../usage/index.ts";
 
-/**
- * How long a search waits for the copying, in milliseconds. When a day closes it may take longer.
- */
-const MOST_COPY_MS = 5_000;
+/** How long a search waits for the pass, in milliseconds. One that closes a day may need more. */
+const MAX_PASS_MS = 5_000;
 
 /**
- * The latest receipts of a request id, in the order in which the requests ended. Rejects if the
- * books cannot be read, or are not copied in time.
+ * Finds the latest receipts of a request id, in the order in which the requests ended. Rejects if
+ * the books cannot be read, or if the pass is not over in time.
  */
 export async function findReceipts({ files, copyNow }: SharedBooks, query: RequestQuery) {
-  const isCopied = await waitAtMost(files.clock, MOST_COPY_MS, copyNow());
+  const isCopied = await waitAtMost(files.clock, MAX_PASS_MS, copyNow());
   if (!isCopied) throw new Error("copying what was settled takes too long");
-  // Many searches wait for one copy. All of them in one turn would keep other requests waiting.
+  // Many searches may wait for the same pass. A turn for each lets other requests run in between.
   await ownTurn();
   return receiptsOf(files, await files.store.find(query));
 }
 
-/** The receipts of records that UsageStore.find() has found. */
+/** Makes receipts of records that UsageStore.find() has returned. */
 export const receiptsOf = ({ days, store }: BooksFiles, records: readonly UsageRecord[]) =>
   records.map((record) => {
     const day = store.isOwn(record) ? days.of(record.day) : undefined;
@@ -32,9 +30,9 @@ export const receiptsOf = ({ days, store }: BooksFiles, records: readonly UsageR
   });
 
 /**
- * What is null does not exist, or was not recorded. What is undefined is not in the JSON.
- * `dayNumber`: of the line of days.jsonl that proves the record. Undefined: its day is open,
- * or another gateway's line proves it.
+ * Null members have no value, or it was not recorded. Undefined members are not in the JSON.
+ * `dayNumber`: the number of the line of days.jsonl that proves the record. Undefined: the day is
+ * open, or the record is of another gateway.
  */
 function receiptOf(record: UsageRecord, dayNumber: number | undefined) {
   const { details } = record;
@@ -42,7 +40,7 @@ function receiptOf(record: UsageRecord, dayNumber: number | undefined) {
     request_id: record.gateway_request_id,
     spend_id: record.usage_id,
     model_requested: details?.model_requested ?? null,
-    // A record that nobody served has the name that the client asked for.
+    // Without a provider, `record.model` is the name that the client asked for.
     model: record.provider === null ? null : record.model,
     status: record.status,
     error_code: details?.error_code ?? null,
@@ -79,7 +77,7 @@ const attemptOf = ([model, outcome, duration_ms, charge]: AttemptDetails) => ({
   cost: charge?.cost,
 });
 
-/** Exact decimal numbers. */
+/** Prices per million tokens, as exact decimals. */
 const pricesOf = (prices: Price | undefined) =>
   prices && {
     input_cache_hit: perMillion(prices.input_cache_hit) ?? null,

@@ -1,4 +1,4 @@
-// Seals: what signs days and statements, and the commands that verify them.
+// Seals: signs the lines of closed days and statements, and adds the commands that verify them.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { programSlots } from "../../../command-line/command.ts";
 import { signerSlot, statementSealerSlot } from "../usage/index.ts";

@@ -1,17 +1,17 @@
-// A statement with its proof: the bill, and for each day the lines of its records. Those of a
-// closed day come with the line of the day and the hashes that lead from them to the root in it.
-// All of it is signed. It is printed as it is made: in memory is the proof of one closed day, and
-// those of the days that are open.
+// Prints a sealed statement: the bill, and for each day the account's records. For a closed day it
+// adds the line of the day, and the hashes that lead from the records to the root in that line. The
+// whole statement is signed. It is printed day by day, so that only the open days and one closed
+// day are in memory.
 import { createHash } from "node:crypto";
 import { createMerkleRoot, leafOf, type DaysLine } from "../days/index.ts";
 import { parseMoney, parseUsageLine, type UsageRecord } from "../records/index.ts";
 import type { BooksFiles, StatementToSeal } from "../usage/index.ts";
 
-type Proved = Awaited<ReturnType<typeof provedDay>>;
+type DayWithProof = Awaited<ReturnType<typeof withProof>>;
 
 /**
- * Prints a statement with its proof, one line of JSON. Throws if the books are not signed, or if
- * the records add up to something else than the bill.
+ * As statementSealerSlot. Rejects if the books have no signer, if the records of a closed day are
+ * not those of its line, or if their costs do not add up to the total of the bill.
  */
 export async function printSealedStatement(
   books: Pick<BooksFiles, "store" | "days" | "signer" | "clock" | "locked">,
@@ -25,25 +25,26 @@ export async function printSealedStatement(
     hash.update(text);
     await print(text);
   }
-  const open = new Map<string, Proved>();
-  const isOf = (bill: StatementToSeal) => (record: UsageRecord) =>
+  const openDays = new Map<string, DayWithProof>();
+  const isBilledIn = (bill: StatementToSeal) => (record: UsageRecord) =>
     record.account === bill.account && record.currency === bill.currency;
-  // While nothing is copied: the records of an open day must be those of the bill.
-  const { bill, all } = await books.locked(async () => {
+  const readDay = (day: string, bill: StatementToSeal) =>
+    withProof(day, store.linesOf(day), days.of(day), isBilledIn(bill));
+  // The lock keeps the sync from adding records to an open day after the bill is made.
+  const { bill, monthDays } = await books.locked(async () => {
     const bill = await makeBill();
-    const all = (await store.days()).filter((day) => day.startsWith(bill.month));
-    for (const day of all.filter((each) => !days.of(each)))
-      open.set(day, await provedDay(day, store.linesOf(day), undefined, isOf(bill)));
-    return { bill, all };
+    const monthDays = (await store.days()).filter((day) => day.startsWith(bill.month));
+    for (const day of monthDays.filter((each) => !days.of(each)))
+      openDays.set(day, await readDay(day, bill));
+    return { bill, monthDays };
   });
-  const about = { type: "statement", bill, made_at: new Date(clock.now()).toISOString() };
-  const head = JSON.stringify({ ...about, public_key: signer.publicHex });
+  const opening = { type: "statement", bill, made_at: new Date(clock.now()).toISOString() };
+  const head = JSON.stringify({ ...opening, public_key: signer.publicHex });
   await write(`${head.slice(0, -1)},"days":[`);
   let cost = 0n;
   let separator = "";
-  for (const day of all) {
-    const proved =
-      open.get(day) ?? (await provedDay(day, store.linesOf(day), days.of(day), isOf(bill)));
+  for (const day of monthDays) {
+    const proved = openDays.get(day) ?? (await readDay(day, bill));
     for (const [, text] of proved.records) cost += parseMoney(parseUsageLine(text)!.cost);
     await write(`${separator}${JSON.stringify(proved)}`);
     separator = ",";
@@ -55,21 +56,21 @@ export async function printSealedStatement(
   await print(`,"signature":"${signature}"}\n`);
 }
 
-/** The records of a day and, if it is closed, their proof. */
-async function provedDay(
+/** Returns the billed records of a day and, if the day is closed, their proof. */
+async function withProof(
   day: string,
   batches: ReturnType<BooksFiles["store"]["linesOf"]>,
   line: DaysLine | undefined,
-  isWanted: (record: UsageRecord) => boolean,
+  isBilled: (record: UsageRecord) => boolean,
 ) {
   const merkle = createMerkleRoot();
   const records: (readonly [number, string])[] = [];
   let index = 0;
   for await (const { lines } of batches)
     for (const { text, record } of lines) {
-      const isProved = record !== undefined && isWanted(record);
-      merkle.add(leafOf(text), isProved);
-      if (isProved) records.push([index, text]);
+      const isIncluded = record !== undefined && isBilled(record);
+      merkle.add(leafOf(text), isIncluded);
+      if (isIncluded) records.push([index, text]);
       index += 1;
     }
   if (!line) return { day, records };

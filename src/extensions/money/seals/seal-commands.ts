@@ -1,4 +1,4 @@
-// `seal head` and `seal public-key`.
+// The commands `seal head` and `seal public-key`.
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
@@ -12,11 +12,11 @@ const runHead = withBooks(async (context) => {
   const { day } = args.values;
   if (day === undefined && !hasSpendLog(context))
     throw new Error(`there is no spend log in ${books.dataDir}`);
-  await terminal.print(`${day === undefined ? await headNow(books) : headOf(books, day)}\n`);
+  await terminal.print(`${day === undefined ? await makeHead(books) : lineOfDay(books, day)}\n`);
 });
 
-/** A line of everything that no closed day has yet. */
-async function headNow(books: BooksFiles): Promise<string> {
+/** Makes a head of this moment, which covers the records of all open days. */
+async function makeHead(books: BooksFiles): Promise<string> {
   return await books.locked(async () => {
     await syncUsage(books);
     const last = books.days.lastDay();
@@ -25,7 +25,7 @@ async function headNow(books: BooksFiles): Promise<string> {
   });
 }
 
-function headOf({ days }: BooksFiles, day: string): string {
+function lineOfDay({ days }: BooksFiles, day: string): string {
   const found = days.of(day);
   if (!found) throw new Error(`${day} has no line in days.jsonl: it is not closed`);
   return found.text;
@@ -47,7 +47,7 @@ export const headCommand: Command = {
   run: runHead,
 };
 
-/** Prints the public key, and makes the key if these are sealed books that have none yet. */
+/** Prints the public key. Makes the key if seals are enabled and there is none yet. */
 export const publicKeyCommand: Command = {
   summary: "print the public key that verifies the heads of these books",
   example: "seal public-key",

@@ -1,6 +1,6 @@
-// The key of a data_dir, `keys.seal`, and what it signs. The file has the 32 secret bytes of an
-// Ed25519 key as 64 hex digits, and is made once. A signed JSON object ends with the member
-// `signature`: the Ed25519 signature of the SHA-256 of the text without that member.
+// Signs JSON objects with the key of a data_dir, and verifies them. The file `keys.seal` has the 32
+// secret bytes of an Ed25519 key as 64 hex digits, and is made once. A signed object ends with the
+// member `signature`: the Ed25519 signature of the SHA-256 of the text without that member.
 import {
   createHash,
   createPrivateKey,
@@ -25,14 +25,14 @@ export const seals = defineSetting(
   { fixed: true },
 );
 
-/** What stands before the secret bytes of an Ed25519 key in PKCS #8 (RFC 8410). */
+/** The DER prefix of a private Ed25519 key in PKCS #8 (RFC 8410). The secret bytes follow it. */
 const PRIVATE_PREFIX = Buffer.from("302e020100300506032b657004220420", "hex");
-/** What stands before the bytes of a public Ed25519 key in its DER form (RFC 8410). */
+/** The DER prefix of a public Ed25519 key (RFC 8410). The bytes of the key follow it. */
 const PUBLIC_PREFIX = Buffer.from("302a300506032b6570032100", "hex");
 const HEX_KEY = /^[0-9a-f]{64}$/;
-const SIGNED = /,"signature":"([0-9a-f]{128})"\}$/;
+const SIGNATURE_AT_END = /,"signature":"([0-9a-f]{128})"\}$/;
 
-/** The file of the key of a data_dir. */
+/** The path of the key file of a data_dir. */
 export const keyFile = (dataDir: string): string => join(dataDir, "keys.seal");
 
 /** Reads the key of a data_dir, or makes it. Throws if it can be neither read nor made. */
@@ -51,7 +51,7 @@ const hexOf = (key: KeyObject): string =>
 
 const digestOf = (text: string): Buffer => createHash("sha256").update(text).digest();
 
-/** Signs for a data_dir. The key is read, or made, whenever it is needed. */
+/** Signs for a data_dir. Each use reads the key, and makes it if there is none. */
 export function createSigner(dataDir: string): Signer {
   const signatureOf = (digest: Buffer): string =>
     sign(null, digest, readKey(dataDir)).toString("hex");
@@ -64,11 +64,11 @@ export function createSigner(dataDir: string): Signer {
   };
 }
 
-/** The signer that a configuration wants. Undefined: none. */
+/** As signerSlot: the signer of a data_dir. Undefined: `seals.enabled` is false. */
 export const openSigner = (config: Config, dataDir: string): Signer | undefined =>
   seals.of(config).enabled ? createSigner(dataDir) : undefined;
 
-/** The public key in PEM, as other programs read it. */
+/** A public key in PEM, the format that other programs read. */
 export const publicPem = (publicHex: string): string =>
   publicKeyOf(publicHex).export({ format: "pem", type: "spki" }).toString();
 
@@ -84,9 +84,9 @@ function publicKeyOf(publicHex: string): KeyObject {
   return createPublicKey({ key: der, format: "der", type: "spki" });
 }
 
-/** Whether a text without a line end is signed by a public key, 64 hex digits. */
+/** Whether a JSON text without a line end is signed by a public key, 64 hex digits. */
 export function isSignedBy(text: string, publicHex: string): boolean {
-  const found = SIGNED.exec(text.slice(-160));
+  const found = SIGNATURE_AT_END.exec(text.slice(-160));
   if (!found || !HEX_KEY.test(publicHex)) return false;
   const body = `${text.slice(0, -found[0].length)}}`;
   const signature = Buffer.from(found[1] ?? "", "hex");

@@ -13,47 +13,47 @@ import { isThere } from "../../scale/data-files/index.ts";
 import { withBooks } from "../books/index.ts";
 import { booksToProve } from "../proof/index.ts";
 import { publicHexOf } from "./sign.ts";
-import { keptTexts, verifyBooks, type Trust } from "./verify.ts";
+import { findKeptLines, verifyBooks, type TrustAnchors } from "./verify.ts";
 import { isStatement, verifyStatement } from "./verify-statement.ts";
 
 async function run(args: CommandArguments, terminal: Terminal): Promise<number | void> {
   const path = args.operand;
   if (path === "") return await runConfigured(args, terminal);
-  return await answer(await verifyPath(path, trustOf(args)), args, terminal);
+  return await answer(await verifyPath(path, anchorsIn(args)), args, terminal);
 }
 
-async function verifyPath(path: string, trust: Trust) {
+async function verifyPath(path: string, anchors: TrustAnchors) {
   if (!existsSync(path)) throw new Error(`${path} is not there`);
-  if (!statSync(path).isDirectory()) return verifyStatement(readStatement(path), trust);
+  if (!statSync(path).isDirectory()) return verifyStatement(readStatement(path), anchors);
   const names = ["spend", "usage", "days.jsonl"];
   if (!names.some((name) => existsSync(join(path, name))))
     throw new Error(`${path} holds no books: it has none of ${names.join(", ")}`);
   const records = existsSync(join(path, "usage")) ? "files" : undefined;
-  return await verifyBooks({ dataDir: resolve(path), records }, trust);
+  return await verifyBooks({ dataDir: resolve(path), records }, anchors);
 }
 
-/** Verifies the data_dir of the configuration, and the usage records where they are. */
+/** Verifies the data_dir of the configuration, and its usage records in files or a database. */
 const runConfigured = withBooks(async (context) => {
   const { books, args, terminal } = context;
   if (!isThere(books.spendDir)) throw new Error(`there is no spend log in ${books.dataDir}`);
-  // No pass may copy into the store meanwhile: a record without lines would look inserted.
-  const verified = await books.locked(() => verifyBooks(booksToProve(context), trustOf(args)));
+  // The lock stops the sync: a record that is copied after its segment is read looks inserted.
+  const verified = await books.locked(() => verifyBooks(booksToProve(context), anchorsIn(args)));
   return await answer(verified, args, terminal);
 });
 
-function trustOf({ values }: CommandArguments): Trust {
+function anchorsIn({ values }: CommandArguments): TrustAnchors {
   const keyFile = values["public-key"];
   const keptFile = values["head"];
   return {
     publicKey: keyFile === undefined ? undefined : readPublicKey(keyFile),
-    kept: keptFile === undefined ? [] : readKeptFile(keptFile),
+    keptLines: keptFile === undefined ? [] : readKeptFile(keptFile),
   };
 }
 
 function readKeptFile(path: string): readonly string[] {
-  const kept = keptTexts(readFileSync(path, "utf8"));
-  if (kept.length === 0) throw new Error(`${path} holds no head, and no line that names one`);
-  return kept;
+  const keptLines = findKeptLines(readFileSync(path, "utf8"));
+  if (keptLines.length === 0) throw new Error(`${path} holds no head, and no line that names one`);
+  return keptLines;
 }
 
 function readPublicKey(path: string): string {
@@ -76,7 +76,7 @@ function readStatement(path: string): string {
   return text;
 }
 
-/** Without findings nothing was changed, unless there is nothing that could show a change. */
+/** Prints the result. Returns the exit code: 1 if something is wrong, or nothing is proved. */
 async function answer(
   { result, lines }: Awaited<ReturnType<typeof verifyPath>>,
   args: CommandArguments,
@@ -87,9 +87,9 @@ async function answer(
     ? "as stated by --public-key"
     : "as the files state it: whoever can write them can replace it";
   const keyLine = key === null ? "key: none; nothing is signed" : `key: ${key}, ${source}`;
-  const nothing = ok ? "nothing was changed" : "nothing is proved: no day is closed";
-  const wrong = ["something was changed, removed or damaged:", ...findings].join("\n  ");
-  const verdict = findings.length > 0 ? wrong : nothing;
+  let verdict = ok ? "nothing was changed" : "nothing is proved: no day is closed";
+  if (findings.length > 0)
+    verdict = ["something was changed, removed or damaged:", ...findings].join("\n  ");
   await terminal.answer(args, result, `${[keyLine, ...lines, verdict].join("\n")}\n`);
   return ok ? 0 : 1;
 }

@@ -1,5 +1,5 @@
-// Verifies a sealed statement by itself: its signature, its sums, and the way from each record to
-// the root in the signed line of its day.
+// Verifies a sealed statement by itself: its signature, its sums, and that the signed line of each
+// closed day proves the day's records.
 import { asArray, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 import {
   addToSum,
@@ -13,70 +13,70 @@ import {
 import { leafOf, parseClosedDay, rootFrom } from "../days/index.ts";
 import { createFindings, type Findings } from "../proof/index.ts";
 import { isSignedBy } from "./sign.ts";
-import { isHead, readKept, type Trust } from "./verify.ts";
+import { isHead, parseKeptLines, type TrustAnchors } from "./verify.ts";
 
-/** A JSON object of which nothing is known. */
-type Json = Readonly<Record<string, unknown>>;
+/** A JSON object whose members are unchecked. */
+type JsonObject = Readonly<Record<string, unknown>>;
 
-/** What a statement has of a day. */
+/** A day of a statement. */
 interface StatementDay {
   readonly day: string;
-  /** The line of the closed day. Undefined: it was open. */
+  /** Its line in days.jsonl. Undefined: the day was open when the statement was made. */
   readonly line: string | undefined;
   readonly records: readonly UsageRecord[];
 }
 
-/** Whether a text is a statement with its proof. */
+/** Whether a text looks like a sealed statement, even a damaged one. */
 export const isStatement = (text: string): boolean => text.startsWith('{"type":"statement"');
 
 /** Verifies a statement. `text`: the content of its file. */
-export function verifyStatement(text: string, trust: Trust) {
+export function verifyStatement(text: string, anchors: TrustAnchors) {
   const findings = createFindings();
   const line = text.replace(/\n$/, "");
   const statement = asObject(parseJson(line));
   const bill = asObject(statement["bill"]);
-  const publicKey = trust.publicKey ?? asString(statement["public_key"]) ?? "";
+  const publicKey = anchors.publicKey ?? asString(statement["public_key"]) ?? "";
   if (!isSignedBy(line, publicKey))
     findings.add("the statement", "was changed, or signed by another key: its signature is wrong");
   const days = asArray(statement["days"]).map((day) => readDay(asObject(day), publicKey, findings));
-  const compared: string[] = [];
-  for (const { text: own, closed } of readKept(trust, publicKey, findings)) {
-    const same = days.find(({ day }) => day === closed.day);
-    if (isHead(closed) || !same) continue;
-    compared.push(closed.day);
-    if (same.line !== own)
-      findings.add(`the line of ${same.day} in the statement`, "is not the one that was kept");
+  const comparedDays: string[] = [];
+  for (const { text: keptText, closed } of parseKeptLines(anchors, publicKey, findings)) {
+    const day = days.find((each) => each.day === closed.day);
+    if (isHead(closed) || !day) continue;
+    comparedDays.push(day.day);
+    if (day.line !== keptText)
+      findings.add(`the line of ${day.day} in the statement`, "is not the one that was kept");
   }
   const records = days.flatMap((day) => day.records);
   checkRecords(bill, days, findings);
   checkSums(bill, records, findings);
-  // Records of days that were open when the statement was made: its own signature alone has them.
+  // Records of open days: only the signature of the statement proves them.
   const open = days.filter((day) => day.line === undefined).flatMap((day) => day.records);
   const list = findings.list();
   const result = {
     ok: list.length === 0,
     public_key: publicKey,
-    key_stated: trust.publicKey !== undefined,
+    key_stated: anchors.publicKey !== undefined,
     account: String(bill["account"]),
     month: String(bill["month"]),
     records: records.length,
     // Records that the signed lines of closed days prove.
     by_head: records.length - open.length,
     not_proved: open.length,
-    // The days whose lines in the statement were compared with lines that were kept.
-    compared,
+    // The days whose lines were compared with kept lines.
+    compared: comparedDays,
     findings: list,
   };
   const lines = [
     `statement of ${result.account} for ${result.month}: ${result.records} records: ` +
       `${result.by_head} proved by the lines of closed days, ${open.length} of days that were open`,
-    `compared with heads that were kept: ${compared.join(", ") || "none"}`,
+    `compared with heads that were kept: ${comparedDays.join(", ") || "none"}`,
   ];
   return { result, lines };
 }
 
-/** Reads a day. If it was closed, its line is signed and its records lead to the root in it. */
-function readDay(json: Json, publicKey: string, findings: Findings): StatementDay {
+/** Reads a day. Reports a closed day if its line is not signed or does not prove its records. */
+function readDay(json: JsonObject, publicKey: string, findings: Findings): StatementDay {
   const day = String(json["day"]);
   const line = asString(json["line"]);
   const entries = asArray(json["records"])
@@ -96,25 +96,25 @@ function readDay(json: Json, publicKey: string, findings: Findings): StatementDa
   return { day, line, records };
 }
 
-/** Each record is of the account, the month, the currency and its day, and there once. */
-function checkRecords(bill: Json, days: readonly StatementDay[], findings: Findings): void {
+/** Checks that each record is of the bill and of its day, and that none is there twice. */
+function checkRecords(bill: JsonObject, days: readonly StatementDay[], findings: Findings): void {
   const seen = new Set<string>();
   for (const { day, records } of days)
     for (const record of records) {
       const where = `record ${record.usage_id}`;
       if (seen.has(record.usage_id)) findings.add(where, "is in the statement twice");
       seen.add(record.usage_id);
-      const isMeant =
+      const belongs =
         record.account === bill["account"] &&
         record.currency === bill["currency"] &&
         record.day === day &&
         day.startsWith(`${String(bill["month"])}-`);
-      if (!isMeant) findings.add(where, "is of another account, day or currency");
+      if (!belongs) findings.add(where, "is of another account, day or currency");
     }
 }
 
-/** The lines of the bill and its total are the sums of the records. */
-function checkSums(bill: Json, records: readonly UsageRecord[], findings: Findings): void {
+/** Checks that the lines of the bill and its total are the sums of the records. */
+function checkSums(bill: JsonObject, records: readonly UsageRecord[], findings: Findings): void {
   const summer = createSummer(["model", "currency"]);
   for (const record of records) summer.addRecord(record);
   const total = emptySum();
@@ -123,17 +123,18 @@ function checkSums(bill: Json, records: readonly UsageRecord[], findings: Findin
     addToSum(total, sum);
     sums.set(`the line of ${sum.model}`, sum);
   }
-  const said = asArray(bill["lines"])
+  const statedSums = asArray(bill["lines"])
     .map(asObject)
     .map((line) => ({ where: `the line of ${String(line["model"])}`, line }));
-  for (const { where, line } of [...said, { where: "the total", line: asObject(bill["total"]) }]) {
-    if (!isSum(line, sums.get(where))) findings.add(where, "is not the sum of its records");
+  statedSums.push({ where: "the total", line: asObject(bill["total"]) });
+  for (const { where, line } of statedSums) {
+    if (!statesSum(line, sums.get(where))) findings.add(where, "is not the sum of its records");
     sums.delete(where);
   }
   for (const where of sums.keys()) findings.add(where, "is not there, although it has records");
 }
 
-/** Whether all that a bill says of a sum is so. An older gateway may have said less. */
-const isSum = (said: Json, sum: Sum | undefined): boolean =>
+/** Whether a line of a bill has the figures of a sum. An older gateway wrote fewer figures. */
+const statesSum = (line: JsonObject, sum: Sum | undefined): boolean =>
   sum !== undefined &&
-  Object.entries(printedSum(sum)).every(([name, value]) => (said[name] ?? value) === value);
+  Object.entries(printedSum(sum)).every(([name, value]) => (line[name] ?? value) === value);

@@ -1,5 +1,5 @@
-// Verifies a data_dir by its files alone, and by what comes from elsewhere: the public key, lines
-// of closed days, and heads that `seal head` made between two of them.
+// Verifies a data_dir by its files alone, and by trust anchors: the public key, and lines of closed
+// days or heads that an auditor kept elsewhere.
 import { table } from "../../../command-line/table.ts";
 import { sha256 } from "../../../core/hash.ts";
 import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
@@ -15,103 +15,113 @@ import {
 } from "../proof/index.ts";
 import { isSignedBy } from "./sign.ts";
 
-export interface Trust {
-  /** The public key, 64 hex digits. Undefined: that of the files. */
+/** What an auditor keeps away from the books, so that nobody can change it together with them. */
+export interface TrustAnchors {
+  /** The public key, 64 hex digits. Undefined: the files state it. */
   readonly publicKey: string | undefined;
-  /** Lines of closed days, and heads, as they were printed. */
-  readonly kept: readonly string[];
+  /** Lines of closed days and heads, as `seal head` and `day_closed` events printed them. */
+  readonly keptLines: readonly string[];
 }
 
+/** Matches the remains of a damaged head or `day_closed` event. */
+const DAMAGED = /"segments":\s*\[|"event":\s*"day_closed"/;
+
 /**
- * The lines in a file of what was kept: they alone, or a log of any program with events that name
- * them. A line of a log may begin with a time or the like. One that looks like such a line is
- * taken, be it damaged.
+ * Finds kept lines in a file: heads and lines of closed days, or a log that contains `day_closed`
+ * events. A line of a log may begin with a time or the like. Damaged lines are returned too, so
+ * that they cause a finding.
  */
-export function keptTexts(text: string): readonly string[] {
+export function findKeptLines(text: string): readonly string[] {
   return text.split("\n").flatMap((line) => {
     const json = line.slice(Math.max(0, line.indexOf("{")));
     const parsed = parseJson(json);
     if (parsed === undefined) return DAMAGED.test(json) ? [json] : [];
-    const { event, line: named, root, segments } = asObject(parsed);
-    if (event === "day_closed") return [asString(named) ?? json];
+    const { event, line: closedLine, root, segments } = asObject(parsed);
+    if (event === "day_closed") return [asString(closedLine) ?? json];
     const isHead = event === undefined && (root !== undefined || Array.isArray(segments));
     return isHead ? [json] : [];
   });
 }
 
-/** What is left of a head, or of an event with a line. */
-const DAMAGED = /"segments":\s*\[|"event":\s*"day_closed"/;
-
-/** Reads what was kept. `publicKey` undefined: nothing else is signed. */
-export function readKept(
-  { kept }: Trust,
+/**
+ * Parses kept lines, and reports those that are malformed or whose signature is wrong. `publicKey`
+ * undefined: a line is checked with the key that it names.
+ */
+export function parseKeptLines(
+  { keptLines }: TrustAnchors,
   publicKey: string | undefined,
   findings: Findings,
 ): readonly DaysLine[] {
-  return kept.flatMap((text) => {
+  return keptLines.flatMap((text) => {
     const closed = parseClosedDay(text);
     const key = publicKey ?? closed?.public_key ?? "";
     if (closed && (closed.signature === undefined || isSignedBy(text, key)))
       return [{ text, closed }];
-    const what = closed
+    const problem = closed
       ? `of ${closed.day}: was changed, or signed by another key`
       : `is no line of a closed day: ${text.slice(0, 80)}`;
-    findings.add("the head that was kept", what);
+    findings.add("the head that was kept", problem);
     return [];
   });
 }
 
-/** Whether it is a head. The line of a day is made when the day is over. */
+/** Whether a line is a head. The line of a closed day is made after the end of its day. */
 export const isHead = ({ day, made_at }: ClosedDay): boolean => made_at.slice(0, 10) <= day;
 
-/** Verifies books with what comes from elsewhere. `lines`: what is proved, for people. */
-export async function verifyBooks(books: BooksToProve, trust: Trust) {
+/** Verifies books. Returns the result for programs, and its text lines for people. */
+export async function verifyBooks(books: BooksToProve, anchors: TrustAnchors) {
   const findings = createFindings();
   const dayLines = readDayLines(books.dataDir, findings);
-  const publicKey = checkSignatures(dayLines, trust.publicKey, findings);
-  const kept = readKept(trust, publicKey, findings);
-  for (const line of kept) compareKept(line, dayLines, findings);
+  const publicKey = checkSignatures(dayLines, anchors.publicKey, findings);
+  const kept = parseKeptLines(anchors, publicKey, findings);
+  for (const line of kept) checkKeptLine(line, dayLines, findings);
   const heads = kept.map(({ closed }) => closed).filter(isHead);
-  const { gone, ...proof } = await proveBooks(books, findings, dayLines, heads);
+  const { goneSegments, ...proof } = await proveBooks(books, findings, dayLines, heads);
   const segments = [...proof.segments.values()].map((segment) => segment.proof);
   const days = proof.days?.map(dayResult) ?? null;
-  // Settled requests that the projection had not copied when the verification began.
-  const awaited = proof.days?.reduce((sum, { totals }) => sum + totals.awaited.records, 0) ?? 0;
+  const pending = proof.days?.reduce((sum, { totals }) => sum + totals.pending.records, 0) ?? 0;
   const [from = null, to = null] = [dayLines[0], dayLines.at(-1)].map((line) => line?.closed.day);
   const list = findings.list();
   const result = {
     ok: list.length === 0 && dayLines.length + kept.length > 0,
     public_key: publicKey ?? null,
-    key_stated: trust.publicKey !== undefined,
+    key_stated: anchors.publicKey !== undefined,
     heads: { count: dayLines.length, from, to },
     segments,
-    gone,
+    gone: goneSegments,
     days,
-    awaited,
+    // Settled requests that the sync had not copied when the verification began.
+    awaited: pending,
     findings: list,
   };
-  const files = [...gone.map((file) => ({ ...file, proved: "gone", torn_bytes: 0 })), ...segments];
+  const goneRows = goneSegments.map((row) => ({ ...row, proved: "gone", torn_bytes: 0 }));
   const closed = `${dayLines.length} closed days, from ${from} to ${to}`;
   const lines = [
     `days.jsonl: ${dayLines.length > 0 ? closed : "no day was closed"}`,
-    table(["file", "lines", "proved", "by", "torn_bytes"], files),
+    table(["file", "lines", "proved", "by", "torn_bytes"], [...goneRows, ...segments]),
     days
       ? table(["day", "records", "by_line", "by_log"], days)
-      : "usage records: there are none in files here, and nothing is said of others",
-    `on the way into the usage records: ${awaited} requests`,
+      : "usage records: there are none in files here; those in a database are not verified",
+    `on the way into the usage records: ${pending} requests`,
   ];
   return { result, lines };
 }
 
-/** `by_line`: days.jsonl has exactly these records. `by_log`: how many the spend log has so. */
-const dayResult = ({ day, closed, lines, totals, isProved }: DayProof) => ({
+/**
+ * `by_line`: whether days.jsonl proves all records of the day. `by_log`: how many of them match the
+ * spend log.
+ */
+const dayResult = ({ day, closed, lines, totals, matchesLine }: DayProof) => ({
   day,
   records: lines,
-  by_line: isProved && closed !== undefined,
-  by_log: totals.unchanged.records,
+  by_line: matchesLine && closed !== undefined,
+  by_log: totals.same.records,
 });
 
-/** Returns the key of the signed lines, or the stated one. Undefined: nothing is signed. */
+/**
+ * Checks the signatures of days.jsonl by the stated key or, without one, by the key of the first
+ * signed line. Returns that key. Undefined: nothing is signed.
+ */
 function checkSignatures(
   lines: readonly DayLine[],
   stated: string | undefined,
@@ -134,16 +144,16 @@ function checkSignatures(
   return key;
 }
 
-/** The line of a day that was kept stands in days.jsonl, and so does the line before a head. */
-function compareKept(
+/** Checks that days.jsonl has a kept line or, if that is a head, the line before it. */
+function checkKeptLine(
   { text, closed }: DaysLine,
   lines: readonly DayLine[],
   findings: Findings,
 ): void {
   const number = isHead(closed) ? closed.number - 1 : closed.number;
   const hash = isHead(closed) ? closed.previous : sha256(text);
-  const same = lines.find(({ line }) => line === number);
-  if (hash === null || (same && sha256(same.text) === hash)) return;
-  const what = same ? "is another one" : "is gone";
-  findings.add(`days.jsonl, line ${number}`, `${what}: a head that was kept has it`);
+  const found = lines.find(({ line }) => line === number);
+  if (hash === null || (found && sha256(found.text) === hash)) return;
+  const problem = found ? "is another one" : "is gone";
+  findings.add(`days.jsonl, line ${number}`, `${problem}: a head that was kept has it`);
 }

@@ -1,4 +1,4 @@
-// Budgets that several gateways share: they stand in the Redis or Valkey server of the limits.
+// Budgets that several gateways share through the Redis or Valkey server of `limits.store`.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { gatewayInstanceId } from "../../scale/data-files/index.ts";
 import { sharedBudgetsSlot, type SharedStore, type SharingOptions } from "../budgets/index.ts";
@@ -9,7 +9,7 @@ export function install(gateway: Installer): void {
   gateway.fill(sharedBudgetsSlot, shareBudgets);
 }
 
-/** Throws a ValidationError if the package of the store is missing. */
+/** As sharedBudgetsSlot. */
 function shareBudgets(options: SharingOptions): SharedStore | undefined {
   const { config, diagnose } = options;
   const path = "extensions/money/shared-budgets/script.lua";

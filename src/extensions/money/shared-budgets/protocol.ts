@@ -1,92 +1,94 @@
-// The script in Redis or Valkey, as it is asked and answers. Amounts travel as whole units and
-// pico-units of the currency, because a script counts in doubles.
+// The arguments and answers of the script in Redis or Valkey. An amount is sent as whole units and
+// pico-units of the currency, because Lua's numbers are doubles, which cannot hold it exactly.
 import { WINDOW_MS } from "../../../core/accounts/limiter.ts";
 import {
   periodName,
   type Budget,
   type Decision,
   type Figures,
-  type Purses,
+  type SpendCounters,
   type Refusal,
   type ReserveRequest,
 } from "../budgets/index.ts";
 import { leastLeft } from "../token-windows/index.ts";
 
-/**
- * A gateway that has not asked for so many milliseconds is taken for dead: what it held is given
- * back.
- */
+/** The hold in a row expires if its gateway has not written the row for so long. */
 export const LEASE_MS = 15_000;
-const UNIT = 1_000_000_000_000n;
+/** Pico-units in a whole unit. */
+const PICOS = 1_000_000_000_000n;
 
 /**
- * Writes the rows of this gateway in the budgets, and holds one of the offers, or nothing. Without
- * offers it corrects the tokens of the admission that `token` names, if there is one.
+ * Writes the rows of this gateway in the budgets of the spender. Then holds the first offer that
+ * fits or, without offers, corrects the tokens of the admission that `token` names, if any.
  */
 export type Task = ReserveRequest;
 
-/** How a budget stands by what all gateways have spent and hold. */
+/** The figures of a budget for all gateways together. */
 export interface SharedFigures extends Figures {
-  /** When the row of this gateway was made, by the store's clock, in milliseconds since 1970. */
-  readonly born: number;
-  /** How often that row was written, by now. The store has old rows if it says less later. */
+  /** When this gateway's row was created, by the store's clock, in milliseconds since 1970. */
+  readonly createdAt: number;
+  /** How often that row was written. If it is less later, the store has gone back to old rows. */
   readonly writes: number;
 }
 
-/** What this gateway itself has spent and holds. */
+/** The figures of a budget for this gateway alone. */
 export interface OwnFigures extends Figures {
-  /** How often it knows its row to have been written; 0: it knows of none. */
+  /** SharedFigures.writes of the last answer. 0: there was none. */
   readonly writes: number;
 }
 
-/** What came of a task. The decision counts only if there were offers. */
+/** The result of a task. Without offers, ignore the decision. */
 export interface Answer extends Decision {
-  /** How its budgets stand. */
+  /** The figures of its budgets, in their order. */
   readonly figures: readonly SharedFigures[];
 }
 
-/** Whole units and pico-units. */
+/** An amount as whole units and pico-units. */
 type Parts = readonly [units: number, picos: number];
 
-/** `granted` and `short`: the numbers of an offer and of a budget, from 1 on; 0: there is none. */
+/**
+ * The script's answer to one task. `granted`: the number of the offer that is held; `exceeded`: the
+ * number of a budget without room; both count from 1, and 0 means none. `rows`, `windows`: one for
+ * each budget, and one for each token limit of the task.
+ */
 type RawResult = readonly [
   granted: number,
-  short: number,
+  exceeded: number,
   resetMs: number,
-  rows: readonly (readonly [born: number, writes: number, spent: Parts, held: Parts])[],
+  rows: readonly (readonly [createdAt: number, writes: number, spent: Parts, held: Parts])[],
   windows: readonly (readonly [tokens: number, renewsMs: number])[],
 ];
 
 /**
- * The words of an ask: the number of its keys, the keys, and the rest. `gateway` names the rows,
- * `rowOf` says what they are, and `now` is the wall clock. All tasks are of one account.
+ * The arguments of a call of the script: the number of keys, the keys, and JSON. All tasks are of
+ * one account. `gateway` names the rows, `ownFigures` returns their content.
  */
-export function wordsOf(
+export function argumentsOf(
   gateway: string,
   tasks: readonly Task[],
-  rowOf: (budget: Budget) => OwnFigures,
+  ownFigures: (budget: Budget) => OwnFigures,
   now: number,
 ): readonly string[] {
-  const stated = ({ period, amount, spent, held, writes }: OwnFigures) => ({
+  const rowOf = ({ period, amount, spent, held, writes }: OwnFigures) => ({
     period: periodName(period, now),
-    amount: parts(amount),
-    spent: parts(spent),
-    held: parts(held),
+    amount: partsOf(amount),
+    spent: partsOf(spent),
+    held: partsOf(held),
     writes,
   });
-  const plain = tasks.map(({ spender, token, tokens, offers }) => ({
+  const plainTasks = tasks.map(({ spender, token, tokens, offers }) => ({
     token,
     tokens,
-    offers: offers.map(({ room, cost }) => [parts(room), parts(cost)]),
-    budgets: spender.budgets.map((budget) => stated(rowOf(budget))),
+    offers: offers.map(({ room, cost }) => [partsOf(room), partsOf(cost)]),
+    budgets: spender.budgets.map((budget) => rowOf(ownFigures(budget))),
     limits: spender.windows.map(({ limit }) => limit),
   }));
-  const ask = { gateway, window: WINDOW_MS, lease: LEASE_MS, tasks: plain };
+  const input = { gateway, window: WINDOW_MS, lease: LEASE_MS, tasks: plainTasks };
   const keys = tasks.flatMap(keysOf);
-  return [String(keys.length), ...keys, JSON.stringify(ask)];
+  return [String(keys.length), ...keys, JSON.stringify(input)];
 }
 
-/** All keys of one account are on one node of a cluster: that of the tag in braces. */
+/** The keys of a task. The tag in braces keeps those of one account on one node of a cluster. */
 function keysOf({ spender: { account, budgets, windows } }: Task): readonly string[] {
   const tag = `chat-gateway:{account ${account}}`;
   return [
@@ -95,25 +97,26 @@ function keysOf({ spender: { account, budgets, windows } }: Task): readonly stri
   ];
 }
 
-/** What the script has answered to an ask. */
-export const readAnswers = (raw: unknown, tasks: readonly Task[], purses: Purses) =>
-  (raw as readonly RawResult[]).map((result, index) => answerOf(tasks[index]!, result, purses));
+/** Parses the script's answer to a call. */
+export const readAnswers = (raw: unknown, tasks: readonly Task[], counters: SpendCounters) =>
+  (raw as readonly RawResult[]).map((result, index) => readAnswer(tasks[index]!, result, counters));
 
-function answerOf(
+function readAnswer(
   { spender, offers }: Task,
-  [granted, short, resetMs, rows, windows]: RawResult,
-  purses: Purses,
+  [granted, exceeded, resetMs, rows, windows]: RawResult,
+  counters: SpendCounters,
 ): Answer {
   const all = spender.budgets.map((budget, index) => {
-    const [born, writes, spent, held] = rows[index]!;
-    return { ...purses.figures(budget), spent: whole(spent), held: whole(held), born, writes };
+    const [createdAt, writes, spent, held] = rows[index]!;
+    const amounts = { spent: amountOf(spent), held: amountOf(held) };
+    return { ...counters.figures(budget), ...amounts, createdAt, writes };
   });
   const states = spender.windows.map(({ limit }, index) => {
     const [tokens, renewsMs] = windows[index]!;
     return { limit, remaining: Math.max(0, limit - tokens), resetMs: renewsMs };
   });
   const offer = offers[granted - 1];
-  const figures = all[short - 1];
+  const figures = all[exceeded - 1];
   const cost = offers.at(-1)?.cost ?? 0n;
   const refusal: Refusal = figures ? { by: "budget", figures, cost } : { by: "tokens", resetMs };
   return {
@@ -123,6 +126,6 @@ function answerOf(
   };
 }
 
-const parts = (amount: bigint): Parts => [Number(amount / UNIT), Number(amount % UNIT)];
+const partsOf = (amount: bigint): Parts => [Number(amount / PICOS), Number(amount % PICOS)];
 
-const whole = ([units, picos]: Parts): bigint => BigInt(units) * UNIT + BigInt(picos);
+const amountOf = ([units, picos]: Parts): bigint => BigInt(units) * PICOS + BigInt(picos);

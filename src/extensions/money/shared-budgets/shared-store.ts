@@ -1,58 +1,58 @@
 // Budgets in Redis or Valkey: a script decides by what all gateways have spent and hold. Each
-// gateway has a row in each budget there, which it writes from what its books and memory tell: so a
-// store that has forgotten everything learns it again.
+// gateway has a row in each budget there, and rewrites it from its books and its memory. So a store
+// that has lost its rows gets them back.
 import type { Timer } from "../../../core/clock.ts";
 import {
-  REFUSED_BY_STORE,
+  REFUSED_AS_UNAVAILABLE,
   type Budget,
   type Figures,
-  type Purses,
   type SharedStore,
 } from "../budgets/index.ts";
 import type { OnError } from "../../scale/redis/index.ts";
-import { createAsk, type AskOptions } from "./asks.ts";
+import { createTaskQueue, type TaskQueueOptions } from "./task-queue.ts";
 import { LEASE_MS, type Answer, type SharedFigures, type Task } from "./protocol.ts";
 
 /**
- * How often rows are written without a request, in milliseconds: those that hold something, which
- * the store would take for those of a dead gateway else, and so many others.
+ * Milliseconds between heartbeats, which write rows without a request: all rows with a hold, so
+ * that it does not expire, and some of the others in turn.
  */
-const BEAT_MS = 2_000;
-const ROWS_A_BEAT = 100;
-/** Rows that are written at once where all are: the store has to answer others in time. */
-const ROWS_AT_ONCE = 100;
+const HEARTBEAT_MS = 2_000;
+/** Rows without a hold that a heartbeat writes. */
+const ROWS_PER_HEARTBEAT = 100;
+/** Rows that are written at once when all are written: others wait for the store meanwhile. */
+const MAX_PARALLEL_ROWS = 100;
 
-export interface SharedStoreOptions extends AskOptions {
-  /** What happens while the store cannot be asked, or has forgotten. */
+export interface SharedStoreOptions extends TaskQueueOptions {
+  /** Whether to decide locally or refuse while the store cannot be reached or lacks rows. */
   readonly onError: OnError;
 }
 
 export function createSharedStore(options: SharedStoreOptions): SharedStore {
-  const { script, purses, warn, onError, clock, diagnose } = options;
-  /** The budgets that were asked about, by their names. */
+  const { script, counters, warn, onError, clock, diagnose } = options;
+  /** The budgets of which this gateway has rows, by their names. */
   const budgets = new Map<string, Budget>();
-  /** How they stood when the store was last asked. */
+  /** The figures of the latest answer about each budget, by its name. */
   const latest = new Map<string, SharedFigures>();
-  /** A reload may have moved a key to another account, where it has another row. */
+  /** Undefined after a reload that gives the budget another period or account: its row is new. */
   const latestOf = ({ name, account, period }: Budget): SharedFigures | undefined => {
     const figures = latest.get(name);
     return figures?.period === period && figures.account === account ? figures : undefined;
   };
-  const askScript = createAsk(options, (budget) => ({
-    ...purses.figures(budget),
+  const enqueue = createTaskQueue(options, (budget) => ({
+    ...counters.figures(budget),
     writes: latestOf(budget)?.writes ?? 0,
   }));
   let timer: Timer | undefined;
-  /** Where the next beat goes on among the budgets. */
+  /** The index of the first budget whose turn it is at the next heartbeat. */
   let next = 0;
-  /** When it was seen that the store has lost rows, by the monotonic clock. */
+  /** When this gateway noticed that the store has lost rows, by the monotonic clock. */
   let lostAt = -Infinity;
 
-  /** Undefined: the store cannot be reached. */
-  async function ask(task: Task): Promise<Answer | undefined> {
-    timer ??= clock.after(BEAT_MS, beat);
-    const answer = await askScript(task);
-    if (answer?.figures.some(wasLost)) lost();
+  /** Runs a task, and takes in its figures. Undefined: the store cannot be reached. */
+  async function runTask(task: Task): Promise<Answer | undefined> {
+    timer ??= clock.after(HEARTBEAT_MS, heartbeat);
+    const answer = await enqueue(task);
+    if (answer?.figures.some(wasLost)) restoreRows();
     for (const figures of answer?.figures ?? []) {
       latest.set(figures.name, figures);
       warn(figures);
@@ -60,30 +60,31 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
     return answer;
   }
 
-  /** Whether the store had no row, or an old one: the row is another one since then. */
-  const wasLost = (row: SharedFigures): boolean => row.born !== (latestOf(row)?.born ?? row.born);
+  /** Whether the store had lost the row or had an old one. In both cases it creates it again. */
+  const wasLost = (row: SharedFigures): boolean =>
+    row.createdAt !== (latestOf(row)?.createdAt ?? row.createdAt);
 
-  const rows = createRowWriter(ask, () => script.fault() === null);
+  const rows = createRowWriter(runTask, () => script.fault() === null);
 
-  function beat(): void {
-    timer = clock.after(BEAT_MS, beat);
+  function heartbeat(): void {
+    timer = clock.after(HEARTBEAT_MS, heartbeat);
     rows.write([]);
     const all = [...budgets.values()];
-    const inTurn = all.slice(next, next + ROWS_A_BEAT);
-    next = next + ROWS_A_BEAT < all.length ? next + ROWS_A_BEAT : 0;
-    for (const budget of new Set([...all.filter(isHeldIn(purses)), ...inTurn]))
-      rows.writeOne(budget);
+    const inTurn = all.slice(next, next + ROWS_PER_HEARTBEAT);
+    next = next + ROWS_PER_HEARTBEAT < all.length ? next + ROWS_PER_HEARTBEAT : 0;
+    const held = all.filter((budget) => counters.figures(budget).held > 0n);
+    for (const budget of new Set([...held, ...inTurn])) rows.writeOne(budget);
   }
 
-  /** Whether rows may be missing of gateways that are not dead. */
-  const isForgetful = (): boolean =>
+  /** Whether the store may still lack rows of running gateways. */
+  const mayLackRows = (): boolean =>
     clock.monotonic() - lostAt < LEASE_MS || (lostAt > -Infinity && rows.areMissing());
 
-  /** The store has lost a row, and so all: they are written at once, before others miss them. */
-  function lost(): void {
-    const isNew = !isForgetful();
+  /** Writes all rows: a store that has lost one of them has lost all. */
+  function restoreRows(): void {
+    const isRestoring = mayLackRows();
     lostAt = clock.monotonic();
-    if (!isNew) return;
+    if (isRestoring) return;
     const detail = "the store of the limits has lost what was spent; the gateways write it again";
     diagnose({ event: "budgets_store_forgot", level: "error", detail });
     rows.write(budgets.values());
@@ -95,24 +96,24 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
       await rows.write(configured);
     },
     async reserve(request) {
-      // A reload may have changed them.
+      // A reload may have changed the budgets.
       for (const budget of request.spender.budgets) budgets.set(budget.name, budget);
-      const answer = await ask(request);
+      const answer = await runTask(request);
       if (onError === "local") return answer;
-      if (!answer?.offer || !isForgetful()) return answer ?? REFUSED_BY_STORE;
-      purses.hold(request.spender, -answer.offer.cost);
-      ask({ ...request, tokens: 0, offers: [] });
-      return REFUSED_BY_STORE;
+      if (!answer?.offer || !mayLackRows()) return answer ?? REFUSED_AS_UNAVAILABLE;
+      counters.hold(request.spender, -answer.offer.cost);
+      runTask({ ...request, tokens: 0, offers: [] });
+      return REFUSED_AS_UNAVAILABLE;
     },
     settle(request, tokens) {
-      ask({ ...request, tokens, offers: [] });
+      runTask({ ...request, tokens, offers: [] });
     },
-    standing: (shown) =>
-      shown.flatMap((budget) => standingOf(purses.figures(budget), latestOf(budget))),
+    figures: (wanted) =>
+      wanted.flatMap((budget) => currentFigures(counters.figures(budget), latestOf(budget))),
     async close() {
-      if (!timer) return; // nothing was asked
+      if (!timer) return; // no task has run
       timer.cancel();
-      // What was spent last must be there: this gateway may be gone for good.
+      // The store needs the latest spending: this gateway may never start again.
       await rows.write(budgets.values());
       script.close();
     },
@@ -120,53 +121,54 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
 }
 
 /**
- * Writes rows. Those that the store may lack it writes some at a time. `canAsk`: whether the store
- * answers.
+ * Writes rows, and keeps those that the store lacks until they are written. `isReachable`: whether
+ * the store answers.
  */
-function createRowWriter(ask: (task: Task) => Promise<unknown>, canAsk: () => boolean) {
+function createRowWriter(runTask: (task: Task) => Promise<unknown>, isReachable: () => boolean) {
   const missing = new Set<Budget>();
   let inFlight = 0;
-  /** Resolves when nobody writes. One writing follows the other. */
+  /** Resolves when the current write has ended. The next one waits for it. */
   let writing = Promise.resolve();
 
-  /** It also learns what the other gateways have. */
+  /** Writes one row. Its answer also has the figures of the other gateways. */
   function writeOne(budget: Budget): Promise<unknown> {
     const spender = { account: budget.account, key_id: "", budgets: [budget], windows: [] };
-    return ask({ spender, token: "", tokens: 0, offers: [] });
+    return runTask({ spender, token: "", tokens: 0, offers: [] });
   }
 
-  /** A row whose own key is spoilt is no reason to leave the others. */
+  /**
+   * Writes the missing rows batch by batch, until the store cannot be reached. A row that alone
+   * fails, because another program has damaged its key, is given up.
+   */
   async function writeMissing(): Promise<void> {
     const rows = [...missing];
-    for (let at = 0; at < rows.length && (at === 0 || canAsk()); at += ROWS_AT_ONCE) {
-      const batch = rows.slice(at, at + ROWS_AT_ONCE);
-      // What is added from now on is written once more: it may have changed.
+    for (let at = 0; at < rows.length && (at === 0 || isReachable()); at += MAX_PARALLEL_ROWS) {
+      const batch = rows.slice(at, at + MAX_PARALLEL_ROWS);
+      // A row that is added again from now on may have changed, so it is written again.
       for (const row of batch) missing.delete(row);
       inFlight = batch.length;
       const answers = await Promise.all(batch.map(writeOne));
       inFlight = 0;
       for (const [index, row] of batch.entries())
-        if (!answers[index] && !canAsk()) missing.add(row);
+        if (!answers[index] && !isReachable()) missing.add(row);
     }
   }
 
   return {
     writeOne,
     areMissing: (): boolean => missing.size + inFlight > 0,
-    /** Writes these too. If the store cannot be asked, the next call goes on. */
-    async write(more: Iterable<Budget>): Promise<void> {
-      for (const budget of more) missing.add(budget);
+    /** Writes these rows and all missing ones. Those that fail are missing until the next call. */
+    async write(rows: Iterable<Budget>): Promise<void> {
+      for (const budget of rows) missing.add(budget);
       writing = writing.then(writeMissing);
       await writing;
     },
   };
 }
 
-const isHeldIn =
-  (purses: Purses) =>
-  (budget: Budget): boolean =>
-    purses.figures(budget).held > 0n;
-
-/** Those of all gateways; its own if nobody has asked since the period ended. Empty: none ever. */
-const standingOf = (own: Figures, all: SharedFigures | undefined): readonly Figures[] =>
+/**
+ * The figures of all gateways or, after the end of their period, of this one. Empty: the store has
+ * not stated any yet.
+ */
+const currentFigures = (own: Figures, all: SharedFigures | undefined): readonly Figures[] =>
   all ? [all.ends === own.ends ? all : own] : [];

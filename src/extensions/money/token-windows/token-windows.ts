@@ -1,12 +1,12 @@
-// Limits of tokens per minute: in any 60 seconds at most the limit is admitted. A request takes its
-// estimate when it is admitted; when it has ended, its real figure takes the place of the estimate,
-// at the moment of its admission.
+// Limits tokens per minute: in any 60 seconds the admitted requests have at most so many tokens. A
+// request counts with its estimate from its admission on. When it ends, its real tokens replace the
+// estimate, still at the time of its admission.
 import type { ServerResponse } from "node:http";
 import { WINDOW_MS } from "../../../core/accounts/limiter.ts";
 
-/** What bounds the tokens of an account or of a key. */
+/** A limit of tokens per minute, of an account or a key. */
 export interface TokenLimit {
-  /** As accountLimitName() or keyLimitName() has it. */
+  /** The result of accountLimitName() or keyLimitName(), or another unique name. */
   readonly name: string;
   /** Tokens per minute. */
   readonly limit: number;
@@ -16,51 +16,51 @@ export interface TokenLimit {
 export interface TokenState {
   /** Tokens per minute. */
   readonly limit: number;
-  /** Tokens that are left of it at this moment. Never negative. */
+  /** Tokens that are left at this moment. Never negative. */
   readonly remaining: number;
-  /** Milliseconds until it next gets room. */
+  /** Milliseconds until its oldest admission expires. 0: there is none. */
   readonly resetMs: number;
 }
 
-/** A request that was admitted. */
+/** An admitted request. */
 export interface Admission {
-  /** By the monotonic clock, in milliseconds. */
+  /** The time of its admission by the monotonic clock, in milliseconds. */
   readonly time: number;
-  /** By estimate, or as they were. */
+  /** The estimate or, after correct(), the real tokens. */
   tokens: number;
 }
 
 export interface TokenWindows {
-  /** Milliseconds until all of these limits have room for the tokens; 0: they have. */
-  roomIn(limits: readonly TokenLimit[], tokens: number): number;
+  /** Milliseconds until all of these limits have room for the tokens. 0: they have room now. */
+  msUntilRoom(limits: readonly TokenLimit[], tokens: number): number;
   /** Counts a request under all of these limits. */
   admit(limits: readonly TokenLimit[], tokens: number): Admission;
   /** Replaces the estimate of a request that was admitted under these limits. */
   correct(limits: readonly TokenLimit[], admission: Admission, tokens: number): void;
-  /** Forgets a request that was admitted under these limits: it was not made. */
+  /** Removes a request that was admitted under these limits but not made. */
   withdraw(limits: readonly TokenLimit[], admission: Admission): void;
-  /** The limit that has least left. Undefined: none of them bounds tokens. */
+  /** The state of the limit that has the least left. Undefined: `limits` is empty. */
   state(limits: readonly TokenLimit[]): TokenState | undefined;
 }
 
 /** The admissions under one limit. */
 interface TokenWindow {
-  /** Oldest first. Those before the index `first` do not count any more. */
+  /** Oldest first. Those before the index `first` have expired. */
   admissions: Admission[];
   first: number;
-  /** The tokens of those that count. */
+  /** The tokens of the others. */
   sum: number;
 }
 
-/** That of the limit of tokens that has least left. Undefined: there is none. */
+/** The state with the least left. Undefined: there is none. */
 export const leastLeft = (states: readonly TokenState[]): TokenState | undefined =>
   states.toSorted((a, b) => a.remaining - b.remaining)[0];
 
-/** As whole seconds, at least one. */
+/** Milliseconds as whole seconds, rounded up, at least one. */
 export const secondsIn = (ms: number): number => Math.max(1, Math.ceil(ms / 1000));
 
 /**
- * Tells a client what is left of its limit, in the headers of a response that has not begun.
+ * Sets the headers that state what is left of a limit, on a response that has not begun.
  * wire.md "Rate limit headers".
  */
 export function setTokenHeaders(res: ServerResponse, { limit, remaining, resetMs }: TokenState) {
@@ -74,11 +74,11 @@ export function createTokenWindows(clock: () => number): TokenWindows {
   const windows = new Map<string, TokenWindow>();
   let sweepAt = 0;
 
-  /** For how many milliseconds an admission counts. Not above 0: it does not any more. */
-  const countsFor = (admission: Admission | undefined): number =>
+  /** Milliseconds until an admission expires. 0 or less: it has expired, or there is none. */
+  const msUntilExpiry = (admission: Admission | undefined): number =>
     admission ? admission.time + WINDOW_MS - clock() : 0;
 
-  /** With only what counts. */
+  /** The windows of these limits, without expired admissions. */
   const windowsOf = (limits: readonly TokenLimit[]) =>
     limits.map(({ name, limit }) => {
       const window = windows.get(name) ?? { admissions: [], first: 0, sum: 0 };
@@ -89,37 +89,37 @@ export function createTokenWindows(clock: () => number): TokenWindows {
 
   function prune(window: TokenWindow): void {
     const { admissions } = window;
-    while (window.first < admissions.length && countsFor(admissions[window.first]) <= 0) {
+    while (window.first < admissions.length && msUntilExpiry(admissions[window.first]) <= 0) {
       window.sum -= admissions[window.first]!.tokens;
       window.first += 1;
     }
-    // The list is copied only when more than half of it is old: constant time on average.
+    // The list is copied only when more than half of it has expired: constant time on average.
     if (window.first * 2 <= admissions.length) return;
     window.admissions = admissions.slice(window.first);
     window.first = 0;
   }
 
-  /** Once a minute, windows in which nothing counts are dropped. */
+  /** Once a minute, drops the windows whose admissions have all expired. */
   function sweep(): void {
     if (clock() < sweepAt) return;
     for (const [name, { admissions }] of windows)
-      if (countsFor(admissions.at(-1)) <= 0) windows.delete(name);
+      if (msUntilExpiry(admissions.at(-1)) <= 0) windows.delete(name);
     sweepAt = clock() + WINDOW_MS;
   }
 
-  /** Milliseconds until at most `most` tokens count; 0: that is so. */
-  function waitFor({ admissions, first, sum }: TokenWindow, most: number): number {
+  /** Milliseconds until at most `max` tokens count. 0: that is so now. */
+  function waitFor({ admissions, first, sum }: TokenWindow, max: number): number {
     let left = sum;
-    if (left <= most) return 0;
+    if (left <= max) return 0;
     for (let at = first; at < admissions.length; at += 1) {
       left -= admissions[at]!.tokens;
-      if (left <= most) return countsFor(admissions[at]);
+      if (left <= max) return msUntilExpiry(admissions[at]);
     }
-    return WINDOW_MS; // more than the limit alone: it never has room
+    return WINDOW_MS; // the request alone exceeds the limit: there is never room
   }
 
   return {
-    roomIn: (limits, tokens) =>
+    msUntilRoom: (limits, tokens) =>
       Math.max(0, ...windowsOf(limits).map(({ limit, window }) => waitFor(window, limit - tokens))),
     admit(limits, tokens) {
       sweep();
@@ -132,15 +132,15 @@ export function createTokenWindows(clock: () => number): TokenWindows {
     },
     correct(limits, admission, tokens) {
       const counting = windowsOf(limits);
-      // Looked at after the windows: time goes on, and it may just have been dropped of one.
-      if (countsFor(admission) <= 0) return;
+      // Compare after windowsOf(), which may just have dropped the admission as expired.
+      if (msUntilExpiry(admission) <= 0) return;
       for (const { window } of counting) window.sum += tokens - admission.tokens;
       admission.tokens = tokens;
     },
     withdraw(limits, admission) {
       for (const { window } of windowsOf(limits)) {
-        const at = window.admissions.lastIndexOf(admission); // most are withdrawn at once
-        if (at < window.first) continue; // it does not count any more
+        const at = window.admissions.lastIndexOf(admission); // it is usually among the last
+        if (at < window.first) continue; // it has expired
         window.admissions.splice(at, 1);
         window.sum -= admission.tokens;
       }
@@ -150,7 +150,7 @@ export function createTokenWindows(clock: () => number): TokenWindows {
         windowsOf(limits).map(({ limit, window: { admissions, first, sum } }) => ({
           limit,
           remaining: Math.max(0, limit - sum),
-          resetMs: countsFor(admissions[first]),
+          resetMs: msUntilExpiry(admissions[first]),
         })),
       ),
   };

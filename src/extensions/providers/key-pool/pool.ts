@@ -95,7 +95,7 @@ export function createKeyPool(
     return {
       key,
       end,
-      used: (tokens) => permit?.leave(tokens, "other"),
+      used: (tokens) => permit?.release(tokens, "other"),
       unused: () => permit?.undo(),
       refused: () => refusal.begin(REFUSED_MS),
       exhausted: (ms) => exhaustion(model).begin(ms),

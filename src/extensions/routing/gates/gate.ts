@@ -34,7 +34,7 @@ export type Ending = "reply" | "overload" | "other";
 /** The right to make one request. It counts as concurrent until one of these is called. */
 export interface Permit {
   /** The request has ended, after so many tokens. */
-  leave(tokens: number, ending: Ending): void;
+  release(tokens: number, ending: Ending): void;
   /** The request is not made, so it does not count at all. */
   undo(): void;
 }
@@ -63,10 +63,10 @@ export function createGate(clock: Clock) {
     return adaptive ? Math.min(adaptiveLimit, most) : most;
   }
 
-  /** Milliseconds until there is room. Infinity: until a request leaves. */
+  /** Milliseconds until there is room. Infinity: until a permit is released. */
   function timeToRoom(): number {
     if (inFlight >= Math.floor(allowed())) return Infinity;
-    const room = windows.roomIn([...limitsIn(bounds, "rpm"), ...limitsIn(bounds, "tpm")], 1);
+    const room = windows.msUntilRoom([...limitsIn(bounds, "rpm"), ...limitsIn(bounds, "tpm")], 1);
     return Math.max(pausedUntil - clock.monotonic(), room);
   }
 
@@ -77,7 +77,7 @@ export function createGate(clock: Clock) {
     const requests = limitsIn(bounds, "rpm");
     const admission = windows.admit(requests, 1);
     return {
-      leave,
+      release,
       undo() {
         inFlight -= 1;
         windows.withdraw(requests, admission);
@@ -86,12 +86,12 @@ export function createGate(clock: Clock) {
     };
   }
 
-  function leave(count: number, ending: Ending): void {
+  function release(tokens: number, ending: Ending): void {
     const { adaptive } = bounds;
     const limit = allowed();
     const isHalfUsed = inFlight * 2 >= limit;
     inFlight -= 1;
-    windows.admit(limitsIn(bounds, "tpm"), count);
+    windows.admit(limitsIn(bounds, "tpm"), tokens);
     if (adaptive && ending === "overload") adaptiveLimit = Math.max(1, limit * DECREASE);
     else if (adaptive && ending === "reply" && isHalfUsed) adaptiveLimit = limit + 1;
     queue.wake();

@@ -88,7 +88,7 @@ export function gatesFor(
         detach?.();
         if (entered !== true) return entered;
         return {
-          leave: (tokens, ending) => first.notify({ number, tokens, ending }),
+          release: (tokens, ending) => first.notify({ number, tokens, ending }),
           undo,
         };
       },
@@ -125,7 +125,7 @@ export function serveGates(subject: string, { clock }: Host): HostPart {
     const permit = permits.get(key);
     permits.delete(key);
     waiting.get(key)?.abort();
-    if ("tokens" in note) permit?.leave(note.tokens, note.ending);
+    if ("tokens" in note) permit?.release(note.tokens, note.ending);
     else permit?.undo();
   }
   function onExit(worker: number): void {
@@ -134,7 +134,7 @@ export function serveGates(subject: string, { clock }: Host): HostPart {
     for (const [key, permit] of permits)
       if (isOwn(key)) {
         permits.delete(key);
-        permit.leave(0, "other");
+        permit.release(0, "other");
       }
   }
   const close = answerWorkers<Question, Note, true | number>(subject, { answer, onNote, onExit });

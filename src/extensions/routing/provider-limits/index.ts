@@ -85,7 +85,7 @@ const bounded =
           throw error;
         } finally {
           const { prompt_tokens, completion_tokens } = meter.usage().usage;
-          for (const permit of permits) permit.leave(prompt_tokens + completion_tokens, ending);
+          for (const permit of permits) permit.release(prompt_tokens + completion_tokens, ending);
         }
       },
     });

@@ -1,34 +1,34 @@
-// Recovery "hold": the client sees nothing of a stream until the provider has finished it. So any
-// failure before that is an ordinary failed attempt, and the next candidate is asked.
+// Recovery "hold": the client sees nothing of a stream until the provider has finished it. Any
+// failure before that is an ordinary failed attempt, so the next candidate is asked.
 import type { Part } from "../../../core/openai/parts.ts";
 import type { Attempt } from "../../../core/routing/attempt.ts";
-import { unusable, withoutBreakerBlame } from "./breaker-blame.ts";
+import { unusableReply, withoutBreakerBlame } from "./breaker-blame.ts";
 
 /**
- * Bytes that a part counts in addition to its text: about the size of its event on the wire, so
- * that max_reply_bytes bounds a held stream as it bounds a reply that is not streamed.
+ * Bytes that a part counts in addition to its text: about the size of its event on the wire. So
+ * max_reply_bytes bounds a held stream and a whole reply alike.
  */
 const PART_BYTES = 100;
 
-/** The same attempt, but it delivers all of its batches when it has ended. */
-export const buffering =
+/** The same attempt, but it delivers its batches only when the reply is finished. */
+export const bufferAttempt =
   (attempt: Attempt): Attempt =>
   async (chat, serving, deliver, options) => {
     const batches: (readonly Part[])[] = [];
     const { maxReplyBytes } = serving.model.provider;
-    const tooLong = unusable(`a reply of more than ${maxReplyBytes} bytes cannot be held`);
+    const tooLong = unusableReply(`a reply of more than ${maxReplyBytes} bytes cannot be held`);
     let bytes = 0;
-    const keep = (parts: readonly Part[]): undefined => {
+    const buffer = (parts: readonly Part[]): undefined => {
       const before = bytes;
       for (const part of parts) bytes += PART_BYTES + sizeOf(part);
       options.retain(bytes - before);
       if (bytes > maxReplyBytes) throw tooLong;
       batches.push(parts);
-      if (options.cancel.aborted) throw options.cancel.reason; // the parts did not fit into memory
+      if (options.cancel.aborted) throw options.cancel.reason; // retain() cancels if memory is full
       return undefined;
     };
     try {
-      await attempt(chat, serving, keep, options);
+      await attempt(chat, serving, buffer, options);
       // attempt() ignores what deliver() throws once the reply has finished, so check again.
       if (bytes > maxReplyBytes) throw tooLong;
       for (const parts of batches) await deliver(parts);

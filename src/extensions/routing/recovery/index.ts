@@ -1,13 +1,13 @@
-// Recovers streams that break in the middle of a reply: holds them back until they are finished, or
-// continues them with another attempt. contract.md "Commit point".
+// Recovers streams that break in the middle of a reply: holds replies back until they are finished,
+// or continues them with another attempt. contract.md "Commit point".
 import type { Installer } from "../../../core/extension/installer.ts";
 import { integer } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import type { RoutingSettings } from "../../../core/routing/model.ts";
 import { literal, withDefault } from "../../../core/schema/checker.ts";
-import { buffering } from "./buffered.ts";
-import { recovering } from "./recover.ts";
+import { bufferAttempt } from "./buffered.ts";
+import { withRecovery } from "./recover.ts";
 
 const checkMode = withDefault(literal("none", "hold", "continue"), "none");
 /** How to recover streams of requests that name the alias. */
@@ -20,18 +20,18 @@ const maxRecoveries = defineSetting("retry.max_recoveries", 2, () => integer(0, 
 export const settings = [aliasRecovery, modelRecovery, maxRecoveries];
 
 export function install(gateway: Installer): void {
-  // A stream that is continued passes again through what chooses candidates and times attempts.
+  // Each continuation passes again through these: they choose candidates and bound attempts.
   const outside = ["patience", "context-room", "left-streams", "capacity", "provider-limits"];
   gateway.around(() => aroundBreaks, { outside });
 }
 
-/** The `recovery` of the model or alias that a request names. */
+/** The setting `recovery` of the model or alias that a request names. */
 function modeOf({ models, aliases }: RoutingSettings, name: string): string {
   const model = models.get(name);
   return model ? modelRecovery.of(model) : aliasRecovery.of(aliases.get(name));
 }
 
-/** Completes requests, and recovers their streams as their configuration says. */
+/** Completes requests, and recovers streams as the configuration says. */
 export const aroundBreaks =
   (complete: Complete): Complete =>
   (chat, candidates, deliver, context) => {
@@ -39,7 +39,7 @@ export const aroundBreaks =
     const mode = chat.stream ? modeOf(config, chat.model) : "none";
     if (mode === "none") return complete(chat, candidates, deliver, context);
     if (mode === "continue")
-      return recovering(complete, maxRecoveries.of(config))(chat, candidates, deliver, context);
-    const attempt = buffering(context.attempt);
+      return withRecovery(complete, maxRecoveries.of(config))(chat, candidates, deliver, context);
+    const attempt = bufferAttempt(context.attempt);
     return complete(chat, candidates, deliver, { ...context, attempt });
   };

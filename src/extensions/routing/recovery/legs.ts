@@ -1,5 +1,6 @@
 // Adds up the attempts at a recovered reply. A leg is one pass over the candidates: its failed
-// attempts, and the attempt that replied, if there was one. The core decides which legs are billed.
+// attempts, and the attempt that began to reply, if there is one. The core decides whether a leg is
+// billed.
 import type { AttemptRecord } from "../../../core/ledger/ledger.ts";
 import { formatMoney, type Price } from "../../../core/ledger/price.ts";
 import { makeUsage, type Usage } from "../../../core/openai/usage.ts";
@@ -7,17 +8,17 @@ import type { CompletionFailed, RequestProgress } from "../../../core/routing/fa
 
 /** One pass over the candidates. */
 export interface Leg {
-  /** How far it got. Usage and cost are 0 if the client saw nothing of it. */
+  /** Its result. Usage and cost are 0 if it is not billed. */
   readonly progress: RequestProgress;
-  /** Why it failed. Absent: it finished the reply. */
+  /** The error that ended it. Absent: it finished the reply. */
   readonly failure?: CompletionFailed;
-  /** What its model cost then: a later leg may get another tier of the same model. */
+  /** The price of its model in this leg. A later leg may use another tier of the same model. */
   readonly price?: Price | undefined;
 }
 
 const isBilled = ({ progress }: Leg): boolean => progress.reading.source !== "none";
 
-/** The progress of all legs together, with the outcome `recovery`. A single leg stays as it is. */
+/** The progress of all legs together. `recovery`: its outcome, if there is more than one leg. */
 export function progressOf(legs: readonly Leg[], recovery: string): RequestProgress {
   const first = legs[0]!.progress;
   if (legs.length === 1) return first;
@@ -37,8 +38,8 @@ export function progressOf(legs: readonly Leg[], recovery: string): RequestProgr
 }
 
 /**
- * The attempts of a leg. If the leg is billed, its last attempt produced the text, and gets a share
- * with everything that its cost follows from.
+ * The attempts of a leg. If the leg is billed, its last attempt produced the text. So it gets a
+ * share: tokens, prices and cost.
  */
 function attemptsOf(leg: Leg): readonly AttemptRecord[] {
   const { attempts, reading, cost } = leg.progress;
@@ -50,7 +51,7 @@ function attemptsOf(leg: Leg): readonly AttemptRecord[] {
 
 type Counts = ReturnType<typeof countsOf>;
 
-/** The tokens of an attempt by class, in the form that the books have for a request. */
+/** The tokens of an attempt by class, with the names that the spend log has. */
 function countsOf({ prompt_tokens_details, completion_tokens_details, ...counts }: Usage) {
   const { cache_write_tokens = 0, cache_write_1h_tokens } = prompt_tokens_details;
   const { reasoning_tokens } = completion_tokens_details;

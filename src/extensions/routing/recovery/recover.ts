@@ -8,7 +8,7 @@
 //   can a model continue? ──no──> the error that broke it
 //       │ yes
 //       v
-//   joining ──nobody continues the text──> the error that broke it
+//   joining ──no model continues it──> the error that broke it
 //       │ continues
 //       v
 //   streaming (at most max_recoveries times)
@@ -21,15 +21,15 @@ import { errorFields } from "../../../core/routing/failure.ts";
 import { CompletionFailed, type Complete, type Deliver } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { asArray } from "../../../core/schema/untrusted-json.ts";
-import { continuing, takesBeginning, withBeginning } from "./continue.ts";
-import { beginningOf } from "./joint.ts";
+import { continueAttempt, supportsPrefill, withPrefill } from "./continue.ts";
+import { prefillOf } from "./joint.ts";
 import { progressOf, type Leg } from "./legs.ts";
 
 /** Completes a stream. If it breaks, continues it, at most `maxRecoveries` times. */
-export const recovering =
+export const withRecovery =
   (complete: Complete, maxRecoveries: number): Complete =>
   async (chat, candidates, deliver, context) => {
-    const shown = watchShown(chat, deliver);
+    const shown = recordShown(chat, deliver);
     const legs: Leg[] = [];
     let completion = complete(chat, candidates, shown.deliver, context);
     while (true) {
@@ -39,34 +39,35 @@ export const recovering =
       // The model whose stream broke is asked first.
       const broken = leg.progress.model;
       const models = [broken, ...candidates.filter((model) => model !== broken)];
-      const capable = models.filter(takesBeginning);
+      const capable = models.filter(supportsPrefill);
       const text = shown.text() ?? "";
+      const prefill = prefillOf(text);
       const canContinue =
         legs.length <= maxRecoveries &&
         capable.length > 0 &&
-        beginningOf(text) !== "" &&
+        prefill !== "" &&
         isBreak(leg.failure, context) &&
         isContinuable(chat);
-      // If no continuation was ever made, the core reports this failure as the end of the reply.
+      // Without any continuation, the core itself reports the failure as the end of the reply.
       if (canContinue || legs.length > 1) report(leg.failure, context);
-      if (!canContinue) throw givenUp(legs, context);
-      const longer = withBeginning(chat, beginningOf(text), tokensOf(legs));
-      const attempt = continuing(context.attempt, text);
-      completion = complete(longer, capable, shown.deliver, { ...context, attempt });
+      if (!canContinue) throw finalFailure(legs, context);
+      const continuation = withPrefill(chat, prefill, tokensOf(legs));
+      const attempt = continueAttempt(context.attempt, text);
+      completion = complete(continuation, capable, shown.deliver, { ...context, attempt });
     }
   };
 
 /**
- * `text` is all text that was shown. Undefined: it is too long to keep, or the client has seen
- * something else too.
+ * Records what the client is shown. `text`: all of it. Undefined: it is too long to keep, or the
+ * client has seen more than text.
  */
-function watchShown({ native, showThinking }: ChatRequest, deliver: Deliver) {
+function recordShown({ native, showThinking }: ChatRequest, deliver: Deliver) {
   // A client of the Responses API can ask for the reasoning in sealed form.
   const include = native?.dialect === "responses" ? asArray(native.body["include"]) : [];
   const isSealed = include.includes("reasoning.encrypted_content");
   let shown: string | undefined = "";
 
-  function note(part: Part, { reasoning, provider }: Model): void {
+  function record(part: Part, { reasoning, provider }: Model): void {
     const isCall = part.type === "tool_call" || part.type === "native";
     const isText = "text" in part && part.text !== "" && part.type !== "tool_arguments";
     const isHidden = part.type === "reasoning" && !isSealed && !(showThinking && reasoning);
@@ -75,19 +76,20 @@ function watchShown({ native, showThinking }: ChatRequest, deliver: Deliver) {
     if (shown && shown.length > provider.maxReplyBytes) shown = undefined;
   }
 
-  const recorded: Deliver = (parts, serving) => {
-    for (const part of parts) note(part, serving.model);
+  const recordAndDeliver: Deliver = (parts, serving) => {
+    for (const part of parts) record(part, serving.model);
     return deliver(parts, serving);
   };
-  return { deliver: recorded, text: () => shown };
+  return { deliver: recordAndDeliver, text: () => shown };
 }
 
-/** The leg of a failed completion. Throws any other error. */
+/** Makes the leg of a failed completion. Throws errors that are not a CompletionFailed. */
 function failedLeg(failure: unknown): Leg {
   if (!(failure instanceof CompletionFailed)) throw failure;
   return { progress: failure.progress, failure };
 }
 
+/** The completion tokens of all legs. */
 const tokensOf = (legs: readonly Leg[]): number =>
   legs.reduce((sum, { progress }) => sum + progress.reading.usage.completion_tokens, 0);
 
@@ -99,13 +101,13 @@ const isBreak = ({ progress, error }: CompletionFailed, { cancel }: RequestConte
   error.countsForBreaker;
 
 /**
- * Whether a reply to this request can be continued at any position. If the client's own messages
- * end with one of the assistant, some servers would take the beginning for another turn.
+ * Whether any beginning of a reply to this request can be continued. If the client's messages end
+ * with an assistant message, some servers take the prefill for another turn.
  */
 const isContinuable = ({ logprobs, response_format, messages }: ChatRequest): boolean =>
   !logprobs && !response_format && messages.at(-1)?.role !== "assistant";
 
-/** Reports to the operator what broke a stream that had begun, or its continuation. */
+/** Logs the error that broke a stream, or a continuation, after it had begun. */
 function report({ progress, error }: CompletionFailed, context: RequestContext): void {
   if (progress.begunAt === undefined || context.cancel.aborted) return;
   if (error instanceof ProviderError)
@@ -113,11 +115,10 @@ function report({ progress, error }: CompletionFailed, context: RequestContext):
 }
 
 /**
- * The failure of a stream that no attempt could continue: the error that broke it first, with the
- * model that was streaming then. If the client left during a continuation, the outcome is
- * "continued".
+ * The failure of a stream that no attempt could continue: the first error, with the model that was
+ * streaming then. If the client left during a continuation, the outcome is "continued".
  */
-function givenUp(legs: readonly Leg[], { cancel }: RequestContext): CompletionFailed {
+function finalFailure(legs: readonly Leg[], { cancel }: RequestContext): CompletionFailed {
   const first = legs[0]!;
   const last = legs.at(-1)!;
   if (cancel.aborted) {

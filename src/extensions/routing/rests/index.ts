@@ -1,37 +1,40 @@
-// A library: pauses of models and keys that their providers asked for. All processes share them.
+// A library: pauses of models and keys that their providers asked for. All processes observe them.
 import type { GatewayContext } from "../../../core/extension/installer.ts";
 import { openBroadcast } from "../../scale/cluster/index.ts";
 
 /** The pause of one model or key. */
 export interface Rest {
-  /** Milliseconds until the pause ends. 0: there is none. */
+  /** Milliseconds until the pause ends. 0: there is none now. */
   left(): number;
-  /** Begins a pause of `ms` milliseconds, unless the present one ends later. */
+  /** Begins a pause of `ms` milliseconds, at most an hour, unless the present one ends later. */
   begin(ms: number): void;
 }
 
-/** The longest pause, whatever a provider asks for. */
+/** The longest pause, even if a provider asks for more. */
 const MAX_REST_MS = 3_600_000;
 
-/** The message between processes. */
-interface Note {
+/** The message to the other processes: a pause begins. */
+interface RestNote {
   readonly name: string;
   readonly ms: number;
 }
 
-/** Finds a pause by its name. `subject` keeps the pauses of different extensions apart. */
+/**
+ * Returns a function that finds a pause by its name. `subject` keeps the pauses of different
+ * extensions apart.
+ */
 export function sharedRests(
   { clock, on }: Pick<GatewayContext, "clock" | "on">,
   subject: string,
 ): (name: string) => Rest {
-  /** When pauses end, by the monotonic clock. */
+  /** When pauses end, by the monotonic clock, by their names. */
   const ends = new Map<string, number>();
 
-  function begin({ name, ms }: Note): void {
+  function begin({ name, ms }: RestNote): void {
     const end = clock.monotonic() + Math.min(ms, MAX_REST_MS);
     ends.set(name, Math.max(end, ends.get(name) ?? end));
   }
-  const broadcast = openBroadcast<Note>(subject, begin);
+  const broadcast = openBroadcast<RestNote>(subject, begin);
   on("close", broadcast.close);
   return (name) => ({
     left: () => Math.max(0, (ends.get(name) ?? -Infinity) - clock.monotonic()),

@@ -14,7 +14,7 @@ import {
   type Accountant,
   type Budget,
 } from "../../../../src/extensions/money/budgets/index.ts";
-import { createPurses } from "../../../../src/extensions/money/budgets/purses.ts";
+import { createSpendCounters } from "../../../../src/extensions/money/budgets/spend-counters.ts";
 import {
   readOutcomes,
   readSpent,
@@ -70,13 +70,13 @@ function bench(lines: readonly object[]) {
   const sharing: Extension = {
     name: "shared",
     install: (gateway) =>
-      gateway.fill(sharedBudgetsSlot, ({ purses }) => ({
+      gateway.fill(sharedBudgetsSlot, ({ counters }) => ({
         open: async (budgets) => {
           opened.push(...budgets.map(({ name }) => name));
         },
         reserve: async () => undefined,
         settle: () => undefined,
-        standing: (budgets) => budgets.map(purses.figures),
+        figures: (budgets) => budgets.map(counters.figures),
         close: async () => undefined,
       })),
   };
@@ -84,7 +84,7 @@ function bench(lines: readonly object[]) {
   return { clock, context, dir, config, without: configOf({}), told, opened };
 }
 
-const spentOf = (accountant: Accountant) => accountant.standing()?.map((each) => each.spent);
+const spentOf = (accountant: Accountant) => accountant.figures()?.map((each) => each.spent);
 
 /** A request that is settled at this moment. */
 const settledAt = (n: number, time: string, over: object = {}): object[] => [
@@ -106,12 +106,12 @@ describe("what was spent before", () => {
   ] as const)
     it(`is added up by periods, ${before ? "until a moment" : "whole"}`, async () => {
       const { clock, context } = bench(lines);
-      const purses = createPurses(clock.now);
-      purses.spend({ account: "other", key_id: "key_1", cost: 5n });
+      const counters = createSpendCounters(clock.now);
+      counters.spend({ account: "other", key_id: "key_1", cost: 5n });
 
       const spent = await readBooks(context, (books) => readSpent(books, true, before));
-      for (const each of spent) purses.spend(each);
-      const figures = (["day", "month", "total"] as const).map(budgetOf).map(purses.figures);
+      for (const each of spent) counters.spend(each);
+      const figures = (["day", "month", "total"] as const).map(budgetOf).map(counters.figures);
       assert.deepEqual(
         figures.map((each) => each.spent),
         sums,
@@ -120,9 +120,9 @@ describe("what was spent before", () => {
 
   it("is not forgotten when the clock is set back, and is when the period is over", () => {
     let now = Date.parse(START);
-    const purses = createPurses(() => now);
-    const spend = (cost: bigint) => purses.spend({ account: "acme", key_id: "key_1", cost });
-    const figures = () => purses.figures(budgetOf("day"));
+    const counters = createSpendCounters(() => now);
+    const spend = (cost: bigint) => counters.spend({ account: "acme", key_id: "key_1", cost });
+    const figures = () => counters.figures(budgetOf("day"));
     spend(5n);
     const { ends } = figures();
     now -= DAY_MS;
@@ -134,10 +134,10 @@ describe("what was spent before", () => {
   });
 
   it("counts in the periods that its day is in, whichever day was counted before", () => {
-    const purses = createPurses(() => Date.parse(START));
+    const counters = createSpendCounters(() => Date.parse(START));
     for (const day of ["2026-02-02", "2026-02-01", "2026-01-31"])
-      purses.spend({ account: "acme", key_id: "key_1", cost: 1n, day });
-    const figures = (["day", "month", "total"] as const).map(budgetOf).map(purses.figures);
+      counters.spend({ account: "acme", key_id: "key_1", cost: 1n, day });
+    const figures = (["day", "month", "total"] as const).map(budgetOf).map(counters.figures);
     assert.deepEqual(
       figures.map(({ spent }) => spent),
       [1n, 2n, 3n],
@@ -150,12 +150,12 @@ describe("what was spent before", () => {
     writeFileSync(join(dir, "usage"), "no folder");
     await later.open(config);
     assert.deepEqual([spentOf(later), opened], [[], []]);
-    assert.equal((await later.reserve(TOTAL)).refusal?.by, "store");
+    assert.equal((await later.reserve(TOTAL)).refusal?.by, "unavailable");
     assert.ok((await later.reserve(requestOf())).offer, "it has no budget");
     rmSync(join(dir, "usage"));
     clock.advance(999);
     const early = await later.reserve(TOTAL);
-    assert.equal(early.refusal?.by, "store", "the books are not read at once again");
+    assert.equal(early.refusal?.by, "unavailable", "the books are not read at once again");
     clock.advance(1);
     assert.ok((await later.reserve(TOTAL)).offer);
     assert.deepEqual([spentOf(later), opened], [[3n], ["account acme"]]);
@@ -176,15 +176,15 @@ describe("what was spent before", () => {
     };
     await withLock({ dir: join(dir, "spend"), name: "books", clock }, async () => {
       await inVain(accountant.open(config));
-      assert.deepEqual(accountant.standing(), []);
-      assert.equal((await inVain(accountant.reserve(TOTAL))).refusal?.by, "store");
+      assert.deepEqual(accountant.figures(), []);
+      assert.equal((await inVain(accountant.reserve(TOTAL))).refusal?.by, "unavailable");
       // It is counted already when the books are read.
       accountant.settle(undefined, { account: "acme", key_id: "key_1", cost: 100n, tokens: 1 });
     });
     const reserving = accountant.reserve(TOTAL);
     await until(async () => {
       clock.advance(1); // the reading asks for the lock again from time to time
-      return accountant.standing()?.length === 1;
+      return accountant.figures()?.length === 1;
     }, "the books to be read");
     assert.ok((await reserving).offer);
     assert.deepEqual(spentOf(accountant), [103n]);
@@ -195,10 +195,10 @@ describe("what was spent before", () => {
     const { context, config, without } = bench(lines);
     const accountant = createAccountant(context);
     await accountant.open(config);
-    assert.equal(accountant.standing()?.length, 1);
+    assert.equal(accountant.figures()?.length, 1);
     await accountant.open(without);
     await accountant.reserve(TOTAL);
-    assert.deepEqual(accountant.standing(), []);
+    assert.deepEqual(accountant.figures(), []);
   });
 });
 

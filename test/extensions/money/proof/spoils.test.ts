@@ -137,8 +137,8 @@ it("a segment that is gone is found if the cursor was changed too, by older segm
   const copy = copyOf(scene.dir);
   retire(copy, [C]);
   assert.deepEqual(await findingsIn(copy), [gone(C)]);
-  const mayBeGone = (day: string) => day < "2026-02-01";
-  assert.deepEqual(await findingsIn(retired, { mayBeGone }), [B, C].map(gone));
+  const isExpired = (day: string) => day < "2026-02-01";
+  assert.deepEqual(await findingsIn(retired, { isExpired }), [B, C].map(gone));
 });
 
 describe("what stands after the end", () => {

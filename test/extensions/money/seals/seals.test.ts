@@ -117,11 +117,11 @@ describe("seal head", () => {
 
 describe("seal verify with what was kept", () => {
   it("finds nothing in books that went on since", async () => {
-    assert.deepEqual(await findingsIn(scene.dir, { kept: [head] }), []);
-    assert.deepEqual(await findingsIn(later.dir, { kept: [head, ...lines(scene.dir)] }), []);
+    assert.deepEqual(await findingsIn(scene.dir, { keptLines: [head] }), []);
+    assert.deepEqual(await findingsIn(later.dir, { keptLines: [head, ...lines(scene.dir)] }), []);
     const retired = copyOf(later.dir);
     retire(retired, [A, B, C]);
-    assert.deepEqual(await findingsIn(retired, { kept: [head] }), []);
+    assert.deepEqual(await findingsIn(retired, { keptLines: [head] }), []);
   });
 
   it("finds a log of an open day that was changed with its records", async () => {
@@ -131,7 +131,7 @@ describe("seal verify with what was kept", () => {
     );
     assert.equal((await command(dir, ["books", "rebuild"])).code, 0);
     assert.deepEqual(await findingsIn(dir), [], "by the files alone nothing is wrong");
-    const found = await findingsIn(dir, { kept: [head] });
+    const found = await findingsIn(dir, { keptLines: [head] });
     assert.ok(found[0]?.startsWith(`spend/${E}, lines 1 to 14: are not the bytes that the head`));
     assert.match(found[1]!, /^the usage records after 2026-02-01: are not those of the head that/);
   });
@@ -139,7 +139,7 @@ describe("seal verify with what was kept", () => {
   it("finds days that were cut off or made anew, and names the line", async () => {
     const cut = copyOf(later.dir);
     edit(cut, "days.jsonl", (texts) => texts.slice(0, 2));
-    const found = await findingsIn(cut, { kept: lines(later.dir) });
+    const found = await findingsIn(cut, { keptLines: lines(later.dir) });
     assert.ok(found.includes("days.jsonl, line 3: is gone: a head that was kept has it"));
     const anew = copyOf(later.dir);
     edit(anew, "days.jsonl", (texts) => {
@@ -148,15 +148,21 @@ describe("seal verify with what was kept", () => {
       return [...texts.slice(0, 2), createSigner(anew).sign(JSON.stringify(body))];
     });
     assert.deepEqual(await findingsIn(anew), [], "by the files alone nothing is wrong");
-    assert.deepEqual(await findingsIn(anew, { kept: lines(later.dir) }), [
+    assert.deepEqual(await findingsIn(anew, { keptLines: lines(later.dir) }), [
       "days.jsonl, line 3: is another one: a head that was kept has it",
     ]);
   });
 
   it("finds heads that were changed, or are none", async () => {
     const changed = head.replace('"records":13', '"records":12');
-    assert.match((await findingsIn(scene.dir, { kept: [changed] }))[0]!, /changed, or signed by/);
-    assert.match((await findingsIn(scene.dir, { kept: ["{}"] }))[0]!, /is no line of a closed day/);
+    assert.match(
+      (await findingsIn(scene.dir, { keptLines: [changed] }))[0]!,
+      /changed, or signed by/,
+    );
+    assert.match(
+      (await findingsIn(scene.dir, { keptLines: ["{}"] }))[0]!,
+      /is no line of a closed day/,
+    );
   });
 
   it("finds lines without a signature, or with another key's", async () => {

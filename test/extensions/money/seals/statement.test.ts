@@ -46,8 +46,8 @@ before(async () => {
   text = await statement("2026-02");
 });
 
-const verified = (changed: string, kept: readonly string[] = []) =>
-  verifyStatement(changed, { publicKey, kept }).result;
+const verified = (changed: string, keptLines: readonly string[] = []) =>
+  verifyStatement(changed, { publicKey, keptLines }).result;
 
 /** Signs a statement anew, as somebody with the key would. */
 function forged(change: (statement: Record<string, any>) => void): string {

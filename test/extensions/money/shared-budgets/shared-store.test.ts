@@ -2,7 +2,10 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createPurses, type Budget } from "../../../../src/extensions/money/budgets/purses.ts";
+import {
+  createSpendCounters,
+  type Budget,
+} from "../../../../src/extensions/money/budgets/spend-counters.ts";
 import { createSharedStore } from "../../../../src/extensions/money/shared-budgets/shared-store.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { turn } from "../../../support/routing.ts";
@@ -31,7 +34,7 @@ interface Asked {
 /** Every request is granted. */
 function bench() {
   const clock = createFakeClock();
-  const purses = createPurses(clock.now);
+  const counters = createSpendCounters(clock.now);
   const asked: Asked[] = [];
   const events: Readonly<Record<string, unknown>>[] = [];
   /** `spoilt`: the account whose key is. */
@@ -56,7 +59,7 @@ function bench() {
     warn: () => undefined,
     diagnose: (event) => events.push(event),
     clock,
-    purses,
+    counters,
   });
   const reserve = (account: string, name = budgetOf(account).name) => {
     const budgets = [{ ...budgetOf(account), name }];

@@ -33,10 +33,10 @@ describe("a window of tokens", () => {
       const wanted = between(1, 400);
       const limit = between(1_000, 30_000);
       if (count() + wanted <= limit) {
-        assert.equal(windows.roomIn(limitOf(limit), wanted), 0);
+        assert.equal(windows.msUntilRoom(limitOf(limit), wanted), 0);
         all.push({ time, tokens: wanted, admission: windows.admit(WIDE, wanted) });
       } else {
-        const wait = windows.roomIn(limitOf(limit), wanted);
+        const wait = windows.msUntilRoom(limitOf(limit), wanted);
         assert.ok(count(time + wait) + wanted <= limit, "there is room after the wait");
         assert.ok(count(time + wait - 1) + wanted > limit, "and none before");
       }
@@ -50,7 +50,7 @@ describe("a window of tokens", () => {
     assert.ok(windows.state(WIDE)!.resetMs > 0);
     time += MINUTE;
     assert.equal(windows.state(WIDE)!.resetMs, 0);
-    assert.equal(windows.roomIn(limitOf(10), 11), MINUTE, "larger than the limit alone");
+    assert.equal(windows.msUntilRoom(limitOf(10), 11), MINUTE, "larger than the limit alone");
   });
 
   it("keeps nothing of requests that are withdrawn, which would cost each later one time", () => {

@@ -8,7 +8,7 @@ import http from "node:http";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { systemClock } from "../../../../src/core/clock.ts";
-import { statement } from "../../../../src/extensions/money/billing/statement.ts";
+import { makeStatement } from "../../../../src/extensions/money/billing/statement.ts";
 import { createDays } from "../../../../src/extensions/money/days/days.ts";
 import { createFileStore } from "../../../../src/extensions/money/file-store/file-store.ts";
 import { copySettled, openBooks } from "../../../../src/extensions/money/usage/index.ts";
@@ -108,7 +108,7 @@ describe("what it cost", () => {
     const [, second] = (await get("/costs?month=2026-02&by=day")).body.rows;
     assert.deepEqual((await get("/costs?month=2026-02&by=day&skip=1")).body.rows[0], second);
     const store = createFileStore(join(dir, "usage"), createDays(join(dir, "days.jsonl")));
-    const owed = await statement(store, { account, month: "2026-02", currency: "USD" });
+    const owed = await makeStatement(store, { account, month: "2026-02", currency: "USD" });
     for (const by of ["account", "currency"]) {
       const query = new URLSearchParams({ month: "2026-02", by, account });
       assert.equal((await get(`/costs?${query}`)).body.rows[0].cost, owed.total.cost);

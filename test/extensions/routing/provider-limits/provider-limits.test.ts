@@ -52,7 +52,7 @@ describe("a gate", () => {
     const { clock, permit, tryIt } = setUp({ rpm: 2, tpm: 100 });
     const first = permit();
     assert.deepEqual([tryIt(), tryIt()], [true, 60_000]);
-    first.leave(100, "reply");
+    first.release(100, "reply");
     clock.advance(59_999);
     assert.equal(tryIt(), 1);
     clock.advance(1);
@@ -70,7 +70,7 @@ describe("a gate", () => {
     });
     assert.equal(tryIt(), Number.POSITIVE_INFINITY);
     for (let left = 0; left < 4; left += 1) {
-      inside.leave(0, "reply");
+      inside.release(0, "reply");
       await new Promise(setImmediate);
     }
     assert.deepEqual(order, ["a", "b", "c", "a"]);
@@ -138,7 +138,7 @@ describe("a gate", () => {
     for (const client of clients) client.abort();
     assert.deepEqual(await Promise.all(waits), [Infinity, Infinity, Infinity]);
     assert.equal(clock.pending(), 0);
-    inside.leave(0, "reply");
+    inside.release(0, "reply");
     assert.equal(tryIt(), true);
   });
 
@@ -164,22 +164,22 @@ describe("a gate", () => {
   it("adapts: one more while half of it is in use, a tenth less after an overload", () => {
     const { gate, permit, tryIt } = setUp({ adaptive: true, max_in_flight: 11 });
     const inside = Array.from({ length: 10 }, permit);
-    const leave = (ending: Ending): void => inside.pop()!.leave(0, ending);
+    const release = (ending: Ending): void => inside.pop()!.release(0, ending);
     assert.equal(tryIt(), Number.POSITIVE_INFINITY);
     assert.equal(gate.limit(), 10);
-    leave("overload");
+    release("overload");
     assert.equal(gate.limit(), 9);
-    leave("other");
+    release("other");
     assert.equal(gate.limit(), 9, "a time-out says nothing of what it bears");
-    leave("reply");
+    release("reply");
     assert.equal(gate.limit(), 10);
-    leave("reply");
+    release("reply");
     assert.equal(gate.limit(), 11);
-    for (let i = 0; i < 6; i += 1) leave("reply");
+    for (let i = 0; i < 6; i += 1) release("reply");
     assert.equal(gate.limit(), 11);
-    for (let i = 0; i < 50; i += 1) permit().leave(0, "overload");
+    for (let i = 0; i < 50; i += 1) permit().release(0, "overload");
     assert.equal(gate.limit(), 1);
-    permit().leave(0, "reply");
+    permit().release(0, "reply");
     assert.equal(gate.limit(), 2);
   });
 });

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Cancel } from "../../../../src/core/http/cancel.ts";
 import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
-import { buffering } from "../../../../src/extensions/routing/recovery/buffered.ts";
+import { bufferAttempt } from "../../../../src/extensions/routing/recovery/buffered.ts";
 import type { Part } from "../../../../src/core/openai/parts.ts";
 import { configFor, KEY, startGateway, user } from "../../../support/gateway.ts";
 import {
@@ -74,7 +74,7 @@ describe("the end of the request's time", () => {
 
   it("is said of a held reply whose client reads slowly", async () => {
     const cancel = new Cancel();
-    const attempt = buffering(async (_chat, _serving, deliver) => {
+    const attempt = bufferAttempt(async (_chat, _serving, deliver) => {
       await deliver([text]);
     });
     const deliver = (): Promise<never> => {
@@ -93,7 +93,7 @@ describe("a held reply that has ended", () => {
     const batches: (readonly Part[])[] = ["The ", "quick ", "fox"].map((text) => [
       { type: "text", text },
     ]);
-    const attempt = buffering(async (_chat, _serving, deliver) => {
+    const attempt = bufferAttempt(async (_chat, _serving, deliver) => {
       for (const parts of batches) assert.equal(deliver(parts), undefined);
     });
     const events: unknown[] = [];

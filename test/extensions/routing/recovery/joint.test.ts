@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Part } from "../../../../src/core/openai/parts.ts";
-import { beginningOf, joinAfter } from "../../../../src/extensions/routing/recovery/joint.ts";
+import { createJoiner, prefillOf } from "../../../../src/extensions/routing/recovery/joint.ts";
 import { LONG } from "../../../support/long.ts";
 import { createRandom } from "../../../support/random.ts";
 
@@ -12,11 +12,13 @@ const textIn = (parts: readonly Part[]): string =>
 
 /** What is shown of a text that comes in these pieces; undefined: it is refused. */
 function joined(shown: string, pieces: readonly string[]): string | undefined {
-  const { take, end } = joinAfter(shown);
+  const { transform, flush } = createJoiner(shown);
   try {
-    return pieces.map((text) => textIn(take({ type: "text", text }))).join("") + textIn(end());
+    return (
+      pieces.map((text) => textIn(transform({ type: "text", text }))).join("") + textIn(flush())
+    );
   } catch {
-    assert.throws(end, { code: "upstream_error" }, "a refusal stays one");
+    assert.throws(flush, { code: "upstream_error" }, "a refusal stays one");
     return undefined;
   }
 }
@@ -55,10 +57,10 @@ describe("what goes on is shown as it is", () => {
   ]);
 
   it("piece by piece once that is known", () => {
-    const { take } = joinAfter("The quick");
+    const { transform } = createJoiner("The quick");
     const pieces = [" ", "b", "rown", " The quick"];
     assert.deepEqual(
-      pieces.map((text) => textIn(take({ type: "text", text }))),
+      pieces.map((text) => textIn(transform({ type: "text", text }))),
       ["", " b", "rown", " The quick"],
     );
   });
@@ -131,10 +133,10 @@ describe("another answer, or none, is refused", () => {
 
   it("also before a tool call", () => {
     const call: Part = { type: "tool_call", call: 0, id: "1", name: "f" };
-    assert.throws(() => joinAfter("The answer").take(call), { code: "upstream_error" });
-    const { take } = joinAfter("The answer");
-    take({ type: "text", text: " is" });
-    assert.deepEqual(take(call), [call]);
+    assert.throws(() => createJoiner("The answer").transform(call), { code: "upstream_error" });
+    const { transform } = createJoiner("The answer");
+    transform({ type: "text", text: " is" });
+    assert.deepEqual(transform(call), [call]);
   });
 });
 
@@ -160,7 +162,7 @@ describe("random joints", () => {
     for (let round = 0; round < rounds; round += 1) {
       const whole = randomText();
       const shown = whole.slice(0, between(1, whole.length));
-      const beginning = beginningOf(shown);
+      const beginning = prefillOf(shown);
       if (beginning === "") continue;
       const way = pick(["gone", "gone", "repeated", "ended"] as const);
       const from = { gone: beginning.length, repeated: 0, ended: between(0, beginning.length - 4) };
