@@ -202,6 +202,7 @@ describe("what cannot be", () => {
     const keys = [
       { account: "a", key: "$NOT_SET_HERE" },
       { account: "b", key: "sk-b" },
+      { account: "c", key: "$NOT_SET_HERE_EITHER" },
     ];
     const end = await runHere(["keys", "list", "--json", "--config", place({ keys }).file]);
     assert.deepEqual(
@@ -209,6 +210,7 @@ describe("what cannot be", () => {
       [
         ["object", "(in the configuration; its secret cannot be read here)"],
         ["string", "(in the configuration)"],
+        ["object", "(in the configuration; its secret cannot be read here)"],
       ],
     );
   });
