@@ -119,14 +119,16 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
           "in addition to its account's budget",
         fallback: "no budget of its own",
         test: (text) => /^\d{1,9}(\.\d{1,12})?\/(day|month|total)$/.test(text),
-        expected: "an amount and a period such as 5.00/day, 100/month or 20/total",
+        expected:
+          "an amount and a period such as 5.00/day, 100/month or 20/total, " +
+          "the amount below 1000000000",
       },
       "tokens-per-minute": {
         value: "N",
         meaning: "tokens per minute of the key, in addition to its account's limit",
         fallback: "no limit of its own",
         test: (text) => /^\d{1,9}$/.test(text),
-        expected: "a number of tokens per minute",
+        expected: "a number of tokens per minute, at most 999999999",
       },
       models: {
         value: "a,b",
