@@ -9,6 +9,7 @@ import {
   optional,
   orNull,
   refine,
+  string,
   withDefault,
   type Check,
   type Checked,
@@ -29,6 +30,14 @@ export const partial = <F extends Fields>(fields: F) =>
 /** A strict object that may be left out, because all of its fields have defaults. */
 export const section = <F extends Fields>(fields: F): Check<Checked<F>> =>
   withDefault(strict(fields), strict(fields)({}));
+
+/** A text that every address, process and store of the books can take. `min`: fewest characters. */
+export const sendable = (min: number): Check<string> =>
+  string({
+    min,
+    pattern: /^[^\0\p{Cs}]*$/u,
+    expected: "a text without NUL and without half of a character",
+  });
 
 export const integer = (min: number, max: number): Check<number> =>
   number({ min, max, integer: true });

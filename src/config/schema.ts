@@ -35,6 +35,7 @@ import {
   port,
   positive,
   section,
+  sendable,
   strict,
   host,
 } from "./fields.ts";
@@ -140,18 +141,11 @@ export function configSchema(options: SchemaOptions, formats: Formats): Check<Wr
   );
 }
 
-/** A name that every store of the books can keep. */
-const accountName = string({
-  min: 1,
-  pattern: /^[^\0\p{Cs}]*$/u,
-  expected: "a name without characters that no text can have",
-});
-
 const keyCheck = ({ credential, extended }: CheckContext) =>
   refine(
     strict(
       extended("keys.*", {
-        account: accountName,
+        account: sendable(1),
         key: optional(credential),
         sha256: optional(
           string({

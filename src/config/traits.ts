@@ -12,15 +12,15 @@ import {
   optional,
   record,
   refine,
-  string,
   type Check,
 } from "../core/schema/checker.ts";
+import { sendable } from "./fields.ts";
 import { openHeaderName, openHeaders } from "./headers.ts";
 import { PLACES } from "./vendors.ts";
 
 const sampling = ["temperature", "top_p"] as const;
 const tokens = optional(number({ min: 1, integer: true }));
-const texts = refine(record(string()), (entries) => Object.fromEntries(entries));
+const texts = refine(record(sendable(0)), (entries) => Object.fromEntries(entries));
 
 /** Parameters that not every provider takes. */
 const omitted = [

@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node
 import { rename, truncate, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
-import { replaceFile, syncToDisk } from "../../scale/data-files/index.ts";
+import { replaceFile, syncToDisk, writeError } from "../../scale/data-files/index.ts";
 import type { LogCursor } from "../records/index.ts";
 import { BooksFault, brokenFile, MENDING, type Days } from "../days/index.ts";
 
@@ -122,7 +122,10 @@ export async function appendTexts(
     const path = pathOf(files, day);
     const size = days[day] ?? 0;
     if (size > 0) await truncate(path, size);
-    await writeFile(path, text, { flag: size > 0 ? "a" : "w", mode: 0o600, flush: true });
+    const options = { flag: size > 0 ? "a" : "w", mode: 0o600, flush: true };
+    await writeFile(path, text, options).catch((error: Error) => {
+      throw writeError(error, path);
+    });
     days[day] = size + Buffer.byteLength(text);
   }
   await writeCursor(file, { ...cursor, segments, days });

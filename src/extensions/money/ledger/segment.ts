@@ -6,7 +6,12 @@ import { basename, dirname } from "node:path";
 import { setImmediate as endOfTurn } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Clock } from "../../../core/clock.ts";
-import { acquireSocketLock, inodeOf, syncToDisk } from "../../scale/data-files/index.ts";
+import {
+  acquireSocketLock,
+  inodeOf,
+  syncToDisk,
+  writeError,
+} from "../../scale/data-files/index.ts";
 import { socketOf } from "./segment-names.ts";
 
 /**
@@ -231,7 +236,7 @@ function openFile(path: string, { clock, lost }: SegmentOptions) {
       } catch (error) {
         // A full disk may have accepted a part of the lines.
         ftruncateSync(fd, size);
-        throw error;
+        throw writeError(error as Error, path);
       }
     },
     async sync(): Promise<void> {

@@ -6,20 +6,22 @@ import {
   type CommandArguments,
   type Terminal,
 } from "../../../command-line/command.ts";
-import { UNREAD_SECRET } from "../../../config/secrets.ts";
 import { table } from "../../../command-line/table.ts";
-import { keyIdOf } from "../../../core/accounts/keyring.ts";
 import type { Config } from "../../../core/config.ts";
-import { sha256 } from "../../../core/hash.ts";
 import { ValidationError } from "../../../core/schema/checker.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "./created-keys.ts";
-import { checkedTerms, isConfigured, keysInConfig, listed, type NewKey } from "./schema.ts";
+import {
+  checkedTerms,
+  isConfigured,
+  keysInConfig,
+  listed,
+  UNREAD_ID,
+  type NewKey,
+} from "./schema.ts";
 
 /** Shown as the name of a key in gateway.json, which has none. */
 const IN_CONFIG = "(in the configuration)";
 const IN_CONFIG_UNREAD = "(in the configuration; its secret cannot be read here)";
-/** The id of all keys whose secret (environment variable or file) this command cannot read. */
-const UNREAD_ID = keyIdOf(sha256(UNREAD_SECRET));
 const NO_SECRETS = { secretsOptional: true };
 const COLUMNS = [
   "key_id",
@@ -117,14 +119,16 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
           "in addition to its account's budget",
         fallback: "no budget of its own",
         test: (text) => /^\d{1,9}(\.\d{1,12})?\/(day|month|total)$/.test(text),
-        expected: "an amount and a period such as 5.00/day, 100/month or 20/total",
+        expected:
+          "an amount and a period such as 5.00/day, 100/month or 20/total, " +
+          "the amount below 1000000000",
       },
       "tokens-per-minute": {
         value: "N",
         meaning: "tokens per minute of the key, in addition to its account's limit",
         fallback: "no limit of its own",
         test: (text) => /^\d{1,9}$/.test(text),
-        expected: "a number of tokens per minute",
+        expected: "a number of tokens per minute, at most 999999999",
       },
       models: {
         value: "a,b",

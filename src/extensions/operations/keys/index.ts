@@ -14,6 +14,7 @@ export {
   isConfigured,
   keysInConfig,
   listed,
+  UNREAD_ID,
   type CreatedKey,
   type ListedKey,
 } from "./schema.ts";

@@ -1,6 +1,8 @@
 // The schemas of a key: as it is requested (its terms), stored in keys.json, and listed.
-import { configuredKeys } from "../../../core/accounts/keyring.ts";
+import { UNREAD_SECRET } from "../../../config/secrets.ts";
+import { configuredKeys, keyIdOf } from "../../../core/accounts/keyring.ts";
 import type { Config } from "../../../core/config.ts";
+import { sha256 } from "../../../core/hash.ts";
 import { integer, nullable, strict } from "../../../config/fields.ts";
 import {
   array,
@@ -113,17 +115,22 @@ export type ListedKey = Omit<CreatedKey, "sha256" | "created"> & {
 /** A key of keys.json as it is listed. */
 export const listed = ({ sha256: _, ...key }: CreatedKey): ListedKey => key;
 
-/** The keys of a configuration, as those of keys.json are listed. */
-export const keysInConfig = (config: Config): ListedKey[] =>
-  [...configuredKeys(config).values()].map((row) => {
-    const { key_id, account, rpm, expires, revoked } = row;
-    const models = row.models && [...row.models];
-    // What extensions add to the row of a key.
-    const added = row as Partial<CreatedKey>;
-    const tokens_per_minute = added.tokens_per_minute ?? undefined;
-    const limits = { rpm, models, budget: added.budget, tokens_per_minute };
-    return { key_id, account, name: null, ...limits, created: null, expires, revoked };
-  });
+/** The id of all keys whose secret (environment variable or file) a command cannot read. */
+export const UNREAD_ID = keyIdOf(sha256(UNREAD_SECRET));
+
+/** The keys of a configuration, as those of keys.json are listed. Several may have UNREAD_ID. */
+export const keysInConfig = ({ keys }: Config): ListedKey[] =>
+  keys
+    .flatMap((key) => [...configuredKeys({ keys: [key] }).values()])
+    .map((row) => {
+      const { key_id, account, rpm, expires, revoked } = row;
+      const models = row.models && [...row.models];
+      // What extensions add to the row of a key.
+      const added = row as Partial<CreatedKey>;
+      const tokens_per_minute = added.tokens_per_minute ?? undefined;
+      const limits = { rpm, models, budget: added.budget, tokens_per_minute };
+      return { key_id, account, name: null, ...limits, created: null, expires, revoked };
+    });
 
 /** Whether a key stands in the configuration, where no command revokes it. */
 export const isConfigured = (config: Config, keyId: string): boolean =>

@@ -12,6 +12,7 @@ import {
 import { dirname, join, resolve } from "node:path";
 import { ValidationError, type ValidationIssue } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
+import { whyTooLong } from "./process-lock.ts";
 
 /**
  * Errors that may pass without a restart. The gateway starts in spite of them, refuses requests
@@ -29,7 +30,8 @@ const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code
 export function dataDirIssues(json: unknown): ValidationIssue[] {
   const dataDir = asObject(json)["data_dir"] ?? "./data";
   if (typeof dataDir !== "string" || dataDir === "") return []; // an issue of shape already
-  const why = whyUnusable(resolve(dataDir)) ?? whyUnusable(resolve(dataDir, "spend"));
+  const spend = resolve(dataDir, "spend");
+  const why = whyUnusable(resolve(dataDir)) ?? whyUnusable(spend) ?? whyTooLong(spend);
   return why === undefined ? [] : [dataDirIssue(why)];
 }
 

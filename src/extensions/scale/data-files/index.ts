@@ -9,7 +9,7 @@ export {
   isThere,
   withLock,
 } from "./process-lock.ts";
-export { replaceFile, syncToDisk, writeDraft } from "./replace-file.ts";
+export { replaceFile, syncToDisk, writeDraft, writeError } from "./replace-file.ts";
 export { createSeal, type Seal } from "./sealed-text.ts";
 export { gatewayInstanceId, placeOf, readOrCreateHex, secretOf } from "./secret-file.ts";
 export { watchFile, type Found } from "./watch.ts";

@@ -82,14 +82,22 @@ async function hasRival(dir: string, name: string, socket: string): Promise<bool
 
 /**
  * The path itself, or if that is too long for a socket, the path relative to the working directory.
+ * Undefined: both are too long.
  */
+const shortPath = (path: string): string | undefined =>
+  [path, relative("", path)].find((each) => Buffer.byteLength(each) <= MAX_SOCKET_PATH);
+
 const socketPath = (path: string): string =>
-  [path, relative("", path)].find((each) => Buffer.byteLength(each) <= MAX_SOCKET_PATH) ??
-  fail(
-    "invalid_value",
-    `is ${Buffer.byteLength(path) - MAX_SOCKET_PATH} bytes too long for the sockets in it`,
-    ["data_dir"],
-  );
+  shortPath(path) ?? fail("invalid_value", tooLongText(path), ["data_dir"]);
+
+const tooLongText = (path: string): string =>
+  `is ${Buffer.byteLength(path) - MAX_SOCKET_PATH} bytes too long for the sockets in it`;
+
+/** Why the path of the spend log's folder is too long for some socket. Undefined: it is not. */
+export function whyTooLong(dir: string): string | undefined {
+  const longest = join(dir, "books.000000000000.sock");
+  return shortPath(longest) === undefined ? tooLongText(longest) : undefined;
+}
 
 /** Whether `path` exists. Throws the system's error if that cannot be determined. */
 export const isThere = (path: string): boolean =>

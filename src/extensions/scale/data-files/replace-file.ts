@@ -27,9 +27,14 @@ export async function writeDraft(path: string, content: Content): Promise<string
     return draft;
   } catch (error) {
     rmSync(draft, { force: true });
-    if ((error as NodeJS.ErrnoException).code === "ENOSPC") (error as Error).message += ` ${draft}`;
-    throw error;
+    throw writeError(error as Error, draft);
   }
+}
+
+/** The error of a write to a file. By itself that of a full disk does not say which disk. */
+export function writeError(error: NodeJS.ErrnoException, path: string): Error {
+  if (error.code === "ENOSPC") error.message += ` ${path}`;
+  return error;
 }
 
 /**

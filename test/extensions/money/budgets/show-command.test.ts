@@ -65,6 +65,15 @@ describe("budget show", () => {
     const held = (await show()).map((row) => row["held"]);
     assert.deepEqual(held, ["0", "0"], "nothing runs whose process is dead");
   });
+
+  it("leaves out the budgets of keys whose secrets it cannot read, and says so", async (t) => {
+    const key = { account: "acme", key: "$NOT_SET_HERE", budget: { amount: "1", period: "day" } };
+    const { config } = await priced(t, { m: speak("Fine.") }, budget(HOLD, "total"));
+    const file = configFile({ ...config, keys: [key, { ...key, key: "$NOR_THIS" }] });
+    const { stdout, stderr } = await command(file, "budget", "show", "acme");
+    assert.doesNotMatch(stdout, /key_/);
+    assert.match(stderr, /keys of acme whose secrets cannot be read .* not shown: 2\n$/);
+  });
 });
 
 describe("keys create", () => {

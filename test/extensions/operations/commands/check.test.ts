@@ -225,6 +225,12 @@ describe("a data_dir that cannot be made", () => {
     }
   });
 
+  it("a path with which its sockets have too long ones", () =>
+    assertFault(
+      join(folder(), "x".repeat(100)),
+      /data_dir: is \d+ bytes too long for the sockets/,
+    ));
+
   it("a link to nothing in its place, or above it", async () => {
     const link = join(folder(), "link");
     symlinkSync(`${link}-unmounted`, link);

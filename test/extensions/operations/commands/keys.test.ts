@@ -181,9 +181,13 @@ describe("what cannot be", () => {
     ...withOption("--models", /--models: there is no model or alias named 'ghost'/, ["m,ghost"]),
     ...withOption("--rpm", /--rpm must be a number/, ["many", " ", "", "0x10", "1.5", "1000001"]),
 
-    ...withOption("--tokens-per-minute", /-minute must be a number/, ["", "1.5", "1234567890"]),
+    ...withOption("--tokens-per-minute", /-minute must be a number/, ["", "1.5"]),
+    ...withOption("--tokens-per-minute", /a number .* at most 999999999$/m, ["1234567890"]),
     ...withOption("--budget", /--budget must be an amount and a period such as 5\.00\/day/, [
       ...["5", "5/week", "5/day/month", "5/", "/day", " 5/day", "1e3/day", "-5/day"],
+    ]),
+    ...withOption("--budget", /--budget must be .*, the amount below 1000000000/, [
+      "1234567890/day",
     ]),
     ...withOption("--expires", /--expires: expected a date/, ["2031-02-30x", "2031-02-30"]),
     ...withOption("--expires", /--expires: expected a date to come/, ["2020-02-02"]),
@@ -202,6 +206,7 @@ describe("what cannot be", () => {
     const keys = [
       { account: "a", key: "$NOT_SET_HERE" },
       { account: "b", key: "sk-b" },
+      { account: "c", key: "$NOT_SET_HERE_EITHER" },
     ];
     const end = await runHere(["keys", "list", "--json", "--config", place({ keys }).file]);
     assert.deepEqual(
@@ -209,6 +214,7 @@ describe("what cannot be", () => {
       [
         ["object", "(in the configuration; its secret cannot be read here)"],
         ["string", "(in the configuration)"],
+        ["object", "(in the configuration; its secret cannot be read here)"],
       ],
     );
   });
