@@ -11,7 +11,7 @@ import type { ChatRequest } from "../../../core/openai/request.ts";
 import { CompletionFailed, type RequestProgress } from "../../../core/routing/fallback.ts";
 import { authorization } from "../client-apis/index.ts";
 import { descriptions } from "../openapi/index.ts";
-import { createSeal, secretOf } from "../../scale/data-files/index.ts";
+import { createSealer, installationSecret } from "../../scale/data-files/index.ts";
 import { readRequest, responsesRequest, type ReplyFacts } from "../responses-input/index.ts";
 import described from "./description.json" with { type: "json" };
 import { createResponseWriter, type ResponseWriter } from "./writer.ts";
@@ -43,8 +43,8 @@ const factsByRequest = new WeakMap<NativeRequest, Facts>();
 const factsOf = ({ native }: ChatRequest) => native && factsByRequest.get(native);
 
 function createApi({ config, clock, diagnose }: GatewayContext): ClientApi {
-  const { seal, open } = createSeal("sealed reasoning", () =>
-    secretOf(config.data_dir, (reason) => {
+  const { seal, open } = createSealer("sealed reasoning", () =>
+    installationSecret(config.data_dir, (reason) => {
       const detail = `sealed reasoning cannot be read after the next start: ${reason}`;
       diagnose({ event: "reasoning_key_unavailable", level: "warn", detail });
     }),

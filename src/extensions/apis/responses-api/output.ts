@@ -6,7 +6,7 @@ import { randomHex } from "../../../core/ids.ts";
 import type { Part, TextPart, TokenLogprob } from "../../../core/openai/parts.ts";
 import { isObject } from "../../../core/schema/checker.ts";
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
-import type { Seal } from "../../scale/data-files/index.ts";
+import type { Sealer } from "../../scale/data-files/index.ts";
 import { freeFormInput, type ToolOrigin } from "../responses-input/index.ts";
 
 export interface OutputOptions {
@@ -17,7 +17,7 @@ export interface OutputOptions {
   /** Whether log probabilities are shown. */
   readonly showsLogprobs: boolean;
   /** Undefined: reasoning is not sent back sealed. */
-  readonly seal: Seal["seal"] | undefined;
+  readonly seal: Sealer["seal"] | undefined;
 }
 
 /** How items end. "incomplete": the reply was cut. */
