@@ -8,7 +8,7 @@ import {
   type ContentPart,
 } from "../../../core/openai/request.ts";
 import {
-  aheadOr,
+  withCheckedAhead,
   array,
   boolean,
   byType,
@@ -182,7 +182,7 @@ const itemOfType = variant("type", {
 });
 export type InputItem = Infer<typeof itemOfType>;
 /** An item without a type is a message if it has a role, and may be a reference if it has an id. */
-export const item = aheadOr(
+export const item = withCheckedAhead(
   makeCheck<InputItem>({}, (value, all) => {
     const { type = null, role, id } = asObject(value);
     if (!isObject(value) || type !== null) return itemOfType(value, all);

@@ -9,7 +9,7 @@ import {
   readRequest,
 } from "../../../../src/extensions/apis/messages-input/index.ts";
 import { mediaTokens } from "../../../../src/extensions/providers/media-tokens/index.ts";
-import { atOnce } from "../../../../src/core/turns.ts";
+import { runSync } from "../../../../src/core/turns.ts";
 
 type Json = Record<string, unknown>;
 
@@ -18,7 +18,7 @@ const signed = { type: "thinking", thinking: "Hm.", signature: "EqQB" };
 const HI = [{ role: "user", content: "Hi" }];
 const BASE = { model: "m", max_tokens: 100, messages: HI };
 const read = (over: Json = {}) =>
-  atOnce(readRequest({ json: { ...BASE, ...over }, large: false }, {}));
+  runSync(readRequest({ json: { ...BASE, ...over }, large: false }, {}));
 const messagesOf = (over: Json) => read(over).messages;
 const userBlocks = (...content: Json[]) => messagesOf({ messages: [{ role: "user", content }] });
 
