@@ -3,7 +3,7 @@ import type { TextPart, ToolCallPart } from "../../../core/openai/parts.ts";
 import { parseJson } from "../../../core/schema/untrusted-json.ts";
 import { isUsableId, usableId } from "../../providers/provider-words/index.ts";
 import type { ReplyEvent } from "../client-apis/index.ts";
-import { OWN_SIGNATURE } from "../messages-input/index.ts";
+import { GATEWAY_SIGNATURE } from "../messages-input/index.ts";
 
 /** Takes an event that may leave now. */
 type Emit = (event: ReplyEvent) => void;
@@ -46,7 +46,7 @@ export function createBlocks(emit: Emit) {
   function close(): void {
     if (!open) return;
     const { type, index, json, isObject } = open;
-    if (type === "thinking") grow({ type: "signature_delta", signature: OWN_SIGNATURE });
+    if (type === "thinking") grow({ type: "signature_delta", signature: GATEWAY_SIGNATURE });
     // A client could not send back arguments that are not an object.
     if (isObject === false) grow(argumentsDelta(JSON.stringify({ _raw: json })));
     emit({ type: "content_block_stop", index });

@@ -13,13 +13,13 @@ import described from "./description.json" with { type: "json" };
 import { errorEvent, REQUEST_ID_HEADER, withDetails } from "./errors.ts";
 import { createWriter, PING } from "./reply.ts";
 
-/** Whether a client of this API asks, where others could. */
-const isOwnClient = (headers: IncomingHttpHeaders): boolean =>
+/** Whether a request for a path that several APIs share comes from a client of this one. */
+const isMessagesClient = (headers: IncomingHttpHeaders): boolean =>
   headers["anthropic-version"] !== undefined;
 
 const messagesApi: ClientApi = {
   path: "/v1/messages",
-  owns: (path, headers) => /^\/v1\/models(\/|$)/.test(path) && isOwnClient(headers),
+  owns: (path, headers) => /^\/v1\/models(\/|$)/.test(path) && isMessagesClient(headers),
   keepAlive: eventText(PING),
   requestIdHeader: REQUEST_ID_HEADER,
   authorization,
@@ -37,7 +37,7 @@ export function install(gateway: Installer): void {
     ...described,
     schemas: { ...described.schemas, MessagesRequest, MessagesCountRequest },
   }));
-  gateway.on(modelListForms, (headers) => (isOwnClient(headers) ? modelListForm : undefined));
+  gateway.on(modelListForms, (headers) => (isMessagesClient(headers) ? modelListForm : undefined));
   gateway.route("POST", `${messagesApi.path}/count_tokens`, (context) =>
     createCountHandler(messagesApi, context),
   );

@@ -13,8 +13,8 @@ import {
 import type { Block, BlockOf, ClientMessage, MessagesRequest } from "./schema.ts";
 
 /**
- * Called with the path of each item that only a provider of the same format can serve. `value`: the
- * item itself, if a model reads it.
+ * Called with the path of each part that cannot be translated. `value`: the part itself, if a model
+ * reads it.
  */
 export type Note = (path: Path, value?: unknown) => void;
 

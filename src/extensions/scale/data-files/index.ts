@@ -11,10 +11,5 @@ export {
 } from "./process-lock.ts";
 export { replaceFile, syncToDisk, writeDraft } from "./replace-file.ts";
 export { createSealer, type Sealer } from "./sealed-text.ts";
-export {
-  gatewayInstanceId,
-  dataDirFingerprint,
-  readOrCreateHex,
-  installationSecret,
-} from "./secret-file.ts";
+export * from "./secret-file.ts";
 export { watchFile, type ReadResult } from "./watch.ts";
