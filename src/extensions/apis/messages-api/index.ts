@@ -41,13 +41,13 @@ export function install(gateway: Installer): void {
   gateway.route("POST", `${messagesApi.path}/count_tokens`, (context) =>
     createCountHandler(messagesApi, context),
   );
-  // The details of an error are those that the client gets: the outermost has the last word.
+  // Outside of all that may replace an error, so that the details are of the one that clients get.
   gateway.around(() => withDetails, {
     outside: ["responses-api", "budgets", "sticky", "recovery"],
   });
 }
 
-/** A model in the vendor's form. What a gateway does not know of it is null. */
+/** A model in the vendor's form. Null: the gateway does not know it. */
 const entry = (model: ListedModel) => ({
   type: "model",
   id: model.id,
@@ -67,7 +67,7 @@ const modelListForm: ModelListForm = {
   requestIdHeader: REQUEST_ID_HEADER,
   authorization,
   entry,
-  /** One page has them all. */
+  /** All models are on one page. */
   list: (models) => ({
     data: models.map(entry),
     has_more: false,

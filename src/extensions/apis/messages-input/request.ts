@@ -12,7 +12,7 @@ import {
 import { fail, type Check } from "../../../core/schema/checker.ts";
 import type { Steps } from "../../../core/turns.ts";
 import { withParts } from "../../providers/cache-marks/index.ts";
-import { checkedBody, refuseResult, requestOf, type Body } from "../client-apis/index.ts";
+import { checkedBody, refuseOrphan, messageFields, type Body } from "../client-apis/index.ts";
 import { conversationOf, type MarkedEntry, type Note } from "./messages.ts";
 import { nativeBody } from "./native-body.ts";
 import { countRequest, message, messagesRequest, type MessagesRequest } from "./schema.ts";
@@ -54,11 +54,11 @@ function* chatOf(
   const { entries, orphan } = yield* conversationOf(request, note);
   const { tools, toolMarks } = toolsOf(request, note);
   const { response_format, place } = replyFormat(request, note);
-  if (orphan && !nativeOnly) refuseResult(orphan);
+  if (orphan && !nativeOnly) refuseOrphan(orphan);
   yield;
   const { model, stream = false, temperature, top_p, max_tokens, stop_sequences } = request;
   return {
-    ...requestOf(markedIn(entries, toolMarks), {
+    ...messageFields(markedIn(entries, toolMarks), {
       response_format: place,
       stop: ["stop_sequences"],
     }),
