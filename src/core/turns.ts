@@ -35,14 +35,14 @@ function beginNext(): void {
 }
 
 /** Runs small work to its end, without a pause. */
-export function atOnce<T>(steps: Steps<T>): T {
+export function runSync<T>(steps: Steps<T>): T {
   let step = steps.next();
   while (!step.done) step = steps.next();
   return step.value;
 }
 
 /** Runs large work, each step in a turn of its own. Rejects with the reason of `cancel`. */
-export async function inTurns<T>(steps: Steps<T>, cancel: Cancellation): Promise<T> {
+export async function runInTurns<T>(steps: Steps<T>, cancel: Cancellation): Promise<T> {
   for (;;) {
     await ownTurn(cancel);
     const startedAt = performance.now();

@@ -151,7 +151,7 @@ describe("watching the file", () => {
     });
     const record: ReloadRecord = startRecord(file);
     const again = createReloader({ gateway, record }, options, (path, seen, changed) => {
-      const watcher = watchFile(path, changed, { seen });
+      const watcher = watchFile(path, changed, { knownState: seen });
       watchers.push(watcher);
       return watcher;
     });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Cancel } from "../../src/core/http/cancel.ts";
-import { inTurns, ownTurn, type Steps } from "../../src/core/turns.ts";
+import { runInTurns, ownTurn, type Steps } from "../../src/core/turns.ts";
 import { within } from "../support/wait.ts";
 
 /** Keeps the event loop busy. */
@@ -36,7 +36,7 @@ describe("ownTurn", () => {
   });
 });
 
-describe("inTurns", () => {
+describe("runInTurns", () => {
   it("stops for others once a step has taken long, and never runs beside another one", async () => {
     const order: string[] = [];
     function* noting(name: string): Steps<void> {
@@ -46,7 +46,7 @@ describe("inTurns", () => {
         yield;
       }
     }
-    const both = ["a", "b"].map((name) => inTurns(noting(name), new Cancel()));
+    const both = ["a", "b"].map((name) => runInTurns(noting(name), new Cancel()));
     await within(Promise.all(both), "both");
     assert.deepEqual(order, ["a", "b", "a", "b", "a", "b"]);
   });
@@ -61,7 +61,7 @@ describe("inTurns", () => {
         yield;
       }
     }
-    await assert.rejects(within(inTurns(endless(), cancel), "the end"), { message: "left" });
+    await assert.rejects(within(runInTurns(endless(), cancel), "the end"), { message: "left" });
     assert.equal(done, 3);
   });
 
@@ -73,7 +73,7 @@ describe("inTurns", () => {
       cancel.abort(new Error("left"));
       yield;
     }
-    const ended = inTurns(long(), cancel).catch(() => order.push("ended"));
+    const ended = runInTurns(long(), cancel).catch(() => order.push("ended"));
     const others = ownTurn().then(() => order.push("others"));
     await within(Promise.all([ended, others]), "both");
     assert.deepEqual(order, ["ended", "others"]);

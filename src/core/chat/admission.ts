@@ -6,7 +6,7 @@ import { readBody } from "../http/body.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { ApiError, SOON } from "../openai/errors.ts";
 import { isLarge, MAX_BODY_VALUES, parseText, type JsonBounds } from "../schema/large-json.ts";
-import { atOnce, inTurns, type Steps } from "../turns.ts";
+import { runInTurns, runSync, type Steps } from "../turns.ts";
 import type { AcceptedRequest, ChatServices } from "./context.ts";
 
 /** Throws the 503 if this process already handles max_in_flight requests. */
@@ -69,7 +69,7 @@ export const readRequest = (reading: Reading) =>
   readBody(reading.exchange, reading.config.server.max_body_bytes, (text) => {
     const large = isLarge(text);
     const steps = requestIn(text, large, reading);
-    return large ? inTurns(steps, reading.exchange.cancel) : atOnce(steps);
+    return large ? runInTurns(steps, reading.exchange.cancel) : runSync(steps);
   });
 
 /**

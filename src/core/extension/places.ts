@@ -41,8 +41,8 @@ export const slots = {
    */
   hold: createdSlot<HoldFor>("hold"),
   /**
-   * Creates the breaker of a model. `identity` depends on the model's name, its upstream name, and
-   * the provider's address and key. Empty: there are no breakers.
+   * Creates the breaker of a model. `identity` depends on the model's name, its upstream name and
+   * address, and the settings of its provider. Empty: there are no breakers.
    */
   breaker: createdSlot<(identity: string) => Breaker>("breaker"),
   /**

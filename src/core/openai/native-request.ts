@@ -1,18 +1,20 @@
-// The part of a request in another client API that a checked request keeps.
+// The client's own request in another API, which a checked request keeps for a provider of the same
+// format.
 
-/** A request in another client API, as it was written: for a provider that has the same format. */
 export interface NativeRequest {
-  /** The name of that provider's dialect. */
+  /** The dialect of the providers that have this format. */
   readonly dialect: string;
-  /** The client's own JSON, as far as that provider takes it. */
+  /** The client's JSON, without what such a provider would refuse. */
   readonly body: Readonly<Record<string, unknown>>;
-  /** Headers that are passed on. */
+  /** The client's headers that such a provider gets. */
   readonly headers: Readonly<Record<string, string>>;
   /**
-   * The part that chat completions cannot express, so that only such a provider can serve it.
-   * Absent: any can.
+   * The first part that chat completions cannot express, so that only such a provider can serve the
+   * request. Absent: every provider can.
    */
-  readonly only?: { readonly path: (string | number)[]; readonly message: string } | undefined;
-  /** The bytes of the blocks and tools of `body` that the chat completion lacks. Absent: none. */
+  readonly nativeOnly?:
+    | { readonly path: (string | number)[]; readonly message: string }
+    | undefined;
+  /** The bytes of the blocks and tools that were not translated. Absent: none. */
   readonly untranslatedBytes?: number;
 }

@@ -5,7 +5,7 @@
 import type { NativeRequest } from "./native-request.ts";
 import published from "./request.json" with { type: "json" };
 import {
-  aheadOr,
+  withCheckedAhead,
   array,
   boolean,
   byType,
@@ -114,7 +114,7 @@ const messageOfRole = variant("role", {
   ),
 });
 /** Reuses the result of a message that was checked ahead. */
-export const message = aheadOr(messageOfRole);
+export const message = withCheckedAhead(messageOfRole);
 export type Message = Infer<typeof message> & {
   /**
    * All parts of the content as an extension has them that keeps more of them, such as

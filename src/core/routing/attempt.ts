@@ -14,7 +14,7 @@ import { wholeReply } from "../providers/decoding.ts";
 import type { Dialect, ProviderRequest } from "../providers/dialect.ts";
 import { isLarge, MAX_REPLY_VALUES, parseText, type JsonBounds } from "../schema/large-json.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
-import { atOnce, inTurns, ownTurn, type Steps } from "../turns.ts";
+import { runInTurns, runSync, ownTurn, type Steps } from "../turns.ts";
 import { consume, readAll } from "../upstream/body.ts";
 import type { UpstreamBody, UpstreamResponse } from "../upstream/transport.ts";
 import {
@@ -242,8 +242,8 @@ function readWhole(
     deadlines.pause(); // The body is complete. Parsing it may take several turns.
     const text = Buffer.concat(pieces).toString();
     const steps = replyJson(text, { jsonExcess, retain });
-    if (isLarge(text)) return inTurns(steps, cancel).then(deliverAll);
-    return deliverAll(atOnce(steps));
+    if (isLarge(text)) return runInTurns(steps, cancel).then(deliverAll);
+    return deliverAll(runSync(steps));
   });
 }
 

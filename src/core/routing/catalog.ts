@@ -89,11 +89,11 @@ function createModels(
   for (const { name, settings, provider } of rows) {
     const upstreamModel = settings.upstream_model ?? name;
     const { baseUrl, headers } = provider;
-    const { api_keys, credentials } = config.providers.get(settings.provider)!;
-    const same = [name, upstreamModel, baseUrl, headers, api_keys, credentials];
-    const key = sha256(JSON.stringify(same));
-    const breaker = earlier.get(key) ?? services.createBreaker?.(key) ?? noBreaker;
-    breakers.set(key, breaker);
+    const providerSettings = config.providers.get(settings.provider);
+    const same = [name, upstreamModel, baseUrl, headers, providerSettings];
+    const identity = sha256(JSON.stringify(same));
+    const breaker = earlier.get(identity) ?? services.createBreaker?.(identity) ?? noBreaker;
+    breakers.set(identity, breaker);
     models.set(name, {
       name,
       provider,

@@ -47,10 +47,6 @@ export interface ProviderSettings extends TraitOverrides {
   readonly base_url: string;
   /** Absent: requests carry no key. */
   readonly api_key?: string | undefined;
-  /** The extension `key-pool` takes keys from it instead of `api_key`. Absent: it does not. */
-  readonly api_keys?: unknown;
-  /** The extension `credentials` makes headers from it instead of `api_key`. Absent: none. */
-  readonly credentials?: unknown;
   /** The cloud region that signatures name. Absent: there is none. */
   readonly region?: string | undefined;
   /** Timeouts that differ from the configuration's. Absent: none does. */
@@ -208,8 +204,8 @@ export interface CatalogServices {
   /** As slots.mediaTokens. Undefined: media count nothing. */
   readonly mediaTokens: ((chat: ChatRequest, rules: string) => number) | undefined;
   /**
-   * The breakers in use. A reload keeps the breaker of a model whose provider, address and key stay
-   * the same.
+   * The breakers in use, by identity. A reload keeps the breaker of a model as long as its upstream
+   * name, its address and the settings of its provider stay the same.
    */
   readonly breakers: Map<string, Breaker>;
   /** A reload keeps its key, and so the fingerprints. */

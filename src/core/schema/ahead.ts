@@ -12,7 +12,7 @@ const NONE: ReadonlyMap<unknown, unknown> = new Map();
 let checkedAhead = NONE;
 
 /** A check of elements that reuses the result of an element that was checked ahead. */
-export const aheadOr = <T>(check: Check<T>): Check<T> =>
+export const withCheckedAhead = <T>(check: Check<T>): Check<T> =>
   makeCheck(
     check.schema,
     (value, all) => (checkedAhead.has(value) ? (checkedAhead.get(value) as T) : check(value, all)),

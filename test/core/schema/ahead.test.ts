@@ -4,22 +4,22 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { chatRequest, message as chatMessage } from "../../../src/core/openai/request.ts";
 import {
-  aheadOr,
+  withCheckedAhead,
   array,
   checkInSteps,
   number,
   object,
   string,
 } from "../../../src/core/schema/checker.ts";
-import { atOnce } from "../../../src/core/turns.ts";
+import { runSync } from "../../../src/core/turns.ts";
 import { LONG } from "../../support/long.ts";
 import { createRandom } from "../../support/random.ts";
 
-const element = aheadOr(object({ a: number() }));
+const element = withCheckedAhead(object({ a: number() }));
 const whole = object({ name: string(), list: array(element, { min: 1 }) });
 const steps = (value: unknown) =>
   checkInSteps(whole, value, (value as { list?: unknown } | null)?.list, element);
-const ahead = (value: unknown) => atOnce(steps(value));
+const ahead = (value: unknown) => runSync(steps(value));
 const listOf = (length: number): object[] => Array.from({ length }, (_, a) => ({ a }));
 
 describe("checkInSteps", () => {
@@ -67,7 +67,7 @@ describe("a chat completion", () => {
       const expected = outcome(() => chatRequest(json));
       if (typeof expected !== "string") right += 1;
       assert.deepEqual(
-        outcome(() => atOnce(checkInSteps(chatRequest, json, json.messages, chatMessage))),
+        outcome(() => runSync(checkInSteps(chatRequest, json, json.messages, chatMessage))),
         expected,
         JSON.stringify(json),
       );

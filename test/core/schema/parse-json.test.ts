@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isLarge, parseText } from "../../../src/core/schema/large-json.ts";
-import { atOnce } from "../../../src/core/turns.ts";
+import { runSync } from "../../../src/core/turns.ts";
 import { slots } from "../../../src/core/extension/places.ts";
 import { installed } from "../../support/config.ts";
 
@@ -12,7 +12,7 @@ const jsonExcess = installed.filled(slots.jsonExcess);
 const retain = (): void => undefined;
 const listOf = (count: number): string => JSON.stringify(Array<number>(count).fill(1));
 const parse = (text: string, maxValues = 10): unknown =>
-  atOnce(parseText(text, maxValues, { jsonExcess, retain }));
+  runSync(parseText(text, maxValues, { jsonExcess, retain }));
 
 describe("parseText", () => {
   it("parses a small text and a large one", () => {
@@ -30,7 +30,7 @@ describe("parseText", () => {
       name: "RangeError",
       message: "more than 1000 values",
     });
-    const json = atOnce(parseText(listOf(LARGE_CHARS), 1_000, { jsonExcess: undefined, retain }));
+    const json = runSync(parseText(listOf(LARGE_CHARS), 1_000, { jsonExcess: undefined, retain }));
     assert.equal((json as unknown[]).length, LARGE_CHARS);
   });
 

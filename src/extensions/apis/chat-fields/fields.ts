@@ -19,27 +19,27 @@ import {
   type Infer,
 } from "../../../core/schema/checker.ts";
 
-/** An object with a bounded number of members. `of` names them in messages to the client. */
-const mapOf = (name: Check<string>, value: Check<unknown>, max: number, of: string) =>
+/** An object with a bounded number of members. `noun` names them in messages to the client. */
+const mapOf = (name: Check<string>, value: Check<unknown>, max: number, noun: string) =>
   typed(
     "object",
     { propertyNames: name.schema, additionalProperties: value.schema, maxProperties: max },
     (given) => {
       const names = Object.keys(given);
-      if (names.length > max) fail("invalid_value", `expected at most ${max} ${of}`);
-      checkMembers(names, false, (each) => value(given[name(each)]));
+      if (names.length > max) fail("invalid_value", `expected at most ${max} ${noun}`);
+      checkMembers(names, false, (member) => value(given[name(member)]));
       return given;
     },
   );
 
 const tokenId = string({ pattern: /^[0-9]{1,10}$/, expected: "the id of a token, 1 to 10 digits" });
-/** More tokens than any client needs. Each is written again for the provider. */
+/** More tokens than any client needs. The bound limits the work on them. */
 const logitBias = mapOf(tokenId, number({ min: -100, max: 100 }), 1_024, "tokens");
 
-const label = string({ pattern: /^.{1,64}$/su, expected: "a name of 1 to 64 characters" });
-const note = string({ pattern: /^.{0,512}$/su, expected: "at most 512 characters" });
+const key = string({ pattern: /^.{1,64}$/su, expected: "a name of 1 to 64 characters" });
+const text = string({ pattern: /^.{0,512}$/su, expected: "at most 512 characters" });
 /** OpenAI's bounds, for providers that accept `metadata`. */
-export const takenFields = object({ metadata: optional(mapOf(label, note, 16, "members")) });
+export const openaiBounds = object({ metadata: optional(mapOf(key, text, 16, "members")) });
 
 /** OpenAI's bound. An emoji counts as one character. */
 const cacheKey = string({ pattern: /^.{0,64}$/su, expected: "at most 64 characters" });

@@ -28,7 +28,7 @@ export function refuseLegacyMessage(message: unknown, index: number): void {
     fail("unsupported_value", CALLS, ["messages", index, "function_call"]);
 }
 
-/** Checks a request with the tools that its `functions` and `function_call` amount to. */
+/** Checks a request with its `functions` and `function_call` translated to tools. */
 export function checkWithTools(
   check: Check<ChatRequest>,
   fields: ChatFields,
@@ -54,7 +54,7 @@ export function checkWithTools(
   }
 }
 
-/** `tools[2].function.name` is `functions[2].name`; the choice names its function itself. */
+/** The client's path: `tools[2].function.name` was `functions[2].name`. */
 function legacyPath([field, ...rest]: Path): (string | number)[] {
   const inner = rest.filter((step) => step !== "function");
   if (field === "tools") return ["functions", ...inner];

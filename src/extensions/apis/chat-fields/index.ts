@@ -9,36 +9,36 @@ import { pseudonymOf } from "../../../core/providers/parameters.ts";
 import { makeCheck, type Check, type JsonSchema } from "../../../core/schema/checker.ts";
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 import { adapted } from "../../routing/capabilities/index.ts";
-import { chatFields, takenFields } from "./fields.ts";
+import { chatFields, openaiBounds } from "./fields.ts";
 import { checkWithTools, refuseLegacyMessage } from "./functions.ts";
 import rules from "./fields.json" with { type: "json" };
 
-/** The form that OpenAI demands. A name of another form is ignored. */
-const PARTICIPANT = /^[^\s<|\\/>]{1,64}$/;
-/** The roles whose messages may have a name at OpenAI. */
-const NAMED: readonly unknown[] = ["system", "developer", "user", "assistant"];
+/** OpenAI's pattern of names. Any other name is ignored. */
+const NAME_PATTERN = /^[^\s<|\\/>]{1,64}$/;
+/** The roles whose messages may have a name. */
+const ROLES_WITH_NAME: readonly unknown[] = ["system", "developer", "user", "assistant"];
 
 export function install(gateway: Installer): void {
   gateway.on(moments.extendRequest, withChatFields);
-  gateway.on(adapted, withinBounds);
+  gateway.on(adapted, assertMetadata);
 }
 
-/** Throws a ValidationError if a model is to get metadata that OpenAI would refuse. */
-function withinBounds(models: readonly Model[], { further = {} }: ChatRequest): readonly Model[] {
-  if (models.some(({ traits }) => traits.takes.includes("metadata"))) takenFields(further);
+/** Throws a ValidationError if a model would get metadata that OpenAI refuses. */
+function assertMetadata(models: readonly Model[], { further = {} }: ChatRequest): readonly Model[] {
+  if (models.some(({ traits }) => traits.takes.includes("metadata"))) openaiBounds(further);
   return models;
 }
 
-/** The check with these fields. */
+/** The check, extended by these fields. */
 export function withChatFields(check: Check<ChatRequest>): Check<ChatRequest> {
   return makeCheck(schemaOf(check.schema), (json, all) => {
-    const written = asArray(asObject(json)["messages"]);
-    for (const [index, message] of written.entries()) refuseLegacyMessage(message, index);
+    const raw = asArray(asObject(json)["messages"]);
+    for (const [index, message] of raw.entries()) refuseLegacyMessage(message, index);
     const fields = chatFields(json, all);
     const chat = checkWithTools(check, fields, json, all);
     const { safety_identifier: end_user } = fields;
     return Object.assign(chat, {
-      messages: withNames(chat.messages, written),
+      messages: withNames(chat.messages, raw),
       // Most providers have only one field that identifies the end user.
       user: chat.user ?? end_user,
       further: { ...fields, safety_identifier: end_user && pseudonymOf(end_user) },
@@ -46,22 +46,22 @@ export function withChatFields(check: Check<ChatRequest>): Check<ChatRequest> {
   });
 }
 
-/** The messages with the names that their JSON has. */
-function withNames(messages: readonly Message[], written: readonly unknown[]): readonly Message[] {
-  if (written.every((message) => nameIn(message) === undefined)) return messages;
+/** Adds the names of the JSON's messages to the checked ones. */
+function withNames(messages: readonly Message[], raw: readonly unknown[]): readonly Message[] {
+  if (raw.every((message) => nameIn(message) === undefined)) return messages;
   return messages.map((message, index) => {
-    const name = nameIn(written[index]);
+    const name = nameIn(raw[index]);
     return name === undefined ? message : { ...message, name };
   });
 }
 
 function nameIn(message: unknown): string | undefined {
   const { role, name } = asObject(message);
-  const isName = typeof name === "string" && PARTICIPANT.test(name);
-  return isName && NAMED.includes(role) ? name : undefined;
+  const isName = typeof name === "string" && NAME_PATTERN.test(name);
+  return isName && ROLES_WITH_NAME.includes(role) ? name : undefined;
 }
 
-/** The JSON Schema of a request with these fields. `schema`: that of the fields of the contract. */
+/** Adds these fields to the JSON Schema of a request. */
 function schemaOf(schema: JsonSchema): JsonSchema {
   const properties = asObject(schema["properties"]);
   return {

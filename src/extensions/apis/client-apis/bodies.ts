@@ -12,11 +12,11 @@ import type { Steps } from "../../../core/turns.ts";
 
 export type Body = Readonly<Record<string, unknown>>;
 
-/** Parts of a body are written again as they came, so its depth is bounded. */
+/** Parts of a body are serialized again, so its depth is bounded. */
 const anyBody = jsonObject();
 
 /**
- * Checks a body; a large one in steps, of which each has some elements of its member `list`. Throws
+ * Checks a body. A large one is checked in steps, some elements of its member `list` in each. Throws
  * a ValidationError.
  */
 export function* checkedBody<T>(

@@ -1,5 +1,4 @@
-// A library for the extensions that serve further client APIs, and the setting that switches them
-// on.
+// A library for the extensions that serve further client APIs, and the setting that enables them.
 import type { IncomingHttpHeaders } from "node:http";
 import { defineSetting } from "../../../config/setting.ts";
 import { array, literal } from "../../../core/schema/checker.ts";
@@ -7,9 +6,9 @@ import { array, literal } from "../../../core/schema/checker.ts";
 export { checkedBody, kind, type Body } from "./bodies.ts";
 export {
   inputMessage,
-  refuseResult,
-  requestOf,
-  resultOf,
+  messageFields,
+  refuseOrphan,
+  splitResult,
   type Entry,
   type Path,
   type ToolCall,
@@ -27,21 +26,18 @@ export const settings = [apis];
 
 export function install(): void {}
 
-/**
- * The key as an Authorization header: clients of these APIs may also have it in `x-api-key`.
- * Undefined: there is none.
- */
+/** The key as an Authorization header, which clients may send in `x-api-key`. Undefined: no key. */
 export function authorization(headers: IncomingHttpHeaders): string | undefined {
   const key = headers["x-api-key"];
   return headers.authorization || (typeof key === "string" ? `Bearer ${key}` : undefined);
 }
 
-/** An event as its JSON has it. */
+/** The JSON of an event. */
 export interface ReplyEvent {
   readonly type: string;
   readonly [member: string]: unknown;
 }
 
-/** One server-sent event, whose type its JSON repeats. */
+/** The text of a server-sent event. Its name is the type. */
 export const eventText = (event: ReplyEvent): string =>
   `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;

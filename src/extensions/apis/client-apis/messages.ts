@@ -18,44 +18,44 @@ export interface Entry {
 export const inputMessage = (role: "user" | "system", content: string | ContentPart[]): Message =>
   role === "user" ? { role, content: joinText(content) } : { role, content: textOf(content) };
 
-/** Ends the text of a result whose images and files follow. */
-const SHOWN_BELOW = "(What the tool shows follows in the next message.)";
+/** Ends the text of a result whose images and files are in the next message. */
+const MEDIA_FOLLOW = "(What the tool shows follows in the next message.)";
 
 /**
- * The result of a tool call. In chat completions it is a text: its images and files follow in a
- * message of the user, below a heading.
+ * Splits the result of a tool call. In chat completions it is a text, so its images and files go
+ * into a user message, below a heading.
  */
-export function resultOf(callId: string, parts: readonly ContentPart[], separator: string) {
-  const shown = parts.filter(({ type }) => type !== "text");
+export function splitResult(callId: string, parts: readonly ContentPart[], separator: string) {
+  const media = parts.filter(({ type }) => type !== "text");
   const texts = parts.flatMap((part) => (part.type === "text" ? [part.text] : []));
   const text = texts.join(separator);
-  if (shown.length === 0) return { text, shown };
+  if (media.length === 0) return { text, media };
   const heading: ContentPart = { type: "text", text: `What the tool call ${callId} shows:` };
   return {
-    text: text === "" ? SHOWN_BELOW : `${text}\n${SHOWN_BELOW}`,
-    shown: [heading, ...shown],
+    text: text === "" ? MEDIA_FOLLOW : `${text}\n${MEDIA_FOLLOW}`,
+    media: [heading, ...media],
   };
 }
 
-/** Throws the ValidationError for a result at a place. */
-export const refuseResult = (path: Path): never =>
+/** Throws the ValidationError for a result without a call. */
+export const refuseOrphan = (path: Path): never =>
   fail("invalid_value", "answers no tool call of an assistant message before it", path);
 
 /**
- * The members of a request that follow from its messages. `places`: the members of the checked
- * request that have another place in the client's own, for errors.
+ * The fields of a checked request that follow from its messages. `paths`: for errors, the client's
+ * paths of fields that have another one in the client's own request.
  */
-export function requestOf(entries: readonly Entry[], places: Readonly<Record<string, Path>>) {
-  const placeOf = (member: string): Path => places[member] ?? [member];
+export function messageFields(entries: readonly Entry[], paths: Readonly<Record<string, Path>>) {
+  const pathOf = (field: string): Path => paths[field] ?? [field];
   if (entries.length === 0)
-    fail("invalid_value", "expected at least 1 element, got 0", placeOf("messages"));
+    fail("invalid_value", "expected at least 1 element, got 0", pathOf("messages"));
   return {
     messages: entries.map(({ message }) => message),
     includeUsage: false,
     clientPath([first, index]: Path): (string | number)[] {
-      const member = String(first);
-      const entry = member === "messages" ? entries[Number(index)] : undefined;
-      return [...(entry?.path ?? placeOf(member))];
+      const field = String(first);
+      const entry = field === "messages" ? entries[Number(index)] : undefined;
+      return [...(entry?.path ?? pathOf(field))];
     },
   };
 }

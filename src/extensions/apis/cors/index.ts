@@ -1,8 +1,7 @@
-// Calls from browsers: pages of the origins that the configuration names may call the public
-// listener and read its responses. A browser asks before such a call, and reads headers of each
-// response (https://fetch.spec.whatwg.org, CORS protocol). Credentials are never allowed: a page
-// must have a key of its own, and cannot use the browser's cookies or certificates instead. For
-// the same reason a page may send and read any header.
+// Calls from browsers (CORS, https://fetch.spec.whatwg.org): pages of the configured origins may call
+// the public listener and read its responses. Credentials are never allowed: a page must have a key
+// of its own, and cannot use the browser's cookies or certificates. For the same reason a page may
+// send and read any header.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { strict } from "../../../config/fields.ts";
 import { repeatedIn } from "../../../config/references.ts";
@@ -23,9 +22,7 @@ import {
 /** Exact origins, or all. */
 type Origins = readonly string[] | "*";
 
-/**
- * An origin with a scheme other than http and https, such as that of a browser extension.
- */
+/** An origin with another scheme than http and https, such as that of a browser extension. */
 const OTHER_ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9._-]+(?::[0-9]{1,5})?$/;
 
 const origin = refine(nonEmpty, (text) => {
@@ -96,7 +93,7 @@ const createGuard =
       res.writeHead(204, PREFLIGHT).end();
       return true;
     }
-    // Named for browsers that do not know "*".
+    // X-Request-Id is named for browsers that do not know "*".
     res.setHeader("Access-Control-Expose-Headers", "X-Request-Id, *");
     return false;
   };

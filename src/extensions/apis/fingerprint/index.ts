@@ -3,14 +3,14 @@
 import type { Diagnose } from "../../../core/diagnose.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
-import { secretOf } from "../../scale/data-files/index.ts";
+import { installationSecret } from "../../scale/data-files/index.ts";
 
 export function install(gateway: Installer): void {
   gateway.fill(slots.fingerprintKey, fingerprintKey);
 }
 
 export const fingerprintKey = (dataDir: string, diagnose: Diagnose): Buffer =>
-  secretOf(dataDir, (reason) => {
+  installationSecret(dataDir, (reason) => {
     const detail = `system_fingerprint will change at the next start: ${reason}`;
     diagnose({ event: "fingerprint_secret_unavailable", level: "warn", detail });
   });

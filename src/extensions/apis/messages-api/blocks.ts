@@ -1,11 +1,11 @@
-// The blocks of a reply in the Messages API: each begins, grows and ends before the next one.
+// The blocks of a reply in the Messages API. Each ends before the next one begins.
 import type { TextPart, ToolCallPart } from "../../../core/openai/parts.ts";
 import { parseJson } from "../../../core/schema/untrusted-json.ts";
 import { isUsableId, usableId } from "../../providers/provider-words/index.ts";
 import type { ReplyEvent } from "../client-apis/index.ts";
-import { OWN_SIGNATURE } from "../messages-input/index.ts";
+import { GATEWAY_SIGNATURE } from "../messages-input/index.ts";
 
-/** Takes an event that may leave now. */
+/** Sends an event. */
 type Emit = (event: ReplyEvent) => void;
 
 /** A part that begins or continues a block. */
@@ -18,16 +18,16 @@ interface OpenBlock {
   readonly call?: number | undefined;
   /** The arguments so far. */
   json: string;
-  /** Whether they begin like an object. Undefined: only blanks have arrived. */
+  /** Whether the arguments begin like an object. Undefined: they have only blanks so far. */
   isObject?: boolean;
 }
 
 export function createBlocks(emit: Emit) {
   let open: OpenBlock | undefined;
   let nextIndex = 0;
-  /** Sent at the end: some providers interleave the arguments of several calls. */
+  /** Parts that are sent at the end, because a provider may interleave the calls' arguments. */
   const waiting: ContentPart[] = [];
-  /** The arguments of the calls that wait. */
+  /** The arguments of the waiting calls. */
   const waitingArguments = new Map<number, string>();
   const idOf = createIds();
 
@@ -46,8 +46,8 @@ export function createBlocks(emit: Emit) {
   function close(): void {
     if (!open) return;
     const { type, index, json, isObject } = open;
-    if (type === "thinking") grow({ type: "signature_delta", signature: OWN_SIGNATURE });
-    // A client could not send back arguments that are not an object.
+    if (type === "thinking") grow({ type: "signature_delta", signature: GATEWAY_SIGNATURE });
+    // A client cannot send back arguments that are not an object.
     if (isObject === false) grow(argumentsDelta(JSON.stringify({ _raw: json })));
     emit({ type: "content_block_stop", index });
     open = undefined;
@@ -67,7 +67,7 @@ export function createBlocks(emit: Emit) {
     }
   }
 
-  /** Arguments that do not begin as an object are kept until the block ends. */
+  /** Holds back arguments that do not begin as an object until the block ends. */
   function writeArguments(block: OpenBlock, piece: string): void {
     block.json += piece;
     const isBegun = block.isObject !== undefined;
@@ -78,11 +78,11 @@ export function createBlocks(emit: Emit) {
 
   return {
     /**
-     * Writes a part. One of another kind than the block that is open ends that. While the
-     * arguments of a call are incomplete, it waits until the end.
+     * Writes a part. If its kind differs from that of the open block, ends this block. While the
+     * arguments of a call are incomplete, the part waits until the end.
      */
     add(part: ContentPart): void {
-      // The arguments of a call are parsed once: this part ends the call, or waits with all others.
+      // So the arguments of a call are parsed only once: the part ends the call, or all parts wait.
       if (waiting.length === 0 && !isWithinCall(open)) write(part);
       else waiting.push(part);
     },
@@ -103,7 +103,7 @@ export function createBlocks(emit: Emit) {
 
 const argumentsDelta = (partial_json: string) => ({ type: "input_json_delta", partial_json });
 
-/** Creates the client's ids of calls: each is unique, and usable in later turns. */
+/** Makes the ids of calls unique, and usable in later requests. */
 function createIds(): (id: string) => string {
   const taken = new Set<string>();
   return (id) => {
@@ -113,6 +113,6 @@ function createIds(): (id: string) => string {
   };
 }
 
-/** Whether this is a call whose arguments are not all there. Parses all of them. */
+/** Whether the block is a call with incomplete arguments. Parses all of them. */
 const isWithinCall = (block: OpenBlock | undefined): boolean =>
   block?.type === "tool_use" && parseJson(block.json) === undefined;

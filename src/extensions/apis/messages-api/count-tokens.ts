@@ -20,7 +20,7 @@ import { VERSION } from "../../../core/version.ts";
 import { readCountRequest } from "../messages-input/index.ts";
 import { REQUEST_ID_HEADER } from "./errors.ts";
 
-/** Fields that a request for a count must not have: they are about the reply. */
+/** Fields about the reply, which a request for a count must not have. */
 const REPLY_FIELDS =
   "max_tokens metadata service_tier stop_sequences stream temperature top_k top_p".split(" ");
 
@@ -41,7 +41,7 @@ const COUNTERS: { readonly [dialect: string]: (reply: ProviderRequest) => Provid
 /** The most bytes of a provider's answer. A larger one is ignored. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** The provider's count for the client. Undefined: it has none. Rejects with any failure. */
+/** The provider's count, as the client gets it. Undefined: it gave none. */
 async function providersCount(
   chat: ChatRequest,
   model: Model,
@@ -50,7 +50,7 @@ async function providersCount(
 ): Promise<object | undefined> {
   const { provider } = model;
   const counter = COUNTERS[provider.dialect];
-  // A vendor with its own path for replies does not count at the usual one, if it counts at all.
+  // The usual path for counts belongs to the usual path for replies.
   if (!counter || model.traits.path !== undefined) return undefined;
   const reply = provider.dialectFor(account).request(chat, model);
   const { path, body } = counter(reply);
@@ -78,14 +78,14 @@ async function providersCount(
   return { input_tokens, ...(context_management !== undefined && { context_management }) };
 }
 
-/** A provider that fails gives no count. A request that the gateway itself refuses has none. */
-function unlessRefused(error: unknown): undefined {
+/** Ignores a failure of the provider. Rethrows the gateway's own refusal of the request. */
+function rethrowRefusal(error: unknown): undefined {
   if (error instanceof ApiError) throw error;
 }
 
 export function createCountHandler(api: ClientApi, context: GatewayContext): Handler {
   const { current, limiter, clock, installed } = context;
-  const counted: ClientApi = { ...api, read: readCountRequest };
+  const countApi: ClientApi = { ...api, read: readCountRequest };
   const jsonExcess = installed.filled(slots.jsonExcess);
   return async (exchange) => {
     exchange.res.setHeader(REQUEST_ID_HEADER, exchange.requestId);
@@ -96,7 +96,7 @@ export function createCountHandler(api: ClientApi, context: GatewayContext): Han
     const cancel = new Cancel();
     const detach = exchange.cancel.onAbort(() => cancel.abort(exchange.cancel.reason));
     try {
-      const { chat, large } = await readRequest({ exchange, config, api: counted, jsonExcess });
+      const { chat, large } = await readRequest({ exchange, config, api: countApi, jsonExcess });
       if (large) await ownTurn();
       const model = catalog.candidates(chat, caller)[0]!;
       exchange.log.model = model.name;
@@ -107,7 +107,7 @@ export function createCountHandler(api: ClientApi, context: GatewayContext): Han
         .flatMap(({ call }) => call(model, config));
       const asked = keyed?.model ?? model;
       const count = await providersCount(chat, asked, caller.account, cancel)
-        .catch(unlessRefused)
+        .catch(rethrowRefusal)
         .finally(() => timer.cancel());
       if (exchange.cancel.aborted) throw exchange.cancel.reason;
       const input_tokens = () => estimatePrompt(chat, model.provider.countMedia);

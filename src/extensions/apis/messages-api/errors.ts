@@ -72,8 +72,8 @@ export const withDetails =
     let refusal: DetailedRefusal | undefined;
     const noting: Attempt = (asked, serving, take, options) =>
       attempt(asked, serving, take, options).catch((error: unknown) => {
-        const isOwn = asked.native?.dialect === DIALECT;
-        if (isOwn && error instanceof DetailedRefusal) refusal = error;
+        const isNative = asked.native?.dialect === DIALECT;
+        if (isNative && error instanceof DetailedRefusal) refusal = error;
         throw error;
       });
     try {

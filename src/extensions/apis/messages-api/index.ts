@@ -13,13 +13,13 @@ import described from "./description.json" with { type: "json" };
 import { errorEvent, REQUEST_ID_HEADER, withDetails } from "./errors.ts";
 import { createWriter, PING } from "./reply.ts";
 
-/** Whether a client of this API asks, where others could. */
-const isOwnClient = (headers: IncomingHttpHeaders): boolean =>
+/** Whether a request for a path that several APIs share comes from a client of this one. */
+const isMessagesClient = (headers: IncomingHttpHeaders): boolean =>
   headers["anthropic-version"] !== undefined;
 
 const messagesApi: ClientApi = {
   path: "/v1/messages",
-  owns: (path, headers) => /^\/v1\/models(\/|$)/.test(path) && isOwnClient(headers),
+  owns: (path, headers) => /^\/v1\/models(\/|$)/.test(path) && isMessagesClient(headers),
   keepAlive: eventText(PING),
   requestIdHeader: REQUEST_ID_HEADER,
   authorization,
@@ -37,17 +37,17 @@ export function install(gateway: Installer): void {
     ...described,
     schemas: { ...described.schemas, MessagesRequest, MessagesCountRequest },
   }));
-  gateway.on(modelListForms, (headers) => (isOwnClient(headers) ? modelListForm : undefined));
+  gateway.on(modelListForms, (headers) => (isMessagesClient(headers) ? modelListForm : undefined));
   gateway.route("POST", `${messagesApi.path}/count_tokens`, (context) =>
     createCountHandler(messagesApi, context),
   );
-  // The details of an error are those that the client gets: the outermost has the last word.
+  // Outside of all that may replace an error, so that the details are of the one that clients get.
   gateway.around(() => withDetails, {
     outside: ["responses-api", "budgets", "sticky", "recovery"],
   });
 }
 
-/** A model in the vendor's form. What a gateway does not know of it is null. */
+/** A model in the vendor's form. Null: the gateway does not know it. */
 const entry = (model: ListedModel) => ({
   type: "model",
   id: model.id,
@@ -67,7 +67,7 @@ const modelListForm: ModelListForm = {
   requestIdHeader: REQUEST_ID_HEADER,
   authorization,
   entry,
-  /** One page has them all. */
+  /** All models are on one page. */
   list: (models) => ({
     data: models.map(entry),
     has_more: false,

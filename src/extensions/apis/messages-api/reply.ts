@@ -1,6 +1,6 @@
-// Writes a reply of the Messages API: as a stream of events, or as the message that they make. A
-// provider of the same format has written both: its reply passes, and only the model's name is the
-// gateway's. The parts of any other reply become events.
+// Writes a reply of the Messages API: as a stream of events, or as the message that they make. The
+// reply of a provider of the same format passes unchanged, except for the model's name. The parts of
+// any other reply become events.
 import { randomHex } from "../../../core/ids.ts";
 import type { FinishReason, NativePart, Part } from "../../../core/openai/parts.ts";
 import { RECOVERED, type ReplyWriter } from "../../../core/openai/reply.ts";
@@ -36,7 +36,7 @@ const emptyMessage = ({ model, meter }: Serving) => ({
   content: [],
   stop_reason: null,
   stop_sequence: null,
-  // Nothing has been put out when the message begins.
+  // When the message begins, there is no output yet.
   usage: { ...usageFields(meter.usage().usage), output_tokens: 0 },
 });
 
@@ -54,13 +54,13 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
   let events: ReplyEvent[] = [];
   const emit = (event: ReplyEvent): unknown => events.push(event);
   const blocks = createBlocks(emit);
-  /** Whether a provider's own reply passes. Undefined: the reply has not begun. */
-  let passes: boolean | undefined;
-  /** The last events. They are sent when the request is settled: the client then has its reply. */
-  const last: ReplyEvent[] = [];
+  /** Whether the provider's own events pass. Undefined: the reply has not begun. */
+  let isNative: boolean | undefined;
+  /** The last events, which are sent when the request is settled. */
+  const heldBack: ReplyEvent[] = [];
   let hasRefused = false;
 
-  /** The provider's own events. A reply that came whole becomes events if the client wants them. */
+  /** The provider's own events. A whole reply becomes events if the client wants a stream. */
   const nativeEvents = (parts: readonly Part[]): readonly ReplyEvent[] =>
     parts
       .filter((part): part is NativePart => part.type === "native")
@@ -68,23 +68,23 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
       .flatMap((event) => (chat.stream && event.type === "message" ? eventsOf(event) : [event]));
 
   function begin(native: readonly ReplyEvent[]): void {
-    passes = native.some(({ type }) => type === "message" || type === "message_start");
-    if (passes) return;
+    isNative = native.some(({ type }) => type === "message" || type === "message_start");
+    if (isNative) return;
     emit({ type: "message_start", message: emptyMessage(serving) });
     emit(PING);
   }
 
-  /** The id stays: the provider takes it in later requests. */
-  function pass(event: ReplyEvent): void {
+  /** The message keeps its id, because the provider accepts it in later requests. */
+  function passOn(event: ReplyEvent): void {
     const isLast = event.type === "message_delta" || event.type === "message_stop";
     // Later events must not overtake an event that is held back.
-    if (isLast || last.length > 0) last.push(event);
+    if (isLast || heldBack.length > 0) heldBack.push(event);
     else if (event.type === "message_start")
       emit({ ...event, message: { ...asObject(event["message"]), model: model.name } });
     else emit(event);
   }
 
-  /** Parts that the client does not see do not end a block. */
+  /** A part that the client does not get ends no block. */
   function translate(part: Part): void {
     if (part.type === "tool_arguments") blocks.addArguments(part.call, part.text);
     else if (part.type === "tool_call") blocks.add(part);
@@ -111,21 +111,21 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
   return {
     add(parts) {
       const native = nativeEvents(parts);
-      if (passes === undefined) begin(native);
-      if (passes) for (const event of native) pass(event);
+      if (isNative === undefined) begin(native);
+      if (isNative) for (const event of native) passOn(event);
       else for (const part of parts) translate(part);
       return chat.stream ? take() : "";
     },
     end(usage, reason) {
       if (events[0]?.type === "message") return JSON.stringify({ ...events[0], model: model.name });
-      if (passes === undefined) begin([]);
-      if (passes) for (const event of last) emit(event);
+      if (isNative === undefined) begin([]);
+      if (isNative) for (const event of heldBack) emit(event);
       else endTranslated(usage, reason);
-      // A provider of the same format may have left it out.
-      if (last.at(-1)?.type !== STOP.type) emit(STOP);
+      // A provider of the same format may omit it.
+      if (heldBack.at(-1)?.type !== STOP.type) emit(STOP);
       return chat.stream ? take() : JSON.stringify(messageOf(events));
     },
-    // The text goes on in the same block: a provider's own events are never continued.
+    // The text continues in the same block. Native events are never continued.
     resumed: () => RECOVERED,
   };
 }

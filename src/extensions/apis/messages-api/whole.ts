@@ -5,10 +5,7 @@ import { createTextCounter, objectIn, type TextCounter } from "../../providers/t
 
 type Json = Record<string, unknown>;
 
-/**
- * Builds a message from its events, in place: a copy for each piece would take quadratic
- * time.
- */
+/** Builds a message from its events. Texts grow in place: copies would take quadratic time. */
 export function messageOf(events: readonly ReplyEvent[]): Json {
   const message: Json = {};
   const usage: Json = {};
@@ -31,7 +28,7 @@ export function messageOf(events: readonly ReplyEvent[]): Json {
   return { ...message, content, usage };
 }
 
-/** Texts grow. What else there is of a delta takes its place in the block. */
+/** Adds a delta to a block: appends texts and citations, and replaces all else. */
 function grow(block: Json, { type, citation, ...more }: Json): void {
   if (type === "citations_delta") {
     const { citations } = block;
@@ -45,13 +42,13 @@ function grow(block: Json, { type, citation, ...more }: Json): void {
   }
 }
 
-/** The arguments of a call come as text, which a model wrote: it need not be JSON. */
+/** Replaces a call's arguments, a text that need not be JSON, by its `input`. */
 function blockOf({ partial_json, ...block }: Json, texts: TextCounter): Json {
   const json = asString(partial_json) ?? "";
   return json === "" ? block : { ...block, input: objectIn(json, texts) ?? { _raw: json } };
 }
 
-/** The events of a message that came whole. */
+/** The events of a whole message. */
 export function eventsOf(whole: ReplyEvent): readonly ReplyEvent[] {
   const { content, stop_reason, stop_sequence, usage } = whole;
   const ending = { stop_reason: null, stop_sequence: null };
@@ -64,18 +61,18 @@ export function eventsOf(whole: ReplyEvent): readonly ReplyEvent[] {
   ];
 }
 
-/** By the type of a block, the texts in it that clients expect to come after its beginning. */
-const GROWING: ReadonlyMap<unknown, readonly string[]> = new Map([
+/** By the type of a block: the texts that its deltas carry. */
+const DELTA_MEMBERS: ReadonlyMap<unknown, readonly string[]> = new Map([
   ["text", ["text"]],
   ["thinking", ["thinking", "signature"]],
 ]);
 
-/** Arguments grow too. A block of a kind that does not grow is all there when it begins. */
+/** The events of a block. Deltas carry its texts and arguments, its first event all else. */
 function blockEvents(block: Json, index: number): readonly ReplyEvent[] {
   const { type, input } = block;
   const content_block = { ...block };
   const deltas: object[] = [];
-  for (const member of GROWING.get(type) ?? []) {
+  for (const member of DELTA_MEMBERS.get(type) ?? []) {
     content_block[member] = "";
     deltas.push({ type: `${member}_delta`, [member]: block[member] });
   }

@@ -1,5 +1,4 @@
-// A library for messages-api: its requests, checked, as chat completions, and for providers of the
-// same format.
-export { OWN_SIGNATURE } from "./native-body.ts";
+// A library for messages-api: checks requests of the Messages API, and translates them.
+export { GATEWAY_SIGNATURE } from "./native-body.ts";
 export { countRequest, messagesRequest } from "./schema.ts";
 export { DIALECT, readCountRequest, readRequest } from "./request.ts";

@@ -1,11 +1,11 @@
 // Translates a client's messages into those of a checked request. A message with tool results
-// becomes several; a tool's images follow its text in a user message. The results of
-// calls follow the calls directly, because providers refuse any message between them.
+// becomes several, and a tool's images follow its text in a user message. Results follow their calls
+// directly, because providers refuse any message between them.
 import { textOf, type ContentPart, type Message } from "../../../core/openai/request.ts";
 import type { Steps } from "../../../core/turns.ts";
 import {
   inputMessage,
-  resultOf,
+  splitResult,
   type Entry,
   type Path,
   type ToolCall,
@@ -13,8 +13,8 @@ import {
 import type { Block, BlockOf, ClientMessage, MessagesRequest } from "./schema.ts";
 
 /**
- * Called with the path of each item that only a provider of the same format can serve. `value`: the
- * item itself, if a model reads it.
+ * Called with the path of each part that cannot be translated. `value`: the part itself, if a model
+ * reads it.
  */
 export type Note = (path: Path, value?: unknown) => void;
 
@@ -25,7 +25,7 @@ export interface MarkedEntry extends Entry {
 
 interface Conversation {
   readonly entries: readonly MarkedEntry[];
-  /** The place of the first result that answers no call before it. Undefined: there is none. */
+  /** The path of the first result that answers no earlier call. Undefined: there is none. */
   readonly orphan: Path | undefined;
 }
 
@@ -33,9 +33,9 @@ type Parts = readonly ContentPart[];
 type Mark = ContentPart["cache_control"];
 
 export function* conversationOf(request: MessagesRequest, note: Note): Steps<Conversation> {
-  /** Each has one message, and the results of its calls. */
+  /** A turn is one message with the results of its calls. */
   const turns: MarkedEntry[][] = [];
-  /** By the ids of their calls. */
+  /** The turns with calls, by the ids of the calls. */
   const callers = new Map<string, MarkedEntry[]>();
   let orphan: Path | undefined;
 
@@ -57,29 +57,29 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
   function addResult(block: BlockOf<"tool_result">, place: Path, path: Path): Parts {
     const { tool_use_id: tool_call_id, content, is_error, cache_control } = block;
     const parts = allPartsOf(content, [...place, "content"], note);
-    const { text, shown } = resultOf(tool_call_id, parts, "\n");
+    const { text, media } = splitResult(tool_call_id, parts, "\n");
     const isMarked = (part: ContentPart) => part.type === "text" && part.cache_control;
     const mark = cache_control ?? parts.findLast(isMarked)?.cache_control;
-    // Chat completions has no field that says so.
+    // Chat completions has no field for a failed call.
     const part = textPart(is_error ? `Error: ${text}` : text, mark);
     const message: Message = { role: "tool", tool_call_id, content: textOf([part]) };
     const caller = callers.get(tool_call_id);
     if (caller) {
       caller.push({ message, parts: [part], path });
-      // A text of the assistant after its calls must not become the prefill of the answer.
+      // A text of the assistant after its calls goes before them: at the end it would be a prefill.
       const last = turns.at(-1)![0]?.message;
       const isText = last?.role === "assistant" && last.tool_calls.length === 0;
       if (isText && turns.at(-2) === caller) turns.push(...turns.splice(-2, 1));
     } else {
-      // Its call may be in a part of the conversation that the provider keeps. No other model
-      // knows such results: it is a text, which only counts as tokens.
+      // The provider may have the call, in a conversation that it stores. Only native requests can
+      // do that, so this translation only serves to count tokens.
       orphan ??= [...place, "tool_use_id"];
       addInput("user", [part], path);
     }
-    return shown;
+    return media;
   }
 
-  /** Thoughts go back as reasoning. Encrypted ones are for their own provider alone. */
+  /** Thoughts become reasoning. Encrypted thoughts are left out. */
   function addAssistant(blocks: readonly Block[], path: Path): void {
     const parts = allPartsOf(blocks, path, note);
     const thoughts: string[] = [];
@@ -101,8 +101,7 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
   }
 
   function addMessage({ role, content }: ClientMessage, path: Path): void {
-    // Such an instruction only says how much effort the reply is worth.
-    if (content === undefined) return;
+    if (content === undefined) return; // an instruction that only sets output_config
     if (role === "user") addUser(content, path);
     else if (role === "assistant") addAssistant(content, path);
     else addInput(role, systemParts(content, path, note), path);
@@ -131,7 +130,7 @@ const withoutMark = ({ cache_control: _, ...part }: ContentPart): ContentPart =>
  */
 const BILLING = "x-anthropic-billing-header:";
 
-/** System texts are paragraphs of one text. `path`: that of the blocks. */
+/** The parts of system texts, as paragraphs of one text. `path`: that of `blocks`. */
 function systemParts(blocks: readonly Block[], path: Path, note: Note): Parts {
   const parts = allPartsOf(blocks, path, note).flatMap((part) => {
     if (part.type !== "text" || !part.text.startsWith(BILLING)) return [part];
@@ -142,18 +141,18 @@ function systemParts(blocks: readonly Block[], path: Path, note: Note): Parts {
   return paragraphs(parts);
 }
 
-/** Texts that follow each other become paragraphs: they are joined without a separator. */
+/** Separates consecutive texts by blank lines, because they are joined without a separator. */
 const paragraphs = (parts: Parts): Parts =>
   parts.map((part, index) => {
     const isNext = part.type === "text" && parts[index - 1]?.type === "text";
     return isNext ? { ...part, text: `\n\n${part.text}` } : part;
   });
 
-/** `path`: that of the list. */
+/** `path`: that of `blocks`. */
 const allPartsOf = (blocks: readonly Block[], path: Path, note: Note): Parts =>
   blocks.flatMap((block, index) => partsOf(block, [...path, index], note));
 
-/** The parts of one block, with its mark for the provider's cache at their end. */
+/** The parts of one block. The last one gets the block's mark for the provider's cache. */
 function partsOf(block: Block, path: Path, note: Note): Parts {
   const parts = plainPartsOf(block, path, note);
   const cache_control = "cache_control" in block ? block.cache_control : undefined;
@@ -198,7 +197,7 @@ function documentParts(document: BlockOf<"document">, path: Path, note: Note): P
       return [...(context ? [textPart(context)] : []), { type: "file", file }];
     }
     case "url":
-      // Only a provider of the same format gets it. The part counts as a file of unknown size.
+      // Only native requests can have a URL. The part counts as a file of unknown size.
       note(place, source);
       return [{ type: "file", file: { file_url: source.url } }];
     case "text":

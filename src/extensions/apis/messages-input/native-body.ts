@@ -1,50 +1,50 @@
-// The client's request for a provider of the same format: unchanged, except for thoughts of models
-// of other providers, which this provider would refuse.
+// The body of a native request: the client's own, without thinking blocks that the gateway made from
+// other providers' replies, because a provider of this format would refuse them.
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 
-/** The gateway's signature for thoughts without one. No provider ever made it. */
-export const OWN_SIGNATURE = "chat-gateway";
+/** The gateway's signature for thoughts of other providers, which have none. */
+export const GATEWAY_SIGNATURE = "chat-gateway";
 
 type Body = Readonly<Record<string, unknown>>;
 
-const isOwnThought = (block: unknown): boolean =>
-  asObject(block)["type"] === "thinking" && asObject(block)["signature"] === OWN_SIGNATURE;
+const isUnsigned = (block: unknown): boolean =>
+  asObject(block)["type"] === "thinking" && asObject(block)["signature"] === GATEWAY_SIGNATURE;
 
 const blocksOf = (message: unknown): readonly unknown[] => asArray(asObject(message)["content"]);
 
 const hasType = (message: unknown, type: string): boolean =>
   blocksOf(message).some((block) => asObject(block)["type"] === type);
 
-/** Whether a message has thoughts that the provider has signed. */
+/** Whether a message has thoughts that a provider of this format signed. */
 const hasSignedThoughts = (message: unknown): boolean =>
   hasType(message, "redacted_thinking") ||
-  blocksOf(message).some((block) => asObject(block)["type"] === "thinking" && !isOwnThought(block));
+  blocksOf(message).some((block) => asObject(block)["type"] === "thinking" && !isUnsigned(block));
 
 export function nativeBody(body: Body): Body {
   const messages = asArray(body["messages"]);
-  const passed = { ...body, messages: messages.map(withoutOwnThoughts) };
+  const passed = { ...body, messages: messages.map(withoutUnsigned) };
   const thinks = asObject(body["thinking"])["type"] === "enabled";
-  // The provider demands the thoughts before the calls whose results this request carries.
+  // A model that thinks must get back its thoughts before the calls that this request answers.
   const mustNotThink = thinks && lacksThoughts(callsInHand(messages));
   return mustNotThink ? { ...passed, thinking: { type: "disabled" } } : passed;
 }
 
-function withoutOwnThoughts(message: unknown): unknown {
+function withoutUnsigned(message: unknown): unknown {
   const blocks = blocksOf(message);
-  if (!blocks.some(isOwnThought)) return message;
-  const kept = blocks.filter((block) => !isOwnThought(block));
+  if (!blocks.some(isUnsigned)) return message;
+  const kept = blocks.filter((block) => !isUnsigned(block));
   // A message must not be empty.
   const filled = kept.length > 0 ? kept : [{ type: "text", text: "(no answer)" }];
   return { ...asObject(message), content: filled };
 }
 
 /**
- * The messages with calls in the model's unfinished turn, last to first: all since the user
- * last said something instead of answering calls. To the provider they are one turn of the model.
+ * The model's messages with calls in its unfinished turn, last to first. The turn began after the
+ * last message of the user that answered no calls.
  */
 function callsInHand(messages: readonly unknown[]): readonly unknown[] {
   const calling: unknown[] = [];
-  let isAnswered = false; // Whether results lie between a message and the model's next message.
+  let isAnswered = false; // whether tool results follow the message
   for (const message of messages.toReversed()) {
     if (asObject(message)["role"] !== "assistant") {
       isAnswered ||= hasType(message, "tool_result");
@@ -58,12 +58,12 @@ function callsInHand(messages: readonly unknown[]): readonly unknown[] {
 }
 
 /**
- * Whether another provider's model began these calls: without thoughts, or with thoughts that this
- * provider does not take. Later calls need none of their own.
+ * Whether a model of another provider made the first of these calls, without thoughts that this
+ * provider takes. Later calls need none of their own.
  */
 function lacksThoughts(calling: readonly unknown[]): boolean {
   const first = calling.at(-1);
   if (first === undefined || hasSignedThoughts(first)) return false;
-  const isOwn = calling.some((message) => blocksOf(message).some(isOwnThought));
-  return isOwn || !calling.some(hasSignedThoughts);
+  const hasUnsigned = calling.some((message) => blocksOf(message).some(isUnsigned));
+  return hasUnsigned || !calling.some(hasSignedThoughts);
 }

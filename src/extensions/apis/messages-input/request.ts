@@ -1,5 +1,5 @@
-// Translates a request of the Messages API, and keeps the client's own request next to it for a
-// provider of the same format.
+// Translates a request of the Messages API to the core's own, and keeps the client's as the native
+// request, for a provider of the same format.
 import type { IncomingHttpHeaders } from "node:http";
 import type { ParsedBody } from "../../../core/chat/client-api.ts";
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
@@ -12,53 +12,53 @@ import {
 import { fail, type Check } from "../../../core/schema/checker.ts";
 import type { Steps } from "../../../core/turns.ts";
 import { withParts } from "../../providers/cache-marks/index.ts";
-import { checkedBody, refuseResult, requestOf, type Body } from "../client-apis/index.ts";
+import { checkedBody, refuseOrphan, messageFields, type Body } from "../client-apis/index.ts";
 import { conversationOf, type MarkedEntry, type Note } from "./messages.ts";
 import { nativeBody } from "./native-body.ts";
 import { countRequest, message, messagesRequest, type MessagesRequest } from "./schema.ts";
 
-/** The dialect of the providers that speak this format. */
+/** The dialect of the providers of this format. */
 export const DIALECT = "anthropic";
 const NEEDED = "needs a model of a provider that speaks the Messages API";
-/** No other provider is given more. */
+/** The most that a translated request can have. */
 const MAX_STOPS = 4;
 const MAX_TOOLS = 128;
 /** The headers that providers of the same format get. */
 const PASSED_HEADERS = ["anthropic-version", "anthropic-beta", "anthropic-user-profile-id"];
 
-/** Reads requests that this check is for. */
-const reader = (check: Check<MessagesRequest>) =>
+/** A reader of the requests that a check is for. */
+const createReader = (check: Check<MessagesRequest>) =>
   function* read(parsed: ParsedBody, headers: IncomingHttpHeaders): Steps<ChatRequest> {
     const { request, body } = yield* checkedBody(parsed, check, "messages", message);
     return yield* chatOf(request, body, headers);
   };
 
 /** Throws a ValidationError. */
-export const readRequest = reader(messagesRequest);
+export const readRequest = createReader(messagesRequest);
 
 /** The same for a request whose tokens are to be counted. */
-export const readCountRequest = reader(countRequest);
+export const readCountRequest = createReader(countRequest);
 
 function* chatOf(
   request: MessagesRequest,
   body: Body,
   headers: IncomingHttpHeaders,
 ): Steps<ChatRequest> {
-  let only: NativeRequest["only"];
+  let nativeOnly: NativeRequest["nativeOnly"];
   let untranslatedBytes = 0;
   const note: Note = (path, value) => {
-    only ??= { path: [...path], message: NEEDED };
+    nativeOnly ??= { path: [...path], message: NEEDED };
     untranslatedBytes += bytesOf(value);
   };
-  noteForeignFields(request, note);
+  noteNativeOnlyFields(request, note);
   const { entries, orphan } = yield* conversationOf(request, note);
   const { tools, toolMarks } = toolsOf(request, note);
   const { response_format, place } = replyFormat(request, note);
-  if (orphan && !only) refuseResult(orphan);
+  if (orphan && !nativeOnly) refuseOrphan(orphan);
   yield;
   const { model, stream = false, temperature, top_p, max_tokens, stop_sequences } = request;
   return {
-    ...requestOf(markedIn(entries, toolMarks), {
+    ...messageFields(markedIn(entries, toolMarks), {
       response_format: place,
       stop: ["stop_sequences"],
     }),
@@ -72,14 +72,14 @@ function* chatOf(
     user: request.metadata?.user_id,
     response_format,
     logprobs: false,
-    ...toolUse(request, tools, only !== undefined),
+    ...toolUse(request, tools, nativeOnly !== undefined),
     toolMarks,
     ...thinkingOf(request),
     native: {
       dialect: DIALECT,
       body: nativeBody(body),
-      headers: passed(headers),
-      only,
+      headers: passedHeaders(headers),
+      nativeOnly,
       untranslatedBytes,
     },
   };
@@ -99,7 +99,7 @@ function bytesOf(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value, withoutMedia));
 }
 
-const passed = (headers: IncomingHttpHeaders): Readonly<Record<string, string>> =>
+const passedHeaders = (headers: IncomingHttpHeaders): Readonly<Record<string, string>> =>
   Object.fromEntries(
     PASSED_HEADERS.flatMap((name) => {
       const value = headers[name];
@@ -107,12 +107,12 @@ const passed = (headers: IncomingHttpHeaders): Readonly<Record<string, string>> 
     }),
   );
 
-/** Fields that have no meaning to any other provider. */
-const OWN_FIELDS = ["top_k", "container", "mcp_servers", "thread", "compaction"] as const;
+/** Fields that no other format has. */
+const NATIVE_ONLY = ["top_k", "container", "mcp_servers", "thread", "compaction"] as const;
 
-function noteForeignFields(request: MessagesRequest, note: Note): void {
+function noteNativeOnlyFields(request: MessagesRequest, note: Note): void {
   const { thinking, tool_choice, context_management, stop_sequences = [] } = request;
-  for (const name of OWN_FIELDS) if (request[name] !== undefined) note([name]);
+  for (const name of NATIVE_ONLY) if (request[name] !== undefined) note([name]);
   if (stop_sequences.length > MAX_STOPS) note(["stop_sequences"]);
   if (request.max_tokens === 0) note(["max_tokens"]);
   if (thinking?.type === "unknown") note(["thinking", "type"]);
@@ -122,7 +122,7 @@ function noteForeignFields(request: MessagesRequest, note: Note): void {
     if (!type.startsWith("clear_")) note(["context_management", "edits", index]);
 }
 
-/** The tools that every model knows, and their marks for the provider's cache by their names. */
+/** The client's own tools, and their marks for the provider's cache by name. */
 function toolsOf(request: MessagesRequest, note: Note) {
   const tools: Tool[] = [];
   const places: number[] = [];
@@ -138,16 +138,16 @@ function toolsOf(request: MessagesRequest, note: Note) {
       if (cache_control) toolMarks.set(name, cache_control);
     }
   }
-  const known = tools.slice(0, MAX_TOOLS);
-  withinBounds(known, (index) => ["tools", places[index]!, "input_schema"]);
-  return { tools: known, toolMarks };
+  const kept = tools.slice(0, MAX_TOOLS);
+  withinBounds(kept, (index) => ["tools", places[index]!, "input_schema"]);
+  return { tools: kept, toolMarks };
 }
 
-/** `isForeign`: only a provider of the same format is asked. The choice may name a tool of its. */
-function toolUse({ tool_choice: choice }: MessagesRequest, tools: Tool[], isForeign: boolean) {
+/** `isNativeOnly`: only a provider of the same format is asked. The choice may name its own tool. */
+function toolUse({ tool_choice: choice }: MessagesRequest, tools: Tool[], isNativeOnly: boolean) {
   const isDemanded = choice?.type === "any" || choice?.type === "tool";
   if (tools.length === 0) {
-    if (isDemanded && !isForeign)
+    if (isDemanded && !isNativeOnly)
       fail("invalid_parameter_combination", WITHOUT_TOOLS, ["tool_choice"]);
     return {};
   }
@@ -157,7 +157,7 @@ function toolUse({ tool_choice: choice }: MessagesRequest, tools: Tool[], isFore
   // Without a choice the model decides, whatever the default of chat completions is.
   const decides = choice?.type === "none" ? ("none" as const) : ("auto" as const);
   const tool_choice = isDemanded ? ("required" as const) : decides;
-  if (choice?.type !== "tool" || isForeign) return { tools, tool_choice, parallel_tool_calls };
+  if (choice?.type !== "tool" || isNativeOnly) return { tools, tool_choice, parallel_tool_calls };
   const { name } = choice;
   if (!tools.some((tool) => tool.function.name === name))
     fail("invalid_value", "names a function that is not among the tools", ["tool_choice"]);
@@ -180,13 +180,12 @@ function replyFormat({ output_config, output_format }: MessagesRequest, note: No
 
 function thinkingOf({ thinking, output_config }: MessagesRequest) {
   const wantsThinking = thinking !== undefined && thinking.type !== "disabled";
-  // A display other than that of the thoughts themselves leaves them out.
   const isOmitted = thinking && "display" in thinking && thinking.display === "omitted";
   const effort = output_config?.effort ?? effortFor(thinking);
   return { wantsThinking, showThinking: wantsThinking && !isOmitted, effort };
 }
 
-/** How deep a model without a budget is to think, by the budget in tokens. */
+/** The effort for models that take no budget, from the budget in tokens. */
 function effortFor(thinking: MessagesRequest["thinking"]) {
   if (thinking?.type !== "enabled") return undefined;
   if (thinking.budget_tokens < 4_096) return "low";

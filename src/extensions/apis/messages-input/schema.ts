@@ -3,7 +3,7 @@
 // and sources that are not known here are no error: a provider of the same format may know them.
 import { SCHEMA_BOUNDS } from "../../../core/openai/request.ts";
 import {
-  aheadOr,
+  withCheckedAhead,
   array,
   boolean,
   byType,
@@ -112,7 +112,7 @@ const messageOfRole = variant("role", {
         : instruction,
   ),
 });
-export const message = aheadOr(messageOfRole);
+export const message = withCheckedAhead(messageOfRole);
 export type ClientMessage = Infer<typeof message>;
 
 /** A tool of the client's own. Its `type` may be absent. */

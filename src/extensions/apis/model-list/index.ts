@@ -8,7 +8,7 @@ import { sendJson } from "../../../core/http/responses.ts";
 import { noSuchModel } from "../../../core/routing/catalog.ts";
 import type { Model } from "../../../core/routing/model.ts";
 
-/** A model as the list has it. */
+/** An entry of the list. */
 export interface ListedModel {
   /** The value that clients send as `model`: a canonical name, or an enabled alias. */
   readonly id: string;
@@ -19,15 +19,15 @@ export interface ListedModel {
   /** Always `chat-gateway`: no provider's name may show (wire.md "Model list"). */
   readonly owned_by: string;
   /**
-   * Tokens. Of an alias the smallest that is known of its candidates, so that a prompt has room
-   * whichever serves. Null: none is known.
+   * In tokens. Of an alias: the smallest that is known among its candidates, so that the prompt has
+   * room in each. Null: none is known.
    */
   readonly context_length: number | null;
-  /** The most tokens of a reply. Of an alias, and null, as above. */
+  /** The most tokens of a reply. Otherwise as context_length. */
   readonly max_output_tokens: number | null;
   /**
-   * Of an alias what at least one candidate supports: a request that requires it goes to such a
-   * candidate.
+   * Of an alias: those of any candidate, because a request goes to a candidate that has what it
+   * needs.
    */
   readonly capabilities: readonly string[];
 }
@@ -58,11 +58,11 @@ export function install(gateway: Installer): void {
   gateway.route("GET", "/v1/models/{id}", listModels);
 }
 
-/** Answers with the models that the key of a request may use, or with the one of an id. */
+/** Sends the models that the key of the request may use, or the one that the path names. */
 function listModels({ current, clock, installed }: GatewayContext): Handler {
   const forms = installed.listeners(modelListForms);
   const created = Math.floor(clock.now() / 1000);
-  return (exchange, asked) => {
+  return (exchange, requestedId) => {
     const { req, res, requestId } = exchange;
     const { keyring, catalog } = current();
     const [form = OWN_FORM] = forms.flatMap(({ call }) => call(req.headers) ?? []);
@@ -72,9 +72,9 @@ function listModels({ current, clock, installed }: GatewayContext): Handler {
       const capabilities = capabilitiesOf(catalog.behind(id, caller) ?? []);
       return { id, object: "model", created, owned_by: "chat-gateway", ...capabilities };
     });
-    if (asked === "") return sendJson(res, 200, form.list(models));
-    const model = models.find(({ id }) => id === asked);
-    if (!model) throw noSuchModel(asked);
+    if (requestedId === "") return sendJson(res, 200, form.list(models));
+    const model = models.find(({ id }) => id === requestedId);
+    if (!model) throw noSuchModel(requestedId);
     return sendJson(res, 200, form.entry(model));
   };
 }

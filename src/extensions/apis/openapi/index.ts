@@ -6,11 +6,11 @@ import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import document from "./openapi.json" with { type: "json" };
 
-/** The part that an extension adds to the document: operations, and the schemas that they name. */
+/** What an extension adds to the document: operations, and the schemas that they refer to. */
 export interface Description {
-  /** Those in which clients ask for a reply by POST, by path. */
+  /** POST operations with a model's reply, by path. */
   readonly operations: Readonly<Record<string, Operation>>;
-  /** By name. No other extension may have the name. */
+  /** Schemas by name, which must be unique among extensions. */
   readonly schemas: Readonly<Record<string, object>>;
 }
 
@@ -20,18 +20,18 @@ export const descriptions = moment<() => Description>("descriptions");
 /** An operation of another API. Limits and errors are those of chat completions. */
 interface Operation {
   readonly summary: string;
-  /** Where the key may stand, as OpenAPI says it. */
+  /** The security requirements of OpenAPI: where the key may be. */
   readonly security: readonly object[];
-  /** What a good reply is. */
+  /** The description of a successful reply. */
   readonly reply: string;
   /**
-   * The names of its schemas, by those of chat completions. Without one for ChatCompletionChunk it
-   * never streams.
+   * Its schema for each schema of chat completions, by name. Without one for ChatCompletionChunk it
+   * does not stream.
    */
   readonly names: Readonly<Record<string, string>>;
 }
 
-/** An operation as OpenAPI has it, made of that of chat completions. */
+/** Builds an operation from that of chat completions. */
 function pathItem({ summary, security, reply, names }: Operation): object {
   const { post } = document.paths["/v1/chat/completions"];
   const text = JSON.stringify(post).replace(
@@ -39,14 +39,14 @@ function pathItem({ summary, security, reply, names }: Operation): object {
     (name) => names[name] ?? name,
   );
   const operation = JSON.parse(text) as typeof post;
-  const good = operation.responses["200"];
-  const { "text/event-stream": _stream, ...onlyWhole } = good.content;
-  const content = names["ChatCompletionChunk"] ? good.content : onlyWhole;
-  const responses = { ...operation.responses, "200": { ...good, description: reply, content } };
+  const success = operation.responses["200"];
+  const { "text/event-stream": _stream, ...onlyWhole } = success.content;
+  const content = names["ChatCompletionChunk"] ? success.content : onlyWhole;
+  const responses = { ...operation.responses, "200": { ...success, description: reply, content } };
   return { post: { ...operation, summary, security, responses } };
 }
 
-/** Sends the document, which is made at the first request. */
+/** Sends the document. Builds it at the first request. */
 export function openapiHandler(installed: Installed): Handler {
   let text: string | undefined;
   return ({ res }) => {
@@ -55,7 +55,7 @@ export function openapiHandler(installed: Installed): Handler {
   };
 }
 
-/** The document as text: it never changes while the process runs. */
+/** The document as text. It never changes while the process runs. */
 function documentOf(installed: Installed): string {
   const schemas: Record<string, object> = {
     ChatCompletionRequest: requestCheck(installed).schema,
@@ -63,9 +63,9 @@ function documentOf(installed: Installed): string {
   };
   const paths: Record<string, object> = { ...document.paths };
   for (const { call } of installed.listeners(descriptions)) {
-    const described = call();
-    Object.assign(schemas, described.schemas);
-    for (const [path, operation] of Object.entries(described.operations))
+    const description = call();
+    Object.assign(schemas, description.schemas);
+    for (const [path, operation] of Object.entries(description.operations))
       paths[path] = pathItem(operation);
   }
   const components = { ...document.components, schemas };

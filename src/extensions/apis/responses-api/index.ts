@@ -1,5 +1,5 @@
 // POST /v1/responses: OpenAI's Responses API. A request is translated, and then handled like all
-// others. The reply becomes items and events.
+// others. The reply becomes output items, and events if it is streamed.
 import type { ClientApi } from "../../../core/chat/client-api.ts";
 import type { Around, GatewayContext, Installer } from "../../../core/extension/installer.ts";
 import { moments, slots } from "../../../core/extension/places.ts";
@@ -11,7 +11,7 @@ import type { ChatRequest } from "../../../core/openai/request.ts";
 import { CompletionFailed, type RequestProgress } from "../../../core/routing/fallback.ts";
 import { authorization } from "../client-apis/index.ts";
 import { descriptions } from "../openapi/index.ts";
-import { createSeal, secretOf } from "../../scale/data-files/index.ts";
+import { createSealer, installationSecret } from "../../scale/data-files/index.ts";
 import { readRequest, responsesRequest, type ReplyFacts } from "../responses-input/index.ts";
 import described from "./description.json" with { type: "json" };
 import { createResponseWriter, type ResponseWriter } from "./writer.ts";
@@ -24,16 +24,16 @@ export function install(gateway: Installer): void {
     ...described,
     schemas: { ...described.schemas, ResponsesRequest: responsesRequest.schema },
   }));
-  gateway.around(() => withNotesOfReading, { outside: ["budgets", "sticky", "recovery"] });
+  gateway.around(() => withLeftOutNotes, { outside: ["budgets", "sticky", "recovery"] });
   gateway.on(moments.guards, () => refuseWebSockets);
 }
 
-/** No provider has this format. The request is kept only for writing its reply. */
+/** No provider has this format. The native request only identifies the facts of its reply. */
 const DIALECT = "responses";
 
 /** The facts of a request that its reply needs. */
 interface Facts extends ReplyFacts {
-  /** Undefined: the reply has not begun. */
+  /** Absent: the reply has not begun. */
   writer?: ResponseWriter;
 }
 
@@ -43,14 +43,14 @@ const factsByRequest = new WeakMap<NativeRequest, Facts>();
 const factsOf = ({ native }: ChatRequest) => native && factsByRequest.get(native);
 
 function createApi({ config, clock, diagnose }: GatewayContext): ClientApi {
-  const { seal, open } = createSeal("sealed reasoning", () =>
-    secretOf(config.data_dir, (reason) => {
+  const { seal, open } = createSealer("sealed reasoning", () =>
+    installationSecret(config.data_dir, (reason) => {
       const detail = `sealed reasoning cannot be read after the next start: ${reason}`;
       diagnose({ event: "reasoning_key_unavailable", level: "warn", detail });
     }),
   );
 
-  /** The writer of a reply, which begins now. */
+  /** Creates the writer when a reply begins. */
   function begin(chat: ChatRequest, model: string, showsReasoning: boolean): ResponseWriter {
     const facts = factsOf(chat)!;
     facts.writer = createResponseWriter({
@@ -76,26 +76,26 @@ function createApi({ config, clock, diagnose }: GatewayContext): ClientApi {
       return { ...chat, native };
     },
     writer: (chat, { model }) => begin(chat, model.name, chat.showThinking && model.reasoning),
-    errorBody: errorWithOwnParam,
+    errorBody: errorWithInputParam,
     errorEvents(error, requestId, chat) {
       const writer = factsOf(chat)!.writer ?? begin(chat, chat.model, false);
-      return writer.fail(errorWithOwnParam(error, requestId).error);
+      return writer.fail(errorWithInputParam(error, requestId).error);
     },
   };
 }
 
-/** The vendor's shape is that of chat completions. The prompt has another name. */
-function errorWithOwnParam(error: ApiError, requestId: string): ReturnType<typeof errorBody> {
+/** The error is that of chat completions, but the prompt is called `input`. */
+function errorWithInputParam(error: ApiError, requestId: string): ReturnType<typeof errorBody> {
   const { error: detail } = errorBody(error, requestId);
   return { error: { ...detail, param: detail.param === "messages" ? "input" : detail.param } };
 }
 
-/** A 426 names the protocols that are served (RFC 9110 15.5.22). */
+/** A 426 must name the protocols that are served (RFC 9110 15.5.22). */
 const UPGRADE = { Upgrade: "HTTP/1.1", Connection: "Upgrade" };
 
 /**
- * Throws the 426 for the beginning of a WebSocket. Clients that try one first, such as Codex, take
- * that as the signal to continue over HTTP.
+ * Throws the 426 for a WebSocket handshake. Clients that try a WebSocket first, such as Codex, then
+ * continue over HTTP.
  */
 function refuseWebSockets({ req: { method, url = "", headers } }: Exchange): void {
   const isHandshake = method === "GET" && /\bwebsocket\b/i.test(headers.upgrade ?? "");
@@ -105,7 +105,7 @@ function refuseWebSockets({ req: { method, url = "", headers } }: Exchange): voi
 }
 
 /** Notes the ignored parts of a request in its progress, and reports them to the operator. */
-const withNotesOfReading: Around = (complete) => async (chat, candidates, deliver, context) => {
+const withLeftOutNotes: Around = (complete) => async (chat, candidates, deliver, context) => {
   const { leftOut: tools = [], unreadReasoning = 0 } = factsOf(chat) ?? {};
   const notes: string[] = [];
   if (tools.length > 0) {

@@ -1,12 +1,11 @@
-// The output items of a response while they grow, and their events: texts, which
-// are messages or reasoning with one part each, and calls of the client's tools. Texts follow each
-// other: an item ends when another kind of text begins. Calls stay open until the end of the reply,
-// because a provider may mix the arguments of several.
+// The output items of a response, and their events. Messages and reasoning have one text each: the
+// item ends when another kind of text begins. Calls of the client's tools stay open until the end of
+// the reply, because a provider may interleave the arguments of several.
 import { randomHex } from "../../../core/ids.ts";
 import type { Part, TextPart, TokenLogprob } from "../../../core/openai/parts.ts";
 import { isObject } from "../../../core/schema/checker.ts";
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
-import type { Seal } from "../../scale/data-files/index.ts";
+import type { Sealer } from "../../scale/data-files/index.ts";
 import { freeFormInput, type ToolOrigin } from "../responses-input/index.ts";
 
 export interface OutputOptions {
@@ -17,10 +16,10 @@ export interface OutputOptions {
   /** Whether log probabilities are shown. */
   readonly showsLogprobs: boolean;
   /** Undefined: reasoning is not sent back sealed. */
-  readonly seal: Seal["seal"] | undefined;
+  readonly seal: Sealer["seal"] | undefined;
 }
 
-/** How items end. "incomplete": the reply was cut. */
+/** How an item ends. "incomplete": the reply was cut. */
 type Ending = "completed" | "incomplete";
 
 /** Writes one event. `fields`: all except its type and its sequence number. */
@@ -53,7 +52,7 @@ export function createOutput(options: OutputOptions, emit: Emit) {
   let text: OpenItem | undefined;
   let kind: TextPart["type"] | undefined;
   /** Log probabilities of tokens whose text is incomplete, such as the first half of an emoji. */
-  let early: TokenLogprob[] = [];
+  let pending: TokenLogprob[] = [];
 
   const begin: BeginItem = (item) => {
     const output_index = ended.push(undefined) - 1;
@@ -76,25 +75,25 @@ export function createOutput(options: OutputOptions, emit: Emit) {
     const isHidden = part.type === "reasoning" && !showsReasoning && !seal;
     const isMore = text !== undefined && kind === part.type;
     if (isHidden || (part.text === "" && !isMore)) {
-      holdEarly(part);
+      addPending(part);
       return;
     }
     if (part.text === "" && !part.logprobs?.length) return;
     if (kind !== part.type) endText("completed");
     kind = part.type;
     text ??= openText(kind, options, begin);
-    text.add(early.length > 0 ? withEarly(part) : part);
+    text.add(pending.length > 0 ? withPending(part) : part);
   }
 
-  /** Log probabilities without a text begin no item: a thought or a call may be theirs. */
-  function holdEarly({ type, logprobs = [] }: TextPart): void {
-    if (type !== "text") early = [];
-    else if (calls.length === 0) for (const logprob of logprobs) early.push(logprob);
+  /** Keeps log probabilities without a text: those of a thought or a call begin no item. */
+  function addPending({ type, logprobs = [] }: TextPart): void {
+    if (type !== "text") pending = [];
+    else if (calls.length === 0) for (const logprob of logprobs) pending.push(logprob);
   }
 
-  function withEarly(part: TextPart): TextPart {
-    const logprobs = [...early, ...(part.logprobs ?? [])];
-    early = [];
+  function withPending(part: TextPart): TextPart {
+    const logprobs = [...pending, ...(part.logprobs ?? [])];
+    pending = [];
     return { ...part, logprobs };
   }
 
@@ -102,7 +101,7 @@ export function createOutput(options: OutputOptions, emit: Emit) {
     add(part: Part): void {
       if (part.type === "tool_call") {
         endText("completed");
-        early = [];
+        pending = [];
         const { id, name } = part;
         calls[part.call] = openCall(id, tools.get(name) ?? { ...UNKNOWN, name }, begin);
       } else if (part.type === "tool_arguments") calls[part.call]!.add(part);
@@ -118,7 +117,7 @@ export function createOutput(options: OutputOptions, emit: Emit) {
   };
 }
 
-/** A model may call an undeclared tool. The client decides how to handle that. */
+/** The origin of an undeclared tool that a model calls. The client decides how to handle it. */
 const UNKNOWN = { type: "function", namespace: undefined } as const;
 
 const MESSAGE = {
@@ -240,8 +239,8 @@ function openCall(
       // The input of a free-form tool is known only at the end: the model wraps it in JSON.
       if (kind === "function" && text !== "") emit("delta", { delta: text });
     },
-    end(ended) {
-      const isCut = ended === "incomplete" && !isObject(parseJson(json));
+    end(ending) {
+      const isCut = ending === "incomplete" && !isObject(parseJson(json));
       const whole = value(isCut);
       if (kind === "custom" || json === "") emit("delta", { delta: whole });
       emit("done", { ...(kind === "function" && { name }), [field]: whole });

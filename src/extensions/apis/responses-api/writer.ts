@@ -10,7 +10,7 @@ import { createOutput, type OutputOptions } from "./output.ts";
 
 export interface ResponseOptions extends OutputOptions {
   readonly stream: boolean;
-  /** The canonical name of the model that serves; what the client calls it while none does. */
+  /** The canonical name of the serving model, or the requested one if none serves. */
   readonly model: string;
   /** The wall clock, in milliseconds. */
   readonly now: number;
@@ -19,7 +19,7 @@ export interface ResponseOptions extends OutputOptions {
 }
 
 export interface ResponseWriter extends ReplyWriter {
-  /** The last events of a stream that fails. `error`: as the body of an error has it. */
+  /** The last events of a failed stream. `error`: that of an error body. */
   fail(error: ReturnType<typeof errorBody>["error"]): string;
 }
 
@@ -94,7 +94,7 @@ export function createResponseWriter(options: ResponseOptions): ResponseWriter {
     fail(error) {
       begin();
       const { code, message, param } = error;
-      // Some SDKs look for the error in the event itself, others in a member of it.
+      // Some SDKs read the error's fields from the event itself, others from its member `error`.
       emit("error", { code, message, param, error });
       emit("response.failed", { response: response("failed", { error: { code, message } }) });
       return take();

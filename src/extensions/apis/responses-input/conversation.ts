@@ -1,13 +1,13 @@
-// Translates the items of a request into messages. All that an assistant did between two
-// inputs is one message: its reasoning, its texts and its calls. The results of the calls follow it
-// directly, because providers refuse any message between them. Images and
-// files that tools returned come after these, in a message of the user.
+// Translates the items of a request into messages. The reasoning, texts and calls of an assistant
+// between two inputs become one message. The results of the calls follow it directly, because
+// providers refuse any message between them. Images and files of the results come after these, in
+// user messages.
 import type { ContentPart, Message } from "../../../core/openai/request.ts";
 import { fail } from "../../../core/schema/checker.ts";
 import {
   inputMessage,
-  refuseResult,
-  resultOf,
+  refuseOrphan,
+  splitResult,
   type Entry,
   type Path,
   type ToolCall,
@@ -29,7 +29,7 @@ const MAX_SEALED = 10_000;
 
 /** The reasoning, texts and calls of an assistant between two inputs. */
 interface AssistantTurn {
-  /** The place of the first item. */
+  /** The path of the first item. */
   readonly path: Path;
   readonly texts: string[];
   readonly thoughts: string[];
@@ -37,21 +37,21 @@ interface AssistantTurn {
   /** The results of the calls, in the order of the request. */
   readonly results: Entry[];
   /** Images and files of the results, as user messages. */
-  readonly shown: Entry[];
+  readonly media: Entry[];
 }
 
 export function createConversation(tools: ToolSet, open: Open) {
   const turns: (Entry | AssistantTurn)[] = [];
-  /** By the ids of their calls. A later call takes the id of an earlier one. */
+  /** The turns with calls, by the ids of the calls. If an id is repeated, the later call counts. */
   const callers = new Map<string, AssistantTurn>();
   let turn: AssistantTurn | undefined;
-  let sealed = 0;
-  let unread = 0;
+  let sealedCount = 0;
+  let unreadCount = 0;
 
   /** The current turn of the assistant. Begins one if there is none. */
   function assistant(path: Path): AssistantTurn {
     if (turn) return turn;
-    turn = { path, texts: [], thoughts: [], calls: [], results: [], shown: [] };
+    turn = { path, texts: [], thoughts: [], calls: [], results: [], media: [] };
     turns.push(turn);
     return turn;
   }
@@ -63,15 +63,15 @@ export function createConversation(tools: ToolSet, open: Open) {
   }
 
   function addResult(tool_call_id: string, parts: readonly ContentPart[], path: Path): void {
-    const caller = callers.get(tool_call_id) ?? refuseResult([...path, "call_id"]);
+    const caller = callers.get(tool_call_id) ?? refuseOrphan([...path, "call_id"]);
     // A text of the assistant after its calls must not become the prefill of the answer.
     if (turn?.calls.length === 0 && turns.at(-2) === caller) turns.push(...turns.splice(-2, 1));
     turn = undefined;
-    const result = resultOf(tool_call_id, parts, "");
+    const result = splitResult(tool_call_id, parts, "");
     caller.results.push({ message: { role: "tool", tool_call_id, content: result.text }, path });
-    if (result.shown.length === 0) return;
-    const message: Message = { role: "user", content: result.shown };
-    caller.shown.push({ message, path: [...path, "output"] });
+    if (result.media.length === 0) return;
+    const message: Message = { role: "user", content: result.media };
+    caller.media.push({ message, path: [...path, "output"] });
   }
 
   function addCall(item: Item<`${string}_call`>, path: Path): void {
@@ -80,23 +80,23 @@ export function createConversation(tools: ToolSet, open: Open) {
     callers.set(item.call_id, caller);
   }
 
-  /** The reasoning itself if the item has it, sealed or plain; else its summary. */
+  /** Adds the reasoning of an item, sealed or plain, or else its summary. */
   function addReasoning({ encrypted_content, content, summary }: Item<"reasoning">, path: Path) {
-    let own: string | undefined;
+    let unsealed: string | undefined;
     if (encrypted_content) {
-      sealed += 1;
+      sealedCount += 1;
       const message = `is one more than the ${MAX_SEALED} sealed texts allowed`;
-      if (sealed > MAX_SEALED) fail("invalid_value", message, [...path, "encrypted_content"]);
-      own = open(encrypted_content);
-      if (own === undefined) unread += 1;
+      if (sealedCount > MAX_SEALED) fail("invalid_value", message, [...path, "encrypted_content"]);
+      unsealed = open(encrypted_content);
+      if (unsealed === undefined) unreadCount += 1;
     }
-    const thought = own || content || summary;
+    const thought = unsealed || content || summary;
     if (thought) assistant(path).thoughts.push(thought);
   }
 
   /**
-   * Adds what the item says to the messages, and its tools to the tools. Throws a ValidationError
-   * if it does not go together with the items before it.
+   * Adds an item to the messages, and its tools to the tool set. Throws a ValidationError if it
+   * contradicts the items before it.
    */
   function addItem(item: InputItem, path: Path): void {
     switch (item.type) {
@@ -128,10 +128,10 @@ export function createConversation(tools: ToolSet, open: Open) {
   return {
     addInput,
     addItem,
-    /** All messages. Nothing is added after that. */
-    entries: () => turns.flatMap((each) => ("message" in each ? [each] : entriesOf(each))),
-    /** How many sealed texts could not be read here. The conversation goes on without them. */
-    unread: (): number => unread,
+    /** All messages. Call it after the last addition. */
+    entries: () => turns.flatMap((turn) => ("message" in turn ? [turn] : entriesOf(turn))),
+    /** The number of sealed texts that could not be opened, and are left out. */
+    unread: (): number => unreadCount,
   };
 }
 
@@ -150,7 +150,7 @@ function foundTools(names: readonly string[]): ContentPart[] {
 
 /** The messages of a turn: none, or the assistant's with the results of its calls. */
 function entriesOf(turn: AssistantTurn): readonly Entry[] {
-  const { path, texts, thoughts, calls, results, shown } = turn;
+  const { path, texts, thoughts, calls, results, media } = turn;
   // A turn of reasoning alone comes from an interrupted reply, and cannot be continued.
   if (texts.length + calls.length === 0) return [];
   const message: Message = {
@@ -159,5 +159,5 @@ function entriesOf(turn: AssistantTurn): readonly Entry[] {
     reasoning_content: thoughts.length > 0 ? thoughts.join(SEPARATOR) : undefined,
     tool_calls: calls,
   };
-  return [{ message, path }, ...results, ...shown];
+  return [{ message, path }, ...results, ...media];
 }

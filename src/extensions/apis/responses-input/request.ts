@@ -1,22 +1,21 @@
-// Translates a client's request into a chat request. The handling of each field is in the manual,
-// in the chapter "responses".
+// Translates a client's request into a checked request. responses.md describes each field.
 import type { ParsedBody } from "../../../core/chat/client-api.ts";
 import { withinBounds, type ChatRequest } from "../../../core/openai/request.ts";
 import { pseudonymOf } from "../../../core/providers/parameters.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import type { Steps } from "../../../core/turns.ts";
-import { checkedBody, requestOf, type Body } from "../client-apis/index.ts";
+import { checkedBody, messageFields, type Body } from "../client-apis/index.ts";
 import { createConversation, type Open } from "./conversation.ts";
 import { item, responsesRequest, type ResponsesRequest } from "./schema.ts";
 import { choiceOf, createToolSet, type ToolOrigin } from "./tools.ts";
 
 /** The facts of a request that its reply needs. */
 export interface ReplyFacts {
-  /** By the names of their functions. */
+  /** The client's tools, by the names of their functions. */
   readonly tools: ReadonlyMap<string, ToolOrigin>;
-  /** The hosted tools that the model does not get, by their types. */
+  /** The types of the hosted tools, which the model does not get. */
   readonly leftOut: readonly string[];
-  /** How many items of reasoning came sealed by another installation or service. */
+  /** The number of reasoning items that another installation or service has sealed. */
   readonly unreadReasoning: number;
   /** Whether the reasoning is sent back sealed. */
   readonly seals: boolean;
@@ -24,8 +23,8 @@ export interface ReplyFacts {
   readonly echo: object;
 }
 
-/** As in requestOf. */
-const PLACES = {
+/** The client's paths of fields that have another name in the checked request. */
+const CLIENT_PATHS = {
   messages: ["input"],
   response_format: ["text", "format"],
   logprobs: ["include"],
@@ -55,7 +54,7 @@ export function* readRequest(parsed: ParsedBody, open: Open): Steps<ReadRequest>
   const { tool_choice, declared } = choiceOf(request.tool_choice, tools);
   return {
     chat: {
-      ...requestOf(conversation.entries(), PLACES),
+      ...messageFields(conversation.entries(), CLIENT_PATHS),
       model: request.model,
       stream: request.stream,
       temperature: request.temperature,
@@ -89,7 +88,7 @@ export function* readRequest(parsed: ParsedBody, open: Open): Steps<ReadRequest>
   };
 }
 
-/** A summary is the reasoning itself, as far as the model shows it. */
+/** A client that asks for a summary gets the reasoning, as far as the model shows it. */
 function thinkingOf({ reasoning }: ResponsesRequest) {
   const { effort: requestedEffort, generate_summary, summary = generate_summary } = reasoning ?? {};
   const effort = requestedEffort === "none" ? undefined : requestedEffort;
@@ -105,8 +104,8 @@ const furtherOf = (request: ResponsesRequest) => ({
   safety_identifier: request.safety_identifier && pseudonymOf(request.safety_identifier),
 });
 
-/** How a model is to write. Null is the same as absent. */
-const textOf = ({ format, ...text }: Record<string, unknown>): object => ({
+/** The field `text` of a response: null is the same as absent. */
+const textEcho = ({ format, ...text }: Record<string, unknown>): object => ({
   ...text,
   format: format ?? { type: "text" },
 });
@@ -122,7 +121,7 @@ const echoOf = (request: ResponsesRequest, body: Body): object => ({
   service_tier: "default",
   store: false,
   temperature: request.temperature ?? 1,
-  text: textOf(asObject(body["text"])),
+  text: textEcho(asObject(body["text"])),
   tool_choice: body["tool_choice"] ?? "auto",
   tools: body["tools"] ?? [],
   top_p: request.top_p ?? 1,

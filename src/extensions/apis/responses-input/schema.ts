@@ -8,7 +8,7 @@ import {
   type ContentPart,
 } from "../../../core/openai/request.ts";
 import {
-  aheadOr,
+  withCheckedAhead,
   array,
   boolean,
   byType,
@@ -41,16 +41,16 @@ const absent = (message: string) =>
 const off = (message: string) =>
   refine(optional(boolean()), (on) => (on ? fail("unsupported_value", message) : undefined));
 
-/** Names are joined and hashed, and a namespace's for each of its functions. */
+/** Bounded, because names are joined with that of their namespace, and hashed. */
 const toolName = string({
   pattern: /^[A-Za-z0-9_-]{1,256}$/,
   expected: "1 to 256 characters of A-Z a-z 0-9 _ -",
 });
-/** In a call or a choice, any that a service may have declared. */
+/** In a call or a choice. It may be one that another service has declared. */
 const namespace = optional(string({ pattern: /^.{1,256}$/su, expected: "1 to 256 characters" }));
 /** Chat completions takes no more. */
 export const MAX_TOOLS = 128;
-/** A list of tools. How many there are is checked before the first of them is. */
+/** A list of tools. Its length is checked before its elements. */
 const listOf = <T>(tool: Check<T>): Check<T[]> => array(tool, { max: MAX_TOOLS });
 
 const text = optional(string());
@@ -59,18 +59,18 @@ const toolFields = {
   description: text,
   parameters: optional(jsonObject(SCHEMA_BOUNDS)),
   strict,
-  /** Of a free-form tool: a grammar, or none. */
+  /** The grammar of a free-form tool. */
   format: lenient(jsonObject()),
 };
 const callable = object({ type: literal("function", "custom"), name: toolName, ...toolFields });
-/** The name of the function that searches for tools, on the client's side. */
+/** The name of the function for a search for tools that the client runs. */
 export const TOOL_SEARCH = "tool_search";
 /** A tool that a function replaces. */
 export type Callable = Omit<Infer<typeof callable>, "type"> & {
   readonly type: "function" | "custom" | "tool_search";
 };
 const hosted = (name: string) => ({ type: "hosted" as const, name });
-/** The service may run a search, or the client. */
+/** A search for tools, which the client or the vendor's service runs. */
 const toolSearch = refine(
   kind(TOOL_SEARCH, { execution: text, ...toolFields }),
   ({ execution, ...tool }): Callable | ReturnType<typeof hosted> =>
@@ -131,23 +131,22 @@ const part = variant("type", {
   summary_text: plainText,
   reasoning_text: plainText,
   refusal: textIn("refusal"),
-  // It stands in messages between a client's own agents, where the vendor's service would have
-  // sealed what a model wrote. Here the model's words are plain.
+  // In messages between a client's agents. The vendor's service encrypts it; here it is plain text.
   encrypted_content: textIn("encrypted_content"),
   ...mediaParts,
 });
-const content = refine(byType({ string: string(), array: array(part) }), (given) =>
-  typeof given === "string" ? [{ type: "text" as const, text: given }] : given,
+const content = refine(byType({ string: string(), array: array(part) }), (value) =>
+  typeof value === "string" ? [{ type: "text" as const, text: value }] : value,
 );
 const NO_TEXT = "must be the type of a text here";
-/** A content that may have texts only. */
+/** Content that may only have texts. */
 const onlyText = refine(content, (parts) => {
   const index = parts.findIndex(({ type }) => type !== "text");
   return index === -1 ? textOf(parts) : fail("invalid_value", NO_TEXT, [index, "type"]);
 });
 const type = withDefault(literal("message"), "message");
-const system = refine(object({ type, content: onlyText }), (said) => ({
-  ...said,
+const system = refine(object({ type, content: onlyText }), (message) => ({
+  ...message,
   role: "system" as const,
 }));
 const message = variant("role", {
@@ -157,7 +156,7 @@ const message = variant("role", {
   developer: system,
 });
 
-/** Clients that keep to this never refer to what a service has stored. */
+/** The error for references to stored items, and how a client avoids them. */
 const NOT_STORED = "nothing is stored here; set store: false, and send the items";
 const reference = makeCheck({}, () => fail("unsupported_value", NOT_STORED));
 const call = { call_id: nonEmpty, name: nonEmpty, namespace };
@@ -182,7 +181,7 @@ const itemOfType = variant("type", {
 });
 export type InputItem = Infer<typeof itemOfType>;
 /** An item without a type is a message if it has a role, and may be a reference if it has an id. */
-export const item = aheadOr(
+export const item = withCheckedAhead(
   makeCheck<InputItem>({}, (value, all) => {
     const { type = null, role, id } = asObject(value);
     if (!isObject(value) || type !== null) return itemOfType(value, all);
@@ -211,7 +210,7 @@ const choice = makeCheck<ChosenTool | Infer<typeof allowedTools>>(
 
 const summary = optional(literal("auto", "concise", "detailed"));
 
-/** As long as OpenAI lets it be. */
+/** OpenAI's bound. */
 const CACHE_KEY = { pattern: /^.{1,64}$/su, expected: "1 to 64 characters" };
 
 export const responsesRequest = object({

@@ -1,8 +1,8 @@
 // Replaces the tools of a request by functions, which every model knows, and finds the tool of a
-// called function. A free-form tool becomes a function with one text. The names of a
-// namespace's functions begin with the name of the namespace. Tools that the vendor's service runs
-// itself are left out. `tool_choice` is followed exactly or refused: a hosted tool is never
-// mistaken for a client's tool of the same name.
+// called function. A free-form tool becomes a function with one text. The names of a namespace's
+// functions begin with that of the namespace. Hosted tools, which the vendor's service runs, are
+// left out. `tool_choice` is followed exactly or refused: a hosted tool is never confused with a
+// client's tool of the same name.
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { ChatRequest, Tool as FunctionTool } from "../../../core/openai/request.ts";
@@ -22,7 +22,7 @@ import {
 export interface ToolOrigin {
   readonly type: Callable["type"];
   readonly name: string;
-  /** Undefined: the tool is in none. */
+  /** Undefined: the tool is in no namespace. */
   readonly namespace: string | undefined;
 }
 
@@ -111,7 +111,7 @@ const FREE_FORM = {
   additionalProperties: false,
 };
 
-const CHOICE: Path = ["tool_choice"];
+const CHOICE_PATH: Path = ["tool_choice"];
 
 interface Choice {
   readonly tool_choice: ChatRequest["tool_choice"];
@@ -122,28 +122,28 @@ interface Choice {
 /** Throws a ValidationError for a choice that cannot be followed. */
 export function choiceOf(choice: ResponsesRequest["tool_choice"], tools: ToolSet): Choice {
   const declared = [...tools.declarations.values()];
-  if (typeof choice === "string") return callable(choice, declared);
+  if (typeof choice === "string") return modeChoice(choice, declared);
   if ("mode" in choice) {
     const names = choice.tools.map((tool, index) =>
-      declaredName(tool, tools, [...CHOICE, "tools", index]),
+      declaredName(tool, tools, [...CHOICE_PATH, "tools", index]),
     );
-    return callable(
+    return modeChoice(
       choice.mode,
       declared.filter(({ tool }) => names.includes(tool.function.name)),
     );
   }
-  const name = declaredName(choice, tools, CHOICE);
+  const name = declaredName(choice, tools, CHOICE_PATH);
   if (name === undefined)
-    fail("unsupported_value", "forces a tool that only the vendor's own service has", CHOICE);
+    fail("unsupported_value", "forces a tool that only the vendor's own service has", CHOICE_PATH);
   return { tool_choice: { type: "function", function: { name } }, declared };
 }
 
-function callable(mode: "none" | "auto" | "required", declared: Choice["declared"]): Choice {
+function modeChoice(mode: "none" | "auto" | "required", declared: Choice["declared"]): Choice {
   if (mode === "required" && declared.length === 0)
     fail(
       "unsupported_value",
       "demands a call, but there is no tool that the model can call",
-      CHOICE,
+      CHOICE_PATH,
     );
   return { tool_choice: mode, declared };
 }

@@ -3,7 +3,7 @@
 // are gone are kept.
 import { join } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
-import { isThere, syncToDisk } from "../../scale/data-files/index.ts";
+import { pathExists, syncToDisk } from "../../scale/data-files/index.ts";
 import { withBooks, type BooksContext } from "../books/index.ts";
 import {
   booksToProve,
@@ -18,7 +18,7 @@ import { createRecordAdder, differencesFrom } from "../usage/index.ts";
 
 const run = withBooks(async (context) => {
   const { books, config, args, terminal } = context;
-  if (!isThere(books.spendDir))
+  if (!pathExists(books.spendDir))
     throw new Error(`there is no spend log in ${config.data_dir} to make usage records from`);
   const result = await books.locked(() => rebuildBooks(context));
   const { added, changed, removed, unchanged, left, not_rebuilt } = result;

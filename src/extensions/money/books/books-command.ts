@@ -3,7 +3,7 @@ import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Installed } from "../../../core/extension/installer.ts";
 import type { Command, CommandArguments, Terminal } from "../../../command-line/command.ts";
-import { isThere } from "../../scale/data-files/index.ts";
+import { pathExists } from "../../scale/data-files/index.ts";
 import type { StoreFault } from "../records/index.ts";
 import { copySettled, hasFileStore, openBooks, type BooksFiles } from "../usage/index.ts";
 
@@ -51,7 +51,7 @@ export const withCopiedBooks = (work: BooksWork): Command["run"] =>
  * files, because then there are no books at all. A database may have records of other gateways.
  */
 export function hasSpendLog({ books, config }: BooksContext): boolean {
-  if (isThere(books.spendDir)) return true;
+  if (pathExists(books.spendDir)) return true;
   if (hasFileStore(config))
     throw new Error(`there are no books in ${config.data_dir}: no gateway has run with it`);
   return false;

@@ -1,7 +1,7 @@
 // The usage store in PostgreSQL. It yields exactly what the file store yields, because the lines of
 // closed days have hashes of the records.
 import { resolve } from "node:path";
-import { gatewayInstanceId, placeOf } from "../../scale/data-files/index.ts";
+import { gatewayInstanceId, dataDirFingerprint } from "../../scale/data-files/index.ts";
 import {
   CopiedElsewhere,
   parseMoney,
@@ -27,7 +27,7 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
   const database = openDatabase(address);
   const { run, close } = database;
   const source = (): string => gatewayInstanceId(dataDir);
-  const place = (): string => placeOf(dataDir);
+  const place = (): string => dataDirFingerprint(dataDir);
   const ownIds = (): string => sql.usageIdPattern(source());
   const where = (filter: UsageFilter): sql.Condition => sql.conditionOf(filter, source);
   /** The cursor that was last read or set. */

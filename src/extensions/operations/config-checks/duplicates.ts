@@ -1,25 +1,23 @@
-// Members that stand twice in one object of a JSON text. JSON.parse keeps the last one silently, so
-// half of what an operator wrote would not be in force. Linear in the text, and without recursion
-// or regular expressions, so that no nesting and no long string exhausts a stack.
+// Finds duplicate members in a JSON text. JSON.parse silently keeps the last one, so a part of what
+// the operator wrote would have no effect. Takes linear time, and uses neither recursion nor regular
+// expressions, so that deep nesting and long strings cannot exhaust the stack.
 import type { ValidationIssue } from "../../../core/schema/checker.ts";
 
-/**
- * A container that is open where the scanner stands. An object has the names of its members so far,
- * an array has none. `step` is the name of the member, or the index of the element, that the
- * scanner is in.
- */
+/** An object or array that contains the scanner's position. */
 interface OpenContainer {
+  /** The names of an object's members so far. Undefined: it is an array. */
   readonly names: Set<string> | undefined;
+  /** The name of the current member, or the index of the current element. */
   step: string | number;
 }
 
-/** One fault for each repeated member, at its path. `text` must be valid JSON. */
-export function repeatedMembers(text: string): ValidationIssue[] {
-  const faults: ValidationIssue[] = [];
+/** One issue for each repetition of a member, at its path. `text` must be valid JSON. */
+export function duplicateMembers(text: string): ValidationIssue[] {
+  const issues: ValidationIssue[] = [];
   const open: OpenContainer[] = [];
-  let string = ""; // the last string, with its quotes: before a colon it is a member's name
+  let string = ""; // the last string, with its quotes; before a colon, a member's name
   for (let at = 0; at < text.length; at += 1) {
-    const inside = open.at(-1);
+    const container = open.at(-1);
     switch (text[at]) {
       case '"': {
         const end = endOfString(text, at);
@@ -38,20 +36,20 @@ export function repeatedMembers(text: string): ValidationIssue[] {
         open.pop();
         break;
       case ",":
-        if (typeof inside?.step === "number") inside.step += 1;
+        if (typeof container?.step === "number") container.step += 1;
         break;
       case ":":
-        if (!inside?.names) break;
-        inside.step = JSON.parse(string) as string;
-        if (inside.names.has(inside.step)) faults.push(repeatedAt(open));
-        inside.names.add(inside.step);
+        if (!container?.names) break;
+        container.step = JSON.parse(string) as string;
+        if (container.names.has(container.step)) issues.push(duplicateAt(open));
+        container.names.add(container.step);
         break;
     }
   }
-  return faults;
+  return issues;
 }
 
-/** Where the quote is that ends the string that begins at `start`. */
+/** The index of the quote that closes the string at `start`. */
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at += 1) {
     if (text[at] === '"') return at;
@@ -60,7 +58,7 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-const repeatedAt = (open: readonly OpenContainer[]): ValidationIssue => ({
+const duplicateAt = (open: readonly OpenContainer[]): ValidationIssue => ({
   path: open.map(({ step }) => step),
   code: "invalid_value",
   message: "stands here twice: only the last one would count",

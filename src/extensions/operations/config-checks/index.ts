@@ -1,6 +1,6 @@
-// Mistakes in a configuration that its shape does not show: members that stand twice, and what a
-// provider's vendor requires: its key, an address that does not repeat what is appended to it. The
-// raw JSON is looked at, so that an issue of shape elsewhere hides none.
+// Finds mistakes in a configuration that its shape does not show: duplicate members, a missing key
+// of a provider, and an address that repeats the path which the gateway appends. Reads the raw JSON,
+// so that these are found even if the shape of another part is wrong.
 import { configMoments } from "../../../config/extension.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
 import { vendorPreset } from "../../../config/vendors.ts";
@@ -8,14 +8,14 @@ import type { ValidationIssue } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import type { Formats } from "../../../config/vendors.ts";
 import { invalid } from "../../../config/references.ts";
-import { repeatedMembers } from "./duplicates.ts";
+import { duplicateMembers } from "./duplicates.ts";
 
 export function install(gateway: Installer): void {
-  gateway.on(configMoments.textIssues, repeatedMembers);
-  gateway.on(configMoments.issues, ruleIssues);
+  gateway.on(configMoments.textIssues, duplicateMembers);
+  gateway.on(configMoments.issues, providersIssues);
 }
 
-function ruleIssues(json: unknown, formats: Formats): ValidationIssue[] {
+function providersIssues(json: unknown, formats: Formats): ValidationIssue[] {
   return Object.entries(asObject(asObject(json)["providers"])).flatMap(([name, provider]) =>
     providerIssues(["providers", name], asObject(provider), formats),
   );
@@ -27,29 +27,30 @@ function providerIssues(
   { dialects }: Formats,
 ): ValidationIssue[] {
   const preset = vendorPreset(provider);
-  if (!preset) return []; // an issue of shape already
+  if (!preset) return []; // the check of the shape reports it
   const issues: ValidationIssue[] = [];
   const { base_url, api_key, api_keys, credentials } = provider;
   const key = api_key ?? api_keys ?? credentials ?? null;
   const address = typeof base_url === "string" ? base_url.replace(/\/+$/, "") : "";
-  // Behind another address a proxy may have the key.
-  const isVendors = address === "" || address === preset.base_url;
-  if (isVendors && preset.needs_key && key === null) {
+  // At another address, a proxy may add the key.
+  const isVendorAddress = address === "" || address === preset.base_url;
+  if (isVendorAddress && preset.needs_key && key === null) {
     const message = `is required: ${preset.title} answers nobody without one`;
     issues.push(invalid([...path, "api_key"], message));
   }
-  const { path: own } = preset.traits;
+  const { path: fullPath } = preset.traits;
   const { appended } = dialects.get(preset.dialect) ?? {};
-  const end = own === undefined ? appended?.end.exec(address)?.[0] : beginningOf(own, address);
-  if (end !== undefined) {
-    const message = `must not end in ${end}: ${own ?? appended?.path} is appended to it`;
+  const repeated =
+    fullPath === undefined ? appended?.end.exec(address)?.[0] : sharedPath(fullPath, address);
+  if (repeated !== undefined) {
+    const message = `must not end in ${repeated}: ${fullPath ?? appended?.path} is appended to it`;
     issues.push(invalid([...path, "base_url"], message));
   }
   return issues;
 }
 
-/** The path of an address, if it is the beginning of `path`. */
-function beginningOf(path: string, address: string): string | undefined {
+/** The path of an address, if `path` begins with it. */
+function sharedPath(path: string, address: string): string | undefined {
   const { pathname } = URL.canParse(address) ? new URL(address) : { pathname: "/" };
   return pathname !== "/" && path.startsWith(pathname) ? pathname : undefined;
 }

@@ -1,5 +1,5 @@
 // The command `init`: writes a first gateway.json, for a vendor or from a configuration of LiteLLM,
-// and says what to do next. It never overwrites a file.
+// and prints the next steps. It never overwrites a file.
 import {
   JSON_OPTION,
   programSlots,
@@ -14,7 +14,7 @@ import { DEFAULT_FILE } from "../../../config/load.ts";
 import { VENDOR_PRESETS } from "../../../config/vendors.ts";
 import { fromLitellm } from "./litellm-command.ts";
 import { baseUrlFor, VENDOR_ROWS, type VendorRow } from "../vendor-models/index.ts";
-import { nextText, writeNew } from "./write-new.ts";
+import { nextStepsText, writeNew } from "./write-new.ts";
 
 export function install(gateway: Installer): void {
   gateway.fill(programSlots.command("init"), initCommand);
@@ -26,16 +26,16 @@ const ACCOUNT = "main";
 
 const VENDORS = `vendors: ${[...VENDOR_ROWS.keys()].join(", ")}`;
 
-/** What `init` is to write. */
-interface Wanted {
+/** The arguments of `init --vendor`. */
+interface InitRequest {
   readonly file: string;
   readonly vendor: string;
-  /** What a person calls the vendor. */
+  /** The vendor's display name. */
   readonly title: string;
   readonly row: VendorRow;
-  /** By the vendor's names: at least one, each once. */
+  /** The models, under the vendor's names: at least one, each once. */
   readonly models: readonly string[];
-  /** Undefined: the vendor's own. */
+  /** Undefined: the vendor's own address. */
   readonly baseUrl: string | undefined;
 }
 
@@ -47,10 +47,10 @@ const isUrl = (text: string): boolean => {
   }
 };
 
-const namesIn = (list: string): readonly string[] => list.split(",").map((name) => name.trim());
+const splitNames = (list: string): readonly string[] => list.split(",").map((name) => name.trim());
 
-const areNames = (list: string): boolean => {
-  const names = namesIn(list);
+const areDistinctNames = (list: string): boolean => {
+  const names = splitNames(list);
   return !names.includes("") && new Set(names).size === names.length;
 };
 
@@ -59,31 +59,31 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<void> {
   if (litellm !== undefined) return await fromLitellm(litellm, args, terminal);
   if (vendor === undefined && terminal.stdout.isTTY)
     return await terminal.print(`init --vendor V writes a first ${DEFAULT_FILE}; ${VENDORS}\n`);
-  const wanted = wantedBy(args);
-  const { file, row, models } = wanted;
-  const config = firstConfig(wanted);
+  const request = parseRequest(args);
+  const { file, title, row, models } = request;
+  const config = firstConfig(request);
   await writeNew(file, `${JSON.stringify(config, null, 2)}\n`);
   const { as_of = null, prices = null, variable } = row;
   const aliases = Object.keys(config.aliases);
   const variables = variable === undefined ? [CLIENT_VARIABLE] : [variable, CLIENT_VARIABLE];
-  const next = nextText(file, [
-    ...(variable === undefined ? [] : [`${variable}=...   # your key at ${wanted.title}`]),
+  const nextSteps = nextStepsText(file, [
+    ...(variable === undefined ? [] : [`${variable}=...   # your key at ${title}`]),
     `${CLIENT_VARIABLE}=...   # the key of your clients, a secret that you make up`,
   ]);
   const result = { file, vendor, models, aliases, as_of, prices, variables };
-  const made = `${models.join(", ")} of ${wanted.title}; aliases ${aliases.join(", ")}`;
-  const written = `${file} is written: ${made}; account ${ACCOUNT}.\n`;
-  await terminal.answer(args, result, [written, figuresText(wanted), next].join("\n"));
+  const content = `${models.join(", ")} of ${title}; aliases ${aliases.join(", ")}`;
+  const summary = `${file} is written: ${content}; account ${ACCOUNT}.\n`;
+  await terminal.answer(args, result, [summary, figuresText(request), nextSteps].join("\n"));
 }
 
-/** Throws a UsageError for what is missing. */
-function wantedBy({ values }: CommandArguments): Wanted {
+/** Throws a UsageError if a required option is missing. */
+function parseRequest({ values }: CommandArguments): InitRequest {
   const { vendor, models: listed, config: file = DEFAULT_FILE, "base-url": baseUrl } = values;
   if (vendor === undefined) throw new UsageError(`init needs --vendor; ${VENDORS}`);
   const row = VENDOR_ROWS.get(vendor);
   if (!row)
     throw new UsageError(`--vendor: there is no vendor ${JSON.stringify(vendor)}; ${VENDORS}`);
-  const models = listed === undefined ? Object.keys(row.models) : namesIn(listed);
+  const models = listed === undefined ? Object.keys(row.models) : splitNames(listed);
   const needs = `init --vendor ${vendor} needs`;
   if (models.length === 0)
     throw new UsageError(`${needs} --models: the names under which the server has them`);
@@ -94,7 +94,7 @@ function wantedBy({ values }: CommandArguments): Wanted {
 }
 
 /** The configuration. A model that the row does not have gets neither context length nor price. */
-function firstConfig({ vendor, row, models, baseUrl }: Wanted) {
+function firstConfig({ vendor, row, models, baseUrl }: InitRequest) {
   const { variable } = row;
   const key = variable === undefined ? undefined : `$${variable}`;
   const address = baseUrl === undefined ? {} : { base_url: baseUrlFor(vendor, baseUrl) };
@@ -115,8 +115,8 @@ function firstConfig({ vendor, row, models, baseUrl }: Wanted) {
   };
 }
 
-/** How old the figures are, and what is not known. */
-function figuresText({ title, row, models }: Wanted): string {
+/** The date of the figures, and the models whose figures are not known. */
+function figuresText({ title, row, models }: InitRequest): string {
   const { as_of, prices, replace } = row;
   const unpriced = models.filter((model) => !row.models[model]?.price);
   let figures = `Prices, in USD per million tokens, are of ${as_of}: compare them with ${prices}`;
@@ -142,7 +142,7 @@ const initCommand: Command = {
       value: "a,b",
       meaning: "the models, under the vendor's names",
       fallback: "those that init knows from the vendor",
-      test: areNames,
+      test: areDistinctNames,
       expected: "names with commas between them, each once",
     },
     "base-url": {

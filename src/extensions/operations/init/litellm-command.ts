@@ -9,18 +9,18 @@ import {
   type Conversion,
   type LeftOut,
 } from "../litellm/index.ts";
-import { nextText, writeNew } from "./write-new.ts";
+import { nextStepsText, writeNew } from "./write-new.ts";
 
-/** Options that say what LiteLLM's file says already. */
-const OTHER_WAY = ["vendor", "models", "base-url"];
+/** Options that `--from-litellm` replaces. */
+const VENDOR_OPTIONS = ["vendor", "models", "base-url"];
 
-/** Runs the command. Throws a ValidationError if nothing can be made of the file. */
+/** Runs the command. Throws a ValidationError if the file cannot be converted. */
 export async function fromLitellm(
   source: string,
   args: CommandArguments,
   terminal: Terminal,
 ): Promise<void> {
-  for (const name of OTHER_WAY)
+  for (const name of VENDOR_OPTIONS)
     if (args.values[name] !== undefined)
       throw new UsageError(`init takes either --from-litellm or --${name}`);
   const { config: file = DEFAULT_FILE } = args.values;
@@ -35,7 +35,7 @@ export async function fromLitellm(
     `${file} is written: models ${models.join(", ")}; aliases ${aliases.join(", ") || "none"}.\n`,
     leftOutText(source, leftOut),
     pricesText(source, unpriced),
-    nextText(
+    nextStepsText(
       file,
       variables.map((name) => `${name}=...`),
     ),
@@ -56,7 +56,7 @@ The manual's page "providers" has their date.\n`;
   return `${known}Without a price: ${names}. They cost 0 until models.M.price states one.\n`;
 }
 
-/** The reasons in the order in which they came up, each with the fields that it is about. */
+/** The reasons in the order of their first field, each with its fields. */
 function leftOutText(source: string, leftOut: readonly LeftOut[]): string {
   if (leftOut.length === 0) return `Every field of ${source} was carried over.\n`;
   const byReason = new Map<string, string[]>();

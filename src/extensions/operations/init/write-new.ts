@@ -1,8 +1,8 @@
-// What every way of `init` has in common: the file, which is never overwritten, and the next steps.
+// Shared by both forms of `init`: writing the file, which is never overwritten, and the next steps.
 import { writeFile } from "node:fs/promises";
 import { DEFAULT_FILE } from "../../../config/load.ts";
 
-/** Throws if there is something of this name already. */
+/** Throws if the file exists. */
 export async function writeNew(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text, { flag: "wx" });
@@ -15,7 +15,7 @@ export async function writeNew(file: string, text: string): Promise<void> {
 }
 
 /** The commands to run next. `exports` are the variables that the file names, `NAME=...` each. */
-export function nextText(file: string, exports: readonly string[]): string {
+export function nextStepsText(file: string, exports: readonly string[]): string {
   const config = file === DEFAULT_FILE ? "" : ` --config ${file}`;
   const lines = exports.map((text) => `  export ${text}\n`).join("");
   return `Next, with this program's name in front (npm start --, or node chat-gateway.mjs):

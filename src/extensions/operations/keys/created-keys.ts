@@ -13,7 +13,7 @@ import {
   whyUnreadable,
   type FileContent,
 } from "../../../config/regular-file.ts";
-import { replaceFile, watchFile, withLock, type Found } from "../../scale/data-files/index.ts";
+import { replaceFile, watchFile, withLock, type ReadResult } from "../../scale/data-files/index.ts";
 import type { KeySource, KeySourceOptions } from "../../../core/extension/places.ts";
 import { sha256 } from "../../../core/hash.ts";
 import { issueText, ValidationError } from "../../../core/schema/checker.ts";
@@ -72,7 +72,7 @@ const STEP_KEYS = 2_000;
  * The indexed keys of a changed file. Validates in steps: only JSON.parse holds the event loop for
  * long (70 ms for 30 MB), unless the file is invalid.
  */
-async function keysFound(file: string, found: Found): Promise<CreatedKeys> {
+async function keysFound(file: string, found: ReadResult): Promise<CreatedKeys> {
   if ("error" in found) return failUnreadable(file, found.error);
   const text = textIn(found.bytes);
   await nextTurn();
@@ -117,7 +117,7 @@ export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): Key
   const { keys, digest } = loadKeys(file);
   let current = indexed(keys);
 
-  async function reload(found: Found): Promise<void> {
+  async function reload(found: ReadResult): Promise<void> {
     const isAbsent = "error" in found && ABSENT.includes(whyUnreadable(found.error));
     if (isAbsent && current.byDigest.size === 0) return;
     try {
@@ -136,7 +136,7 @@ export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): Key
     }
   }
 
-  const watcher = watchFile(file, reload, { maxBytes: MAX_KEYS_BYTES, seen: digest });
+  const watcher = watchFile(file, reload, { maxBytes: MAX_KEYS_BYTES, knownState: digest });
   return {
     current: () => current,
     close() {

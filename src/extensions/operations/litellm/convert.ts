@@ -1,13 +1,13 @@
-// Makes gateway.json of a configuration of LiteLLM. Nothing is left out silently: each field either
-// has its place in the result, or is in the list of those that were left out.
+// Makes a gateway.json from a configuration of LiteLLM. No field is dropped silently: each one is
+// either carried over, or listed with the reason.
 import { fail, isObject, wrongType } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { VENDOR_ROWS } from "../vendor-models/index.ts";
-import { deploymentIn, type Deployment } from "./deployment.ts";
-import { freeName, groupsOf } from "./groups.ts";
+import { readDeployment, type Deployment } from "./deployment.ts";
+import { freeName, convertGroups } from "./groups.ts";
 import {
   createLeftOutList,
-  numberIn,
+  toNumber,
   type Fields,
   type LeftOut,
   type LeftOutList,
@@ -19,7 +19,7 @@ const CLIENT_VARIABLE = "GATEWAY_KEY";
 const ENVIRONMENT = "os.environ/";
 const SECTIONS = ["model_list", "router_settings", "litellm_settings", "general_settings"];
 
-/** A gateway.json, and what it does not have. */
+/** A gateway.json, and what it does not carry over. */
 export interface Conversion {
   readonly config: {
     readonly models: Fields;
@@ -42,7 +42,7 @@ export function convertLitellm(value: unknown): Conversion {
   if (!Array.isArray(model_list)) return fail("invalid_type", "expected a list", ["model_list"]);
   const leftOut = createLeftOutList();
   const deployments = model_list.flatMap(
-    (entry, at) => deploymentIn(entry, `model_list[${at}]`, leftOut) ?? [],
+    (entry, at) => readDeployment(entry, `model_list[${at}]`, leftOut) ?? [],
   );
   if (deployments.length === 0) return fail("invalid_value", noModel(leftOut), ["model_list"]);
   const variables = createVariables(value, leftOut);
@@ -53,7 +53,7 @@ export function convertLitellm(value: unknown): Conversion {
   };
   const router = sectionAt("router_settings");
   const library = sectionAt("litellm_settings");
-  const groups = groupsOf(deployments, nameOf, { router, library, leftOut });
+  const groups = convertGroups(deployments, nameOf, { router, library, leftOut });
   const keys = [
     { account: ACCOUNT, key: clientKey(sectionAt("general_settings"), variables, leftOut) },
   ];
@@ -65,7 +65,7 @@ export function convertLitellm(value: unknown): Conversion {
       providers,
       ...groups,
       keys,
-      // What LiteLLM does unless it is told otherwise.
+      // LiteLLM's defaults.
       limits: { rpm: null },
       compat: { tool_choice_default: "auto" },
       ...settings,
@@ -81,7 +81,7 @@ function noModel({ list }: LeftOutList): string {
   return `expected a model that this gateway can serve${example}`;
 }
 
-/** The providers by their names, and which of them has a deployment. */
+/** The providers by name, and the name of each deployment's provider. */
 interface Providers {
   readonly providers: Readonly<Record<string, object>>;
   readonly nameOf: (deployment: Deployment) => string;
@@ -97,10 +97,10 @@ function providersOf(deployments: readonly Deployment[], variables: Variables): 
     const { vendor, baseUrl, apiVersion } = deployment;
     const id = identity(deployment);
     if (names.has(id)) continue;
-    const count = Object.values(providers).filter((row) => asObject(row)["vendor"] === vendor);
-    const name = count.length === 0 ? vendor : `${vendor}-${count.length + 1}`;
+    const others = Object.values(providers).filter((row) => asObject(row)["vendor"] === vendor);
+    const name = others.length === 0 ? vendor : `${vendor}-${others.length + 1}`;
     names.set(id, name);
-    const variable = variableOf(deployment, name, variables);
+    const variable = keyVariable(deployment, name, variables);
     if (variable !== undefined) variables.names.add(variable);
     providers[name] = {
       vendor,
@@ -112,31 +112,35 @@ function providersOf(deployments: readonly Deployment[], variables: Variables): 
   return { providers, nameOf: (deployment) => names.get(identity(deployment))! };
 }
 
-/** The environment variable of a provider's key. Undefined: it has none. */
-function variableOf(
+/** The environment variable of a provider's key. Undefined: it needs no key. */
+function keyVariable(
   { vendor, apiKey, path }: Deployment,
   provider: string,
   variables: Variables,
 ): string | undefined {
   if (apiKey === undefined) return VENDOR_ROWS.get(vendor)?.variable;
   const fallback = `${provider.toUpperCase().replace(/\W/g, "_")}_KEY`;
-  return variables.of(apiKey, `${path}.litellm_params.api_key`, fallback);
+  return variables.nameFor(apiKey, `${path}.litellm_params.api_key`, fallback);
 }
 
-/** The environment variables that hold the secrets. */
+/** The environment variables of a gateway.json. */
 interface Variables {
+  /** Those that the result refers to. */
   readonly names: Set<string>;
-  /** The variable of a secret, which is never copied itself; `fallback`: of one in plain text. */
-  of(secret: string, path: string, fallback: string): string;
+  /**
+   * The variable for a secret: the one that the file names or, for a secret in plain text, a free
+   * one like `fallback`. The secret itself is never copied.
+   */
+  nameFor(secret: string, path: string, fallback: string): string;
 }
 
 function createVariables(file: unknown, leftOut: LeftOutList): Variables {
-  // What the file names holds another secret than one in plain text.
+  // A variable that the file names holds a secret already, so it is not free for another.
   const named = JSON.stringify(file).matchAll(/os\.environ\/(\w+)/g);
   const taken = new Set([...named].map(([, name]) => name));
   return {
     names: new Set(),
-    of(secret, path, fallback) {
+    nameFor(secret, path, fallback) {
       const name = secret.slice(ENVIRONMENT.length);
       if (secret.startsWith(ENVIRONMENT) && /^[A-Za-z_]\w*$/.test(name)) return name;
       if (secret.startsWith(ENVIRONMENT))
@@ -153,13 +157,15 @@ function clientKey(section: Fields, variables: Variables, leftOut: LeftOutList):
   const path = "general_settings.master_key";
   if (master_key !== undefined && master_key !== null && typeof master_key !== "string")
     return fail("invalid_type", `${path}: expected a text`);
-  const variable = master_key ? variables.of(master_key, path, CLIENT_VARIABLE) : CLIENT_VARIABLE;
+  const variable = master_key
+    ? variables.nameFor(master_key, path, CLIENT_VARIABLE)
+    : CLIENT_VARIABLE;
   variables.names.add(variable);
   leftOut.addRest("general_settings", others, []);
   return `$${variable}`;
 }
 
-/** `num_retries` of the router, else of the library, as LiteLLM reads it. */
+/** As in LiteLLM, `num_retries` of the router counts before that of the library. */
 function retries(router: Fields, library: Fields, leftOut: LeftOutList): object {
   const fromRouter = router["num_retries"] ?? undefined;
   const path = `${fromRouter === undefined ? "litellm" : "router"}_settings.num_retries`;
@@ -179,7 +185,7 @@ function breaker(router: Fields, leftOut: LeftOutList): object {
   if (Number.isSafeInteger(allowed_fails) && (allowed_fails as number) >= 0)
     section["failures"] = (allowed_fails as number) + 1;
   else leftOut.addRest("router_settings", { allowed_fails }, []);
-  const cooldown = Math.round(numberIn(cooldown_time) * 1000);
+  const cooldown = Math.round(toNumber(cooldown_time) * 1000);
   if (cooldown >= 1 && cooldown <= 86_400_000) section["cooldown_ms"] = cooldown;
   else leftOut.addRest("router_settings", { cooldown_time }, []);
   return Object.keys(section).length === 0 ? {} : { breaker: section };

@@ -1,13 +1,13 @@
-// One entry of LiteLLM's `model_list`: which vendor serves it, at which address, with which key,
-// and what is known of the model.
+// Reads one entry of LiteLLM's `model_list`: the vendor, the address and the key, and the settings
+// of the model.
 import { url } from "../../../config/fields.ts";
 import { VENDOR_PRESETS } from "../../../config/vendors.ts";
 import { fail } from "../../../core/schema/checker.ts";
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import { baseUrlFor, VENDOR_ROWS } from "../vendor-models/index.ts";
-import { numberIn, type Fields, type LeftOutList } from "./left-out.ts";
+import { toNumber, type Fields, type LeftOutList } from "./left-out.ts";
 
-/** The vendors by LiteLLM's prefixes, where these are not the vendor's name here. */
+/** LiteLLM's prefixes that differ from the vendor's name in gateway.json. */
 const VENDOR_BY_PREFIX: Readonly<Record<string, string>> = {
   hosted_vllm: "vllm",
   ollama_chat: "ollama",
@@ -25,7 +25,7 @@ const VENDOR_BY_PREFIX: Readonly<Record<string, string>> = {
   llamafile: "generic",
 };
 
-/** The traits `supports` by the fields of `model_info` that state them. */
+/** The values of the trait `supports`, by the fields of `model_info` that state them. */
 const ABILITIES: Readonly<Record<string, string>> = {
   supports_function_calling: "tools",
   supports_response_schema: "json_schema",
@@ -34,46 +34,49 @@ const ABILITIES: Readonly<Record<string, string>> = {
   supports_pdf_input: "files",
 };
 
-/** By format, abilities that it cannot express. */
+/** Fields of ABILITIES that a format cannot express, by format. */
 const INEXPRESSIBLE: Readonly<Record<string, readonly string[]>> = {
   anthropic: ["supports_audio_input"],
   ollama: ["supports_audio_input", "supports_pdf_input"],
 };
 
-/** Vendors whose place and credentials LiteLLM's file need not state. */
+/** Vendors that need a region and credentials, which LiteLLM's file need not state. */
 const CLOUDS = ["bedrock", "vertex"];
 
-const MODEL_FIELDS = ["model", "custom_llm_provider", "api_key", "api_base", "base_url"];
+/** The fields of `litellm_params` that make an endpoint and its key. */
+const ENDPOINT_FIELDS = ["model", "custom_llm_provider", "api_key", "api_base", "base_url"];
 const PRICES = ["input_cost_per_token", "output_cost_per_token"];
 const CACHE_PRICES = ["cache_read_input_token_cost", "cache_creation_input_token_cost"];
 const SIZES = ["max_input_tokens", "max_output_tokens", "max_tokens"];
 const CHAT_MODES = [undefined, null, "chat", "responses"];
 
-const COMPATIBLE = "if its API is OpenAI's, write openai/ and its api_base";
+/** A model at its vendor. */
+interface Endpoint {
+  readonly vendor: string;
+  /** The vendor's name of the model. */
+  readonly upstream: string;
+  /** Undefined: the vendor's own address. */
+  readonly baseUrl: string | undefined;
+  /** The version of Azure's API. Undefined: none is stated. */
+  readonly apiVersion: string | undefined;
+}
 
-export interface Deployment {
-  /** Where it stands: `model_list[0]`. */
+export interface Deployment extends Endpoint {
+  /** The entry's path in the file: `model_list[0]`. */
   readonly path: string;
   /** The name that clients send. Several deployments may have it. */
   readonly group: string;
-  readonly vendor: string;
-  /** Undefined: the vendor's own address. */
-  readonly baseUrl: string | undefined;
-  /** Of Azure's API. Undefined: none is stated. */
-  readonly apiVersion: string | undefined;
   /** As LiteLLM's file has it. Undefined: LiteLLM takes it from the vendor's usual variable. */
   readonly apiKey: string | undefined;
-  /** The vendor's name of the model. */
-  readonly upstream: string;
   /** Settings of the model in gateway.json. */
   readonly settings: Fields;
 }
 
 /**
- * Undefined if this gateway cannot serve it; `leftOut` has the reason then. Throws a
- * ValidationError if it is not an entry of a `model_list`.
+ * Undefined if this gateway cannot serve the deployment; `leftOut` has the reason then. Throws a
+ * ValidationError if `entry` is not an entry of a `model_list`.
  */
-export function deploymentIn(
+export function readDeployment(
   entry: unknown,
   path: string,
   leftOut: LeftOutList,
@@ -81,26 +84,19 @@ export function deploymentIn(
   const { model_name, litellm_params, model_info, ...others } = asObject(entry);
   const params = asObject(litellm_params);
   const info = asObject(model_info);
+  const paramsPath = `${path}.litellm_params`;
   const group = textAt(model_name, `${path}.model_name`);
-  const written = asString(params["model"]) ?? "";
-  const refuse = (reason: string, field = ""): undefined => {
-    leftOut.add(path + field, reason);
+  const model = asString(params["model"]) ?? "";
+  if (model === "") {
+    leftOut.add(`${paramsPath}.model`, "expected a text");
     return undefined;
-  };
-  if (written === "") return refuse("expected a text", ".litellm_params.model");
-  if (group.includes("*") || written.includes("*"))
-    return refuse("each model has a name of its own here: list those that clients may use");
-  if (!CHAT_MODES.includes(info["mode"] as string)) return refuse("this gateway serves chat only");
-  const address = addressIn(params, `${path}.litellm_params`);
-  const served = vendorOf(written, params, address);
-  if (typeof served === "string") return refuse(served);
-  const { vendor, upstream } = served;
-  const baseUrl = baseUrlOf(address, vendor);
-  const hasVersion = VENDOR_PRESETS.get(vendor)?.versioned !== undefined;
-  const version = `${path}.litellm_params.api_version`;
-  const apiVersion = hasVersion ? optionalText(params["api_version"], version) : undefined;
-  const unusable = whyUnusable(vendor, baseUrl, { api_base: address, api_version: apiVersion });
-  if (unusable !== undefined) return refuse(unusable);
+  }
+  const endpoint = whyUnservable(group, model, info) ?? endpointOf(model, params, paramsPath);
+  if (typeof endpoint === "string") {
+    leftOut.add(path, endpoint);
+    return undefined;
+  }
+  const { vendor, upstream } = endpoint;
   const abilities = abilitiesIn(info, vendor);
   const price = priceIn({ ...info, ...params });
   const settings = {
@@ -110,20 +106,24 @@ export function deploymentIn(
     ...(price && { price }),
   };
   const prices = price ? [...PRICES, ...CACHE_PRICES] : [];
-  const ofModel = [...MODEL_FIELDS, ...(hasVersion ? ["api_version"] : []), ...prices];
-  leftOut.addRest(`${path}.litellm_params`, params, ofModel);
+  const version = isVersioned(vendor) ? ["api_version"] : [];
+  leftOut.addRest(paramsPath, params, [...ENDPOINT_FIELDS, ...version, ...prices]);
   const sizes = SIZES.filter((name) => isSize(info[name]));
-  const ofInfo = [...sizes, ...abilities, ...prices, "supports_reasoning", "mode"];
-  leftOut.addRest(`${path}.model_info`, info, ofInfo);
+  const carriedInfo = [...sizes, ...abilities, ...prices, "supports_reasoning", "mode"];
+  leftOut.addRest(`${path}.model_info`, info, carriedInfo);
   leftOut.addRest(path, others, []);
-  return {
-    ...{ path, group, vendor, apiVersion, upstream, settings },
-    baseUrl: baseUrl ?? undefined,
-    apiKey: optionalText(params["api_key"], `${path}.litellm_params.api_key`),
-  };
+  const apiKey = optionalText(params["api_key"], `${paramsPath}.api_key`);
+  return { ...endpoint, path, group, apiKey, settings };
 }
 
-/** Absent: undefined. */
+/** Why no deployment of this kind can be served. Undefined: it can, if its vendor is known. */
+function whyUnservable(group: string, model: string, info: Fields): string | undefined {
+  if (group.includes("*") || model.includes("*"))
+    return "each model has a name of its own here: list those that clients may use";
+  return CHAT_MODES.includes(info["mode"] as string) ? undefined : "this gateway serves chat only";
+}
+
+/** Undefined if the value is absent. */
 const optionalText = (value: unknown, path: string): string | undefined =>
   value === undefined || value === null ? undefined : textAt(value, path);
 
@@ -132,62 +132,59 @@ function textAt(value: unknown, path: string): string {
   return fail("invalid_type", `${path}: expected a text`);
 }
 
-/** The vendor and its name of the model, or why this gateway cannot serve it. */
-function vendorOf(
-  written: string,
-  params: Fields,
-  address: string | undefined,
-): Pick<Deployment, "vendor" | "upstream"> | string {
-  const stated = asString(params["custom_llm_provider"]);
-  const [first = "", ...rest] = written.split("/");
-  const prefix = stated ?? (rest.length > 0 ? first : prefixOf(written));
-  const upstream = prefix === first && rest.length > 0 ? rest.join("/") : written;
-  const vendor = VENDOR_BY_PREFIX[prefix] ?? prefix;
+/** The endpoint, or why this gateway cannot call it. */
+function endpointOf(model: string, params: Fields, path: string): Endpoint | string {
+  const { api_base, base_url, api_version } = params;
+  const address =
+    optionalText(api_base, `${path}.api_base`) ?? optionalText(base_url, `${path}.base_url`);
+  const { prefix, upstream } = splitModel(model, asString(params["custom_llm_provider"]));
+  const vendor = vendorOf(prefix, address);
   if (CLOUDS.includes(vendor))
     return `the manual's page ${JSON.stringify(vendor)} has such a provider`;
   if (!VENDOR_ROWS.has(vendor))
-    return `there is no vendor ${JSON.stringify(prefix)} here; ${COMPATIBLE}`;
-  const isElsewhere = vendor === "openai" && !isOfOpenai(address);
-  return { vendor: isElsewhere ? "generic" : vendor, upstream };
-}
-
-/** LiteLLM knows some names without a prefix. */
-function prefixOf(name: string): string {
-  if (name.startsWith("claude")) return "anthropic";
-  return /^(gpt-|chatgpt-|o\d)/.test(name) ? "openai" : name;
-}
-
-const addressIn = ({ api_base, base_url }: Fields, path: string): string | undefined =>
-  optionalText(api_base, `${path}.api_base`) ?? optionalText(base_url, `${path}.base_url`);
-
-const isOfOpenai = (address: string | undefined): boolean =>
-  address === undefined || /^https:\/\/api\.openai\.com(\/|$)/.test(address);
-
-/** Undefined: the vendor's own address. Null: what is written is no address. */
-function baseUrlOf(written: string | undefined, vendor: string): string | undefined | null {
-  if (written === undefined) return undefined;
+    return (
+      `there is no vendor ${JSON.stringify(prefix)} here; ` +
+      "if its API is OpenAI's, write openai/ and its api_base"
+    );
+  const version = isVersioned(vendor) ? api_version : undefined;
+  const apiVersion = optionalText(version, `${path}.api_version`);
+  for (const [name, text] of Object.entries({ api_base: address, api_version: apiVersion }))
+    if (text?.startsWith("os.environ/"))
+      return `its ${name} is in a variable: only keys may be, so write the text itself`;
+  if (address === undefined && VENDOR_PRESETS.get(vendor)?.base_url === undefined)
+    return "it has no api_base, and there is no usual one";
   try {
-    return url(baseUrlFor(vendor, written));
+    const baseUrl = address === undefined ? undefined : url(baseUrlFor(vendor, address));
+    return { vendor, upstream, baseUrl, apiVersion };
   } catch {
-    return null;
+    return "its api_base is not an http:// or https:// address without credentials and query";
   }
 }
 
-/** Why the vendor cannot be called so. Undefined: it can. `texts`: fields, as they were written. */
-function whyUnusable(
-  vendor: string,
-  baseUrl: string | null | undefined,
-  texts: Readonly<Record<string, string | undefined>>,
-): string | undefined {
-  for (const [name, text] of Object.entries(texts))
-    if (text?.startsWith("os.environ/"))
-      return `its ${name} is in a variable: only keys may be, so write the text itself`;
-  if (baseUrl === null)
-    return "its api_base is not an http:// or https:// address without credentials and query";
-  if (baseUrl === undefined && VENDOR_PRESETS.get(vendor)?.base_url === undefined)
-    return "it has no api_base, and there is no usual one";
-  return undefined;
+/** The prefix that names the vendor, and the vendor's name of the model. */
+function splitModel(model: string, stated: string | undefined) {
+  const [first = "", ...rest] = model.split("/");
+  const prefix = stated ?? (rest.length > 0 ? first : impliedPrefix(model));
+  const upstream = prefix === first && rest.length > 0 ? rest.join("/") : model;
+  return { prefix, upstream };
 }
+
+/** LiteLLM knows the vendor of some models that have no prefix. */
+function impliedPrefix(model: string): string {
+  if (model.startsWith("claude")) return "anthropic";
+  return /^(gpt-|chatgpt-|o\d)/.test(model) ? "openai" : model;
+}
+
+/** At an address other than OpenAI's, `openai/` only means the format. */
+function vendorOf(prefix: string, address: string | undefined): string {
+  const vendor = VENDOR_BY_PREFIX[prefix] ?? prefix;
+  const isOpenaiAddress =
+    address === undefined || /^https:\/\/api\.openai\.com(\/|$)/.test(address);
+  return vendor === "openai" && !isOpenaiAddress ? "generic" : vendor;
+}
+
+const isVersioned = (vendor: string): boolean =>
+  VENDOR_PRESETS.get(vendor)?.versioned !== undefined;
 
 /** The fields that state abilities which the vendor's format can express. */
 function abilitiesIn(info: Fields, vendor: string): readonly string[] {
@@ -197,7 +194,7 @@ function abilitiesIn(info: Fields, vendor: string): readonly string[] {
   );
 }
 
-/** What `model_info` says of the model, as settings. */
+/** The settings that follow from `model_info`. */
 function settingsIn(info: Fields, abilities: readonly string[], vendor: string): Fields {
   const context = info["max_input_tokens"];
   const output = info["max_output_tokens"] ?? info["max_tokens"];
@@ -212,7 +209,7 @@ function settingsIn(info: Fields, abilities: readonly string[], vendor: string):
 
 const isSize = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) > 0;
 
-/** The vendor's abilities as the file changes them. Undefined: it changes none. */
+/** What the model supports. Undefined: the same as by the vendor's preset. */
 function supportsOf(
   info: Fields,
   abilities: readonly string[],
@@ -244,7 +241,7 @@ function priceIn(fields: Fields): object | undefined {
 /** Undefined: there is no price. Null: it cannot be stated with six decimals per million tokens. */
 function perMillion(value: unknown): number | undefined | null {
   if (value === undefined || value === null) return undefined;
-  const price = numberIn(value) * 1e6;
+  const price = toNumber(value) * 1e6;
   if (!(price >= 0 && price <= 1_000_000)) return null;
   const rounded = Number(price.toFixed(6));
   return Math.abs(rounded - price) <= price * 1e-9 ? rounded : null;

@@ -13,77 +13,90 @@ export interface Groups {
 
 /** The sections that have fallbacks and further names, and where to list what is left out. */
 export interface GroupSettings {
+  /** `router_settings`. */
   readonly router: Fields;
+  /** `litellm_settings`. */
   readonly library: Fields;
   readonly leftOut: LeftOutList;
 }
 
 /** Whether deployments have this name. If not, `path` is left out. */
-type IsKnown = (name: unknown, path: string) => name is string;
+type IsGroup = (name: unknown, path: string) => name is string;
 
-/** What is read here and in convert.ts. */
+/** The fields of both sections that this file or convert.ts carries over. */
 const ROUTER_FIELDS = [
   ...["fallbacks", "model_group_alias", "num_retries", "allowed_fails", "cooldown_time"],
 ];
 const LIBRARY_FIELDS = ["fallbacks", "num_retries"];
 
-/** `providerOf` names the provider of a deployment. */
-export function groupsOf(
+/** `providerOf` returns the name of a deployment's provider. */
+export function convertGroups(
   deployments: readonly Deployment[],
   providerOf: (deployment: Deployment) => string,
   { router, library, leftOut }: GroupSettings,
 ): Groups {
-  const names = new Set(deployments.map(({ group }) => group));
-  const isKnown: IsKnown = (name, path): name is string => {
-    const isGroup = typeof name === "string" && names.has(name);
-    if (!isGroup) leftOut.add(path, "no model of this name was carried over");
-    return isGroup;
+  const groups = new Set(deployments.map(({ group }) => group));
+  const isGroup: IsGroup = (name, path): name is string => {
+    const isKnown = typeof name === "string" && groups.has(name);
+    if (!isKnown) leftOut.add(path, "no model of this name was carried over");
+    return isKnown;
   };
   const fallbacks = new Map<string, readonly string[]>();
-  const rows = [
-    ...fallbacksIn(router["fallbacks"], "router_settings.fallbacks", isKnown, leftOut),
-    ...fallbacksIn(library["fallbacks"], "litellm_settings.fallbacks", isKnown, leftOut),
+  const lists = [
+    ...fallbacksIn(router["fallbacks"], "router_settings.fallbacks", isGroup, leftOut),
+    ...fallbacksIn(library["fallbacks"], "litellm_settings.fallbacks", isGroup, leftOut),
   ];
   // As in LiteLLM, the first list counts.
-  for (const { name, targets, place } of rows)
-    if (fallbacks.has(name)) leftOut.add(place, "another list of fallbacks of this name counts");
+  for (const { name, targets, path } of lists)
+    if (fallbacks.has(name)) leftOut.add(path, "another list of fallbacks of this name counts");
     else fallbacks.set(name, targets);
-  const members = new Map<string, string[]>([...names].map((name) => [name, []]));
-  // Without a prototype, as a name may be __proto__.
-  const models: Record<string, unknown> = Object.create(null);
-  for (const deployment of deployments) {
-    const { group, upstream, settings } = deployment;
-    const provider = providerOf(deployment);
-    const isAlone = deployments.filter((other) => other.group === group).length === 1;
-    const wanted = isAlone && !fallbacks.has(group) ? group : `${group}/${provider}`;
-    const isTaken = (name: string): boolean => Object.hasOwn(models, name) || names.has(name);
-    const name = wanted === group ? group : freeName(wanted, isTaken);
-    models[name] = {
-      provider,
-      ...(upstream !== name && { upstream_model: upstream }),
-      ...settings,
-    };
-    members.get(group)!.push(name);
-  }
+  const { models, namesByGroup } = modelsOf(deployments, providerOf, fallbacks);
   const candidates = (group: string): string[] => [
-    ...new Set(reachable(group, fallbacks).flatMap((name) => members.get(name)!)),
+    ...new Set(reachable(group, fallbacks).flatMap((name) => namesByGroup.get(name)!)),
   ];
   const aliases: Record<string, unknown> = Object.create(null);
-  for (const name of names)
-    if (!Object.hasOwn(models, name)) aliases[name] = { models: candidates(name) };
-  for (const [name, group] of furtherNames(
-    router["model_group_alias"],
-    [...names, ...Object.keys(models)],
-    isKnown,
-    leftOut,
-  ))
+  for (const group of groups)
+    if (!Object.hasOwn(models, group)) aliases[group] = { models: candidates(group) };
+  const taken = [...groups, ...Object.keys(models)];
+  for (const [name, group] of furtherNames(router["model_group_alias"], taken, isGroup, leftOut))
     aliases[name] = { models: candidates(group) };
   leftOut.addRest("router_settings", router, ROUTER_FIELDS);
   leftOut.addRest("litellm_settings", library, LIBRARY_FIELDS);
   return { models, aliases };
 }
 
-/** The name itself, or with a number, if a model or a group has it already. */
+interface Models {
+  readonly models: Fields;
+  /** The names of each group's models. */
+  readonly namesByGroup: ReadonlyMap<string, readonly string[]>;
+}
+
+function modelsOf(
+  deployments: readonly Deployment[],
+  providerOf: (deployment: Deployment) => string,
+  fallbacks: ReadonlyMap<string, readonly string[]>,
+): Models {
+  // Without a prototype, as a name may be __proto__.
+  const models: Record<string, unknown> = Object.create(null);
+  const namesByGroup = new Map<string, string[]>(deployments.map(({ group }) => [group, []]));
+  const isTaken = (name: string): boolean => Object.hasOwn(models, name) || namesByGroup.has(name);
+  for (const deployment of deployments) {
+    const { group, upstream, settings } = deployment;
+    const provider = providerOf(deployment);
+    const isOnly = deployments.filter((other) => other.group === group).length === 1;
+    const hasOwnName = isOnly && !fallbacks.has(group);
+    const name = hasOwnName ? group : freeName(`${group}/${provider}`, isTaken);
+    models[name] = {
+      provider,
+      ...(upstream !== name && { upstream_model: upstream }),
+      ...settings,
+    };
+    namesByGroup.get(group)!.push(name);
+  }
+  return { models, namesByGroup };
+}
+
+/** The name itself, or with a number if it is taken. */
 export function freeName(name: string, isTaken: (name: string) => boolean, joint = "-"): string {
   for (let count = 1; ; count += 1) {
     const free = count === 1 ? name : `${name}${joint}${count}`;
@@ -105,18 +118,18 @@ function reachable(group: string, fallbacks: ReadonlyMap<string, readonly string
   return found;
 }
 
-/** The fallbacks of a name, and where they stand. */
+/** The list of a name's fallbacks, and its path in the file. */
 interface Fallbacks {
   readonly name: string;
   readonly targets: readonly string[];
-  readonly place: string;
+  readonly path: string;
 }
 
-/** `[{"a": ["b", "c"]}]`. */
+/** The lists in `value`, which looks like `[{"a": ["b", "c"]}]`. */
 function fallbacksIn(
   value: unknown,
   path: string,
-  isKnown: IsKnown,
+  isGroup: IsGroup,
   leftOut: LeftOutList,
 ): Fallbacks[] {
   if (value === undefined || value === null) return [];
@@ -126,28 +139,31 @@ function fallbacksIn(
   }
   return value.flatMap((row, at) =>
     Object.entries(asObject(row)).flatMap(([name, listed]): Fallbacks[] => {
-      const place = `${path}[${at}].${name}`;
-      if (!isKnown(name, place)) return [];
-      if (!Array.isArray(listed)) leftOut.add(place, "expected a list of model names");
+      const listPath = `${path}[${at}].${name}`;
+      if (!isGroup(name, listPath)) return [];
+      if (!Array.isArray(listed)) leftOut.add(listPath, "expected a list of model names");
       const isTarget = (target: unknown, index: number): target is string =>
-        isKnown(target, `${place}[${index}]`);
+        isGroup(target, `${listPath}[${index}]`);
       const targets = asArray(listed).filter(isTarget);
-      return targets.length === 0 ? [] : [{ name, targets, place }];
+      return targets.length === 0 ? [] : [{ name, targets, path: listPath }];
     }),
   );
 }
 
-/** `{"name": "group"}` or `{"name": {"model": "group", "hidden": true}}`. */
+/**
+ * Pairs of a further name and its group. `value` has the form `{"name": "group"}` or
+ * `{"name": {"model": "group", "hidden": true}}`.
+ */
 function furtherNames(
   value: unknown,
   taken: readonly string[],
-  isKnown: IsKnown,
+  isGroup: IsGroup,
   leftOut: LeftOutList,
 ): [string, string][] {
   return Object.entries(asObject(value)).flatMap(([name, target]): [string, string][] => {
     const path = `router_settings.model_group_alias.${name}`;
     const group = typeof target === "string" ? target : asObject(target)["model"];
-    if (!isKnown(group, path)) return [];
+    if (!isGroup(group, path)) return [];
     if (name === "" || taken.includes(name)) {
       leftOut.add(path, name === "" ? "expected a name" : "there is a model of this name already");
       return [];

@@ -1,4 +1,4 @@
-// A configuration of LiteLLM made into a gateway.json, with what has no place in it.
+// Converts a configuration of LiteLLM to a gateway.json, and lists what it cannot carry over.
 export { convertLitellm, type Conversion } from "./convert.ts";
 export type { LeftOut } from "./left-out.ts";
 export { readLitellmFile } from "./read-file.ts";

@@ -1,22 +1,22 @@
-// What a configuration of LiteLLM has and gateway.json cannot have: where it stands, and why it was
-// left out, with what this gateway has in its place.
+// The fields of a LiteLLM configuration that gateway.json cannot have: their paths, and the reasons,
+// which name what this gateway has instead.
 
 /** An object of the file. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** YAML 1.1 reads 1e-06 as a number, later versions read it as text. Anything else is NaN. */
-export const numberIn = (value: unknown): number =>
+/** A number, or NaN. Accepts text, because some YAML parsers read 1e-06 as text. */
+export const toNumber = (value: unknown): number =>
   typeof value === "number" || typeof value === "string" ? Number(value) : Number.NaN;
 
 /** A field that was not carried over. Its value is not here: it may be a secret. */
 export interface LeftOut {
-  /** Where it stands: `model_list[0].litellm_params.rpm`. */
+  /** Its path in the file: `model_list[0].litellm_params.rpm`. */
   readonly path: string;
   /** Why, and what to do instead. */
   readonly reason: string;
 }
 
-/** Why fields are left out, by their names. */
+/** The reasons by the names of the fields. */
 const REASONS = reasonsOf({
   "set models.M.limits of what the provider can take, accounts.A.rpm of a customer": "rpm tpm",
   "set models.M.limits.max_in_flight, or accounts.A.max_in_flight of a customer":
@@ -64,14 +64,14 @@ const REASONS = reasonsOf({
 
 const NO_SETTING = "this gateway has no such setting";
 
-/** `table`: for each reason the names, with a blank between two of them. */
+/** `table`: the names for each reason, separated by blanks. */
 function reasonsOf(table: Readonly<Record<string, string>>): ReadonlyMap<string, string> {
   const rows = Object.entries(table);
   return new Map(rows.flatMap(([reason, names]) => names.split(" ").map((name) => [name, reason])));
 }
 
 export interface LeftOutList {
-  /** All that was added, in order. */
+  /** The fields in the order in which they were added. */
   readonly list: readonly LeftOut[];
   /** Adds one field. */
   add(path: string, reason: string): void;

@@ -1,5 +1,5 @@
-// Reads a configuration of LiteLLM. JSON needs nothing; for YAML the optional package `yaml` is
-// loaded. Messages never quote the file, which may hold keys.
+// Reads a configuration of LiteLLM: JSON, or YAML by the optional package `yaml`. Error messages
+// never quote the file, because it may hold keys.
 import {
   failUnreadable,
   MAX_CONFIG_BYTES,
@@ -9,14 +9,14 @@ import {
 import { fail } from "../../../core/schema/checker.ts";
 import { loadPeer } from "../../scale/stores/index.ts";
 
-/** What is used of the package. */
+/** The part of the package that is used. */
 interface YamlPackage {
   parse(text: string, options: YamlOptions): unknown;
 }
 
 interface YamlOptions {
   readonly version: "1.1";
-  /** Chooses from the version's types those that the text may have. */
+  /** Returns the types to recognise, out of those of the version. */
   readonly customTags: (types: readonly YamlType[]) => readonly YamlType[];
 }
 
@@ -24,8 +24,8 @@ interface YamlType {
   readonly tag: string;
 }
 
-/** A fault that the package found. Others, such as too many aliases, have no place. */
-interface YamlFault {
+/** A syntax error. Other errors, such as too many aliases, have no `linePos`. */
+interface YamlError {
   readonly linePos?: readonly { readonly line: number; readonly col: number }[];
 }
 
@@ -50,13 +50,13 @@ function bytesOf(path: string): Buffer {
 function parseYaml(path: string, text: string): unknown {
   const { parse } = loadPeer<YamlPackage>("yaml", "--from-litellm");
   try {
-    // LiteLLM reads YAML 1.1, which has merge keys and other words for true and false. A date, such
-    // as a version of Azure's API, is wanted as the text that it is.
+    // LiteLLM reads YAML 1.1, which has merge keys and further words for true and false. Dates stay
+    // text: versions of Azure's API look like dates.
     const customTags = (types: readonly YamlType[]) =>
       types.filter(({ tag }) => tag !== "tag:yaml.org,2002:timestamp");
     return parse(text, { version: "1.1", customTags });
   } catch (error) {
-    const [start] = (error as YamlFault).linePos ?? [];
+    const [start] = (error as YamlError).linePos ?? [];
     const place = start ? `: the fault is at line ${start.line}, column ${start.col}` : "";
     return fail("invalid_value", `${path} is not YAML that can be read${place}`);
   }

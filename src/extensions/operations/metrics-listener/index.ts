@@ -1,6 +1,5 @@
-// A listener of its own for what watches the gateway from another machine: Prometheus, and the
-// probes of an orchestrator. It serves figures and no secrets, so it needs no password, and nothing
-// can be changed through it.
+// A listener for programs that watch the gateway from another machine: Prometheus, and the probes
+// of an orchestrator. It needs no password, because it shows no secrets and changes nothing.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { configMoments } from "../../../config/extension.ts";
 import { host, port, strict } from "../../../config/fields.ts";
@@ -46,7 +45,7 @@ export function install(gateway: Installer): void {
   });
 }
 
-/** A port that another listener of the same configuration has. */
+/** An issue if another listener of the configuration has the same port. */
 function portIssues(json: unknown): ValidationIssue[] {
   const { server, admin } = asObject(json);
   const { metrics } = asObject(admin);
@@ -57,7 +56,7 @@ function portIssues(json: unknown): ValidationIssue[] {
   });
 }
 
-/** Of the admin listener's paths only /metrics, if the extension `metrics` is loaded. */
+/** /metrics is the admin listener's, and exists only if the extension `metrics` is loaded. */
 function routesOf(host: Host): Routes {
   const { "/metrics": metrics } = host.adminRoutes();
   return {
@@ -71,9 +70,8 @@ function routesOf(host: Host): Routes {
 const alive: Handler = ({ res }) => sendJson(res, 200, { status: "ok" }, NO_STORE);
 
 /**
- * Whether the installation can take requests. With several processes the worst counts: one that
- * drains, one whose spend log cannot be written, and of each model the one where its breaker is
- * most open.
+ * Answers whether the installation can take requests. It is not ready if any of its processes is
+ * draining, if any cannot write its spend log, or if each model has an open breaker in some process.
  */
 const readiness =
   (host: Host): Handler =>

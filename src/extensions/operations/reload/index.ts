@@ -6,6 +6,6 @@ import { watchFile } from "../../scale/data-files/index.ts";
 
 export function install(gateway: Installer): void {
   gateway.fill(programSlots.watchConfig, (file, state, changed) =>
-    watchFile(file, changed, { seen: state }),
+    watchFile(file, changed, { knownState: state }),
   );
 }

@@ -1,5 +1,5 @@
-// The facts about a vendor that a first configuration needs: its models, and when their prices were
-// last looked up. The figures stand in vendors.json.
+// The facts about a vendor that a first configuration needs: its models with their prices, and the
+// day on which these were looked up. The figures are in vendors.json.
 import { VENDOR_PRESETS } from "../../../config/vendors.ts";
 import vendorsJson from "./vendors.json" with { type: "json" };
 
@@ -9,7 +9,7 @@ export interface ModelRow {
   readonly reasoning?: boolean;
   /** Size of the context window in tokens. Absent: not known. */
   readonly context_tokens?: number;
-  /** Absent: it is not known, or depends on more than the number of tokens. */
+  /** Absent: the price is not known, or depends on more than the number of tokens. */
   readonly price?: {
     readonly input_cache_hit?: number;
     readonly input_cache_miss: number;
@@ -22,23 +22,21 @@ export interface ModelRow {
 }
 
 export interface VendorRow {
-  /**
-   * The day of the figures: `2026-07-01`. Absent: there are none, the operator names the models.
-   */
+  /** The day of the figures: `2026-07-01`. Absent: there are no figures. */
   readonly as_of?: string;
-  /** The vendor's own page of prices. Absent: the vendor asks for none. */
+  /** The vendor's page of prices. Absent: the vendor charges nothing. */
   readonly prices?: string;
   /** The environment variable of the provider's key. Absent: the vendor needs no key. */
   readonly variable?: string;
   /** Further settings of the provider, such as a cloud's region. Absent: there are none. */
   readonly settings?: Readonly<Record<string, unknown>>;
-  /** What the operator has to replace in the settings, in words. Absent: nothing. */
+  /** A text: what the operator has to replace in the settings. Absent: nothing. */
   readonly replace?: string;
-  /** By the names under which the vendor has them. Empty: the operator names them. */
+  /** By the vendor's names of them. Empty: the operator names the models. */
   readonly models: Readonly<Record<string, ModelRow>>;
-  /** The models of the alias auto/chat, in their order. */
+  /** The models of the alias auto/chat, in order. */
   readonly chat: readonly string[];
-  /** The same of auto/reasoning. */
+  /** The models of the alias auto/reasoning, in order. */
   readonly reasoning: readonly string[];
 }
 
@@ -47,20 +45,20 @@ export const VENDOR_ROWS: ReadonlyMap<string, VendorRow> = new Map(
   Object.entries(vendorsJson as Readonly<Record<string, VendorRow>>),
 );
 
-/** By format, what addresses often end in and the gateway appends itself. */
-const APPENDED: Readonly<Record<string, RegExp>> = {
+/** By dialect: paths that the gateway appends itself, but which addresses often end in. */
+const APPENDED_PATHS: Readonly<Record<string, RegExp>> = {
   openai: /\/chat\/completions$/,
   anthropic: /\/v1(\/messages)?$/,
   gemini: /\/v1beta(\/models)?$/,
   ollama: /\/(v1|api|api\/chat)$/,
 };
 
-/** The address of a vendor's server as `base_url` has it, without what the gateway appends. */
+/** An address as `base_url` needs it: without the path that the gateway appends. */
 export function baseUrlFor(vendor: string, written: string): string {
   const { dialect = "", traits } = VENDOR_PRESETS.get(vendor) ?? {};
   const address = written.replace(/\/+$/, "");
-  const own = traits?.path;
-  if (own === undefined) return address.replace(APPENDED[dialect] ?? "", "");
+  const fullPath = traits?.path;
+  if (fullPath === undefined) return address.replace(APPENDED_PATHS[dialect] ?? "", "");
   const path = URL.canParse(address) ? new URL(address).pathname : "/";
-  return path !== "/" && own.startsWith(path) ? address.slice(0, -path.length) : address;
+  return path !== "/" && fullPath.startsWith(path) ? address.slice(0, -path.length) : address;
 }

@@ -21,45 +21,45 @@ import {
   notPassed,
   refuseUnlisted,
   withoutUnlisted,
-} from "../own-requests/index.ts";
-import { nativeBody, requestBody } from "./request.ts";
+} from "../native-requests/index.ts";
+import { nativeRequestBody, requestBody } from "./request.ts";
 
 /** The signed reasoning of all providers of this format since the process started. */
 const allSignatures = createSignatureStore();
 
 const NAME = "anthropic";
 
-/** The client's own request, if it is in this format. */
-const ownFormat = (native: NativeRequest | undefined) =>
+/** The native request, if it is in this format. */
+const nativeIn = (native: NativeRequest | undefined) =>
   native?.dialect === NAME ? native : undefined;
 
 export const createAnthropicDialect = (signatures: SignatureStore): Dialect => ({
   framing: serverSentEvents,
   request(chat, target) {
     const path = "/v1/messages";
-    const native = ownFormat(chat.native);
+    const native = nativeIn(chat.native);
     if (!native) return { path, body: requestBody(chat, target, signatures) };
     refuseUnlisted(native.body, target.traits.passes);
     const { body, headers } = withoutUnlisted(native, target.traits);
-    return { path, headers, body: nativeBody(body, chat, target) };
+    return { path, headers, body: nativeRequestBody(body, chat, target) };
   },
   isReply: (json) => asObject(json)["type"] === "message",
   decoder: ({ reasoning }, native) =>
-    createAnthropicDecoder(signatures, reasoning, ownFormat(native) !== undefined),
+    createAnthropicDecoder(signatures, reasoning, nativeIn(native) !== undefined),
   refusal: (status, headers, body) =>
     detailedRefusal(status, body) ?? refusal(status, headers, body),
 });
 
 /** The part of a native request that the model's provider does not accept, if there is one. */
 const permissionLack: LackOf = ({ provider, traits }, { native }) => {
-  const own = provider.dialect === NAME ? ownFormat(native) : undefined;
-  const unlisted = own && firstUnlisted(own.body, traits.passes);
+  const request = provider.dialect === NAME ? nativeIn(native) : undefined;
+  const unlisted = request && firstUnlisted(request.body, traits.passes);
   return unlisted && { path: [...unlisted.path], message: notPassed(unlisted) };
 };
 
 /** The response format, if Anthropic cannot express its schema. */
 const schemaLack: LackOf = ({ provider }, { response_format: format, native, clientPath }) => {
-  if (provider.dialect !== NAME || format?.type !== "json_schema" || ownFormat(native))
+  if (provider.dialect !== NAME || format?.type !== "json_schema" || nativeIn(native))
     return undefined;
   const { schema } = format.json_schema;
   if (!schema || closedSchema(schema)) return undefined;

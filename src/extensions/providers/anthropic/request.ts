@@ -55,10 +55,10 @@ const namedModel = ({ upstreamModel, traits }: Target): string | undefined =>
   traits.model_in_body ? upstreamModel : undefined;
 
 /**
- * The request as a client of this format wrote it, for this model. As in every request, a limit
- * beyond the model's own is lowered, and with it the budget for thinking.
+ * The body of a native request, with this model's name. As in every request, a `max_tokens` beyond
+ * the model's own limit is lowered, and with it the budget for thinking.
  */
-export function nativeBody(
+export function nativeRequestBody(
   body: NativeRequest["body"],
   { stream, maxTokens }: ChatRequest,
   target: Target,
@@ -70,7 +70,7 @@ export function nativeBody(
   return withFittingEdits({ ...passed, max_tokens: max_output_tokens, thinking });
 }
 
-/** Thoughts cannot be cleared where the gateway, or the client, has switched thinking off. */
+/** Removes edits that clear thoughts if thinking is off: the provider refuses the pair. */
 function withFittingEdits(body: NativeRequest["body"]): object {
   const management = asObject(body["context_management"]);
   const { edits } = management;

@@ -21,7 +21,7 @@ export function install(gateway: Installer): void {
     return (complete) => (chat, candidates, deliver, context) => {
       if (chat.further?.[HINT] !== undefined || !candidates.some(takesHint))
         return complete(chat, candidates, deliver, context);
-      // Hints are the same in all workers and after a restart: they have the key of fingerprints.
+      // With the key of fingerprints, hints are the same in all workers and after a restart.
       key ??= readKey?.(config.data_dir, diagnose) ?? randomBytes(32);
       const further = { ...chat.further, [HINT]: hintOf(chat, context.account, key) };
       return complete({ ...chat, further }, candidates, deliver, context);
@@ -33,17 +33,17 @@ const takesHint = ({ traits }: Model): boolean =>
   traits.takes.includes(HINT) || traits.cache_header !== undefined;
 
 /**
- * The hint of a conversation: a keyed hash of its account and of what it begins with, up to the
- * first word of the user. No later turn changes that.
+ * The hint of a conversation: a keyed hash of its account and of its messages up to the user's
+ * first, which no later turn changes.
  */
 function hintOf({ messages }: ChatRequest, account: string, key: Buffer): string {
   const hash = createHmac("sha256", key).update(`prompt cache ${JSON.stringify(account)}`);
-  let left = MAX_CHARS;
+  let charsLeft = MAX_CHARS;
   for (const { role, content } of messages) {
-    const text = textOf(content ?? "").slice(0, left);
+    const text = textOf(content ?? "").slice(0, charsLeft);
     hash.update(`\n${role}:${text}`);
-    left -= text.length;
-    if (role === "user" || left === 0) break;
+    charsLeft -= text.length;
+    if (role === "user" || charsLeft === 0) break;
   }
   return hash.digest("hex").slice(0, DIGITS);
 }

@@ -1,7 +1,7 @@
 // `cache_control` on the parts of messages and on tools: the client's marks for a provider's cache.
-// The check of a request joins texts and knows no marks. They are taken from the JSON again, so
-// that a dialect can send the parts as they were. In a request with a mark every message keeps its
-// parts: clients move their marks, and a message must go out the same when its mark is gone.
+// The check of a request joins texts and drops marks, so this extension reads both from the JSON, and
+// a dialect can send the parts as they were written. In a request with a mark every message keeps its
+// parts: clients move their marks, and a message must look the same without its mark.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { moments } from "../../../core/extension/places.ts";
 import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
@@ -19,8 +19,8 @@ export function install(gateway: Installer): void {
 
 /** The request with the marks that its JSON has. The JSON has passed the check. */
 function withCacheMarks(chat: ChatRequest, json: unknown): ChatRequest {
-  const { messages: given, tools } = asObject(json);
-  const written = asArray(given);
+  const { messages: list, tools } = asObject(json);
+  const written = asArray(list);
   const toolMarks = marksOfTools(tools);
   if (toolMarks.size === 0 && !written.some(hasMarks)) return chat;
   const messages = chat.messages.map((message, index) =>
@@ -29,13 +29,13 @@ function withCacheMarks(chat: ChatRequest, json: unknown): ChatRequest {
   return { ...chat, messages, toolMarks };
 }
 
-/** The message with all its parts, as they were written, and their marks. */
+/** Adds to a message all its parts, as they were written, with their marks. */
 export function withParts(message: Message, parts: readonly ContentPart[]): Message {
   const marked = withoutBlanks(parts);
   return marked.length > 0 ? { ...message, marked } : message;
 }
 
-/** By the names of the tools. */
+/** The marks of tools, by the names of the tools. */
 function marksOfTools(tools: unknown): ReadonlyMap<string, object> {
   const marks = new Map<string, object>();
   for (const tool of asArray(tools)) {
@@ -47,19 +47,19 @@ function marksOfTools(tools: unknown): ReadonlyMap<string, object> {
 }
 
 const partsIn = (message: unknown): readonly unknown[] => asArray(asObject(message)["content"]);
-const markIn = (marked: unknown) => mark(asObject(marked)["cache_control"]);
+const markIn = (owner: unknown) => mark(asObject(owner)["cache_control"]);
 
 const hasMarks = (message: unknown): boolean =>
   partsIn(message).some((part) => markIn(part) !== undefined);
 
 /**
- * The parts of a message: texts as they were written, all others as they were checked. What was
- * written as a string is one part: many clients make a list of it only while it has a mark.
+ * The parts of a message: texts as they were written, all others as they were checked. A string is
+ * one part, because many clients write it as a list only while it has a mark.
  */
-function allParts({ content }: Message, given: unknown): readonly ContentPart[] {
-  if (typeof content === "string" && !Array.isArray(asObject(given)["content"]))
+function allParts({ content }: Message, written: unknown): readonly ContentPart[] {
+  if (typeof content === "string" && !Array.isArray(asObject(written)["content"]))
     return [{ type: "text", text: content }];
-  return partsIn(given).map((part, index) => {
+  return partsIn(written).map((part, index) => {
     const { type, text, refusal } = asObject(part);
     const checked = Array.isArray(content) ? content[index] : undefined;
     const isText = type === "text" || type === "refusal" || !checked;
@@ -72,8 +72,8 @@ function allParts({ content }: Message, given: unknown): readonly ContentPart[] 
 }
 
 /**
- * Providers refuse parts of blanks alone. They become the end of the text before them, and their
- * mark becomes that of the part before them. At the beginning of a message they say nothing.
+ * Providers refuse parts that have only blanks. Such a part is appended to the text before it, and
+ * its mark goes to the part before it. At the beginning of a message it is dropped.
  */
 function withoutBlanks(parts: readonly ContentPart[]): readonly ContentPart[] {
   const kept: ContentPart[] = [];

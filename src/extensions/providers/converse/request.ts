@@ -9,7 +9,7 @@ import {
   turnsOf,
   type Item,
   type MediaRule,
-  takenMedia,
+  acceptedMedia,
   type SystemMessage,
   type Turn,
 } from "../turns/index.ts";
@@ -86,7 +86,7 @@ function createBlockWriter(cacheable: boolean) {
       const content = [{ text: item.content.trim() === "" ? "(nothing)" : item.content }];
       return withMark({ toolResult: { toolUseId: safeId(item.id), content } }, cache_control);
     }
-    const { mediaType, data: bytes } = takenMedia(item, typeRule);
+    const { mediaType, data: bytes } = acceptedMedia(item, typeRule);
     const format = formatOf(item.type, mediaType);
     const source = { bytes };
     if (item.type === "image_url") return withMark({ image: { format, source } }, cache_control);

@@ -8,33 +8,33 @@ import type { Credentials, Headers, OutgoingRequest } from "../token-services/in
 
 /** Statuses by which a provider refuses credentials. */
 const REFUSALS = [401, 403];
-/** Of a refusal's body. It is read so that its connection can be used again. */
+/** The bound of a refusal's body, which is read so that its connection can be reused. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
 /** `transport` with the headers of these credentials. `dialect`: as in OutgoingRequest. */
 export const authorized =
   (credentials: Credentials, dialect: string, transport: Transport): Transport =>
   async (url, request) => {
-    const { headers: own, body } = request;
-    const outgoing: OutgoingRequest = { url, headers: own, body, dialect };
+    const { headers: plainHeaders, body } = request;
+    const outgoing: OutgoingRequest = { url, headers: plainHeaders, body, dialect };
     const send = (headers: Headers) =>
-      transport(url, { ...request, headers: { ...own, ...headers } });
-    const headers = await obtained(credentials, outgoing, request.cancel);
+      transport(url, { ...request, headers: { ...plainHeaders, ...headers } });
+    const headers = await obtainHeaders(credentials, outgoing, request.cancel);
     const response = await send(headers);
     if (!REFUSALS.includes(response.status)) return response;
     if (!credentials.refused(headers, response)) return response;
     request.refused?.();
     if (response.body) await readAll(response.body, MAX_REFUSAL_BYTES).catch(() => undefined);
-    if (request.cancel.aborted) throw request.cancel.reason; // it is not sent once more
+    if (request.cancel.aborted) throw request.cancel.reason;
     request.renewing?.();
-    return send(await obtained(credentials, outgoing, request.cancel));
+    return send(await obtainHeaders(credentials, outgoing, request.cancel));
   };
 
 /**
  * The headers for a request. Rejects with the reason of `cancel` if that is aborted first, and with
  * the ProviderError of a refused key if there are none: the client does not learn why.
  */
-async function obtained(
+async function obtainHeaders(
   credentials: Credentials,
   outgoing: OutgoingRequest,
   cancel: Cancel,

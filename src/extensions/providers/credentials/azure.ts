@@ -1,4 +1,4 @@
-// Tokens of Microsoft Entra: those of an application, by its secret, or those of the machine's own
+// Tokens of Microsoft Entra: those of an application, for its secret, or those of the machine's own
 // identity.
 import { strict } from "../../../config/fields.ts";
 import type { CheckContext } from "../../../config/setting.ts";
@@ -22,7 +22,7 @@ import {
 
 const ENTRA = "https://login.microsoftonline.com";
 const METADATA = "http://169.254.169.254";
-/** What all models of Azure accept. */
+/** The scope of all models of Azure. */
 const SCOPE = "https://cognitiveservices.azure.com/.default";
 
 const check = ({ credential, env }: CheckContext) =>
@@ -31,10 +31,10 @@ const check = ({ credential, env }: CheckContext) =>
       type: literal("azure"),
       /** The directory of the application. */
       tenant_id: optional(nonEmpty),
-      /** The application, or without a secret one of the machine's identities. Absent: its own. */
+      /** The application or, without a secret, an identity of the machine. Absent: its default. */
       client_id: optional(nonEmpty),
       client_secret: optional(credential),
-      /** What the token is for. Absent: SCOPE. */
+      /** The scope of the token. Absent: SCOPE. */
       scope: optional(nonEmpty),
       /** The token service: Entra's address without its path, or that of the metadata service. */
       endpoint: optional(serviceAddress),
@@ -52,7 +52,7 @@ const check = ({ credential, env }: CheckContext) =>
         ...settings,
         /** Entra's address. */
         authority: settings.endpoint ?? (authority?.replace(/\/+$/, "") || ENTRA),
-        /** The address and the secret of App Service, which sets both for its programs. */
+        /** The address and the secret that App Service sets in the environment. */
         appService: { address: IDENTITY_ENDPOINT, secret: IDENTITY_HEADER },
         secrets: [client_secret, IDENTITY_HEADER],
       };
@@ -78,7 +78,7 @@ function tokenOfApplication(
   return postedToken(["Entra", address], fields, services);
 }
 
-/** From App Service where that states its address, else from the metadata service. */
+/** From App Service if the environment has its address, else from the metadata service. */
 function tokenOfMachine(
   { scope = SCOPE, client_id, endpoint, appService: { address, secret } }: AzureSettings,
   services: CredentialServices,

@@ -5,31 +5,31 @@ import { integer, sendable, strict } from "../../../config/fields.ts";
 import { array, literal, refine, type Infer } from "../../../core/schema/checker.ts";
 import { bearerCredentials, type CredentialType, type Lease } from "../token-services/index.ts";
 
-/** A command that has not ended by then is killed. */
+/** A command is killed after this time. */
 const DEADLINE_MS = 30_000;
 const MAX_OUTPUT_BYTES = 64 * 1024;
 
 const settings = strict({
   type: literal("command"),
-  /** The program and its arguments. No shell reads them. */
+  /** The program and its arguments. It runs without a shell. */
   run: array(sendable(1), { min: 1 }),
   /** How long a token lives, in seconds. */
   ttl_s: integer(1, 86_400),
 });
 
-const check = () => refine(settings, (stated) => ({ ...stated, secrets: [] }));
+const check = () => refine(settings, (values) => ({ ...values, secrets: [] }));
 
 export const command: CredentialType<Infer<ReturnType<typeof check>>> = {
   check,
   create: ({ run, ttl_s }, services) =>
     bearerCredentials(async (): Promise<Lease<string>> => {
-      // The token lived already while the command ran.
+      // Its lifetime may have begun when the command did.
       const expiresAt = services.clock.now() + ttl_s * 1000;
       return { value: await outputOf(run), expiresAt };
     }, services),
 };
 
-/** Resolves with what the command prints, without blanks around it. */
+/** Resolves with the output of the command, trimmed. */
 function outputOf([program = "", ...args]: readonly string[]): Promise<string> {
   const options = {
     timeout: DEADLINE_MS,
@@ -40,7 +40,7 @@ function outputOf([program = "", ...args]: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile(program, args, options, (error, stdout) => {
       const token = stdout.trim();
-      // What the command prints may be secret, on standard error too.
+      // Errors never quote the output, which may be secret, also that on standard error.
       if (error) reject(new Error(`the command ${program} failed: ${whyFailed(error)}`));
       else if (/^[\x21-\x7e]+$/.test(token)) resolve(token);
       else reject(new Error(`the command ${program} printed no token: expected one word of ASCII`));

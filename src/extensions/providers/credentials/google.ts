@@ -24,7 +24,7 @@ import {
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 const METADATA = "http://metadata.google.internal";
 const TOKEN_PATH = "/computeMetadata/v1/instance/service-accounts/default/token";
-/** Google takes no assertion that is good for longer. */
+/** The longest lifetime of an assertion, in seconds. */
 const ASSERTION_S = 3600;
 
 /** A service account, as its key file states it. */
@@ -40,7 +40,7 @@ const settings = strict({
   type: literal("google"),
   /** The key file of a service account. Absent: the machine's account. */
   key_file: optional(nonEmpty),
-  /** What the token is for. Absent: SCOPE. */
+  /** The scope of the token. Absent: SCOPE. */
   scope: optional(nonEmpty),
   /** Replaces the address in the key file, or of the metadata service. */
   endpoint: optional(serviceAddress),
@@ -48,7 +48,7 @@ const settings = strict({
 
 const check = ({ env, fileText }: CheckContext) =>
   refine(settings, ({ type, key_file, scope = SCOPE, endpoint }) => {
-    // Google's own programs take the name of the file from this variable.
+    // The variable of Google's own programs.
     const file = key_file ?? env["GOOGLE_APPLICATION_CREDENTIALS"];
     const account = file ? serviceAccountIn(fileText(file)) : undefined;
     const { GCE_METADATA_HOST: host } = env;

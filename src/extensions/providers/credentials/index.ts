@@ -32,8 +32,8 @@ const credentials = defineSetting("providers.*.credentials", undefined, (context
 export const settings = [credentials];
 
 export function install(gateway: Installer): void {
-  /** By the rows of providers: all models of one share a token. A reload makes new ones. */
-  const known = new WeakMap<object, Credentials>();
+  /** By the settings of providers, so that all models of one share a token until a reload. */
+  const credentialsBySettings = new WeakMap<object, Credentials>();
   gateway.on(configMoments.issues, issuesOf);
   gateway.on(moments.secrets, ({ providers }) =>
     [...providers.values()]
@@ -44,14 +44,15 @@ export function install(gateway: Installer): void {
     const settings = credentials.of(destination.settings);
     if (!settings) return transport;
     const { settings: row, dialect } = destination;
-    const own = known.get(row) ?? created(settings, { ...services, destination, transport });
-    known.set(row, own);
-    return authorized(own, dialect, transport);
+    const known = credentialsBySettings.get(row);
+    const usable = known ?? create(settings, { ...services, destination, transport });
+    credentialsBySettings.set(row, usable);
+    return authorized(usable, dialect, transport);
   });
 }
 
-/** Each type takes what its own check has returned. */
-const created = (settings: Settings, services: CredentialServices): Credentials =>
+/** The cast is safe: each type gets the settings that its own check returned. */
+const create = (settings: Settings, services: CredentialServices): Credentials =>
   (TYPES[settings.type] as CredentialType<Settings>).create(settings, services);
 
 /** Providers that have both a key and credentials, or no region for Amazon's signatures. */
@@ -71,7 +72,7 @@ const issuesOf = (json: unknown): readonly ValidationIssue[] =>
         ),
       ];
     const isAmazon = asObject(provider["credentials"])["type"] === "aws";
-    const isToldAlready = provider["vendor"] === "bedrock" && !isStated("base_url");
-    if (!isAmazon || isStated("region") || isToldAlready) return [];
+    const isReportedAlready = provider["vendor"] === "bedrock" && !isStated("base_url");
+    if (!isAmazon || isStated("region") || isReportedAlready) return [];
     return [invalid([...path, "region"], "is required for credentials of Amazon")];
   });

@@ -1,25 +1,19 @@
-// A value by example for a JSON Schema, for the demo model's tool calls and structured replies. It
-// knows const, enum, default, type, properties, required, items, minItems, minimum, maximum, a few
-// formats, $ref into the schema itself, and of anyOf, oneOf or allOf the first that is not null. By
-// any other keyword the value may not be valid. The schema is a client's and may refer to itself in
-// many places, so depth and number of values are bounded: beyond the bounds every value is null.
+// Makes an example value for a JSON Schema, for the demo model's tool calls and structured replies.
+// Knows const, enum, default, type, properties, required, items, minItems, minimum, maximum, a few
+// formats, $ref into the schema itself, and of anyOf, oneOf or allOf the first that is not null.
+// Ignores all other keywords, so the value may be invalid by them. A client's schema may refer to
+// itself in many places, so depth and number of values are bounded: beyond that, values are null.
 import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 
-/** The most levels of a value, the references that lead there included. */
+/** The most levels of a value, including references. */
 const MAX_DEPTH = 20;
-/**
- * From this level on an end is taken where the schema allows one: null, an empty list, no optional
- * property.
- */
+/** From this level on, the smallest value is used: null, an empty list, no optional property. */
 const TERSE_DEPTH = 3;
 const MAX_VALUES = 2_000;
-/**
- * A constant or a name counts as one more value for each so many characters: large ones cannot be
- * repeated.
- */
+/** Long constants and names count as one more value for each of these many characters. */
 const CHARS_A_VALUE = 100;
 const MAX_ITEMS = 1_000;
-/** The alternatives of a choice that are looked at. */
+/** Alternatives of a choice beyond this number are ignored. */
 const MAX_CHOICES = 100;
 /** A longer reference is ignored. */
 const MAX_REFERENCE_CHARS = 200;
@@ -36,7 +30,7 @@ const KNOWN_STRINGS: ReadonlyMap<string, string> = new Map([
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** `question` fills strings about which the schema says nothing else. */
+/** `question` is the value of strings that the schema does not restrict. */
 export function exampleOf(schema: Schema, question: string): unknown {
   let valuesLeft = MAX_VALUES;
 
@@ -83,7 +77,7 @@ export function exampleOf(schema: Schema, question: string): unknown {
   function exampleObject(here: Schema, depth: number): object {
     const properties = asObject(here["properties"]);
     const required = asArray(here["required"]).filter((key) => typeof key === "string");
-    // Without required properties all are shown, so that there is something to see.
+    // Without required properties, includes all, so that the example is not empty.
     const isSmall = required.length > 0 || depth >= TERSE_DEPTH;
     const keys = isSmall ? required : Object.keys(properties);
     return Object.fromEntries(
@@ -107,10 +101,7 @@ function referredIn(root: Schema, reference: unknown): unknown {
   return steps.reduce<unknown>((at, step) => memberOf(asObject(at), step), root);
 }
 
-/**
- * The first alternative that is null (if `isTerse`) or is not, else the first. Undefined: there are
- * none.
- */
+/** The first alternative that is null (if `isTerse`) or is not, else the first. */
 function choiceIn(here: Schema, isTerse: boolean): unknown {
   if (here["properties"]) return undefined;
   const all = asArray(here["anyOf"] ?? here["oneOf"] ?? here["allOf"]);
@@ -128,6 +119,6 @@ function bound(here: Schema, keyword: string, otherwise: number): number {
   return typeof stated === "number" ? stated : otherwise;
 }
 
-/** The names are a client's: what every object inherits (`constructor`) is no member. */
+/** Own members only: a client's name may be that of an inherited one (`constructor`). */
 const memberOf = (object: Schema, name: string): unknown =>
   Object.hasOwn(object, name) ? object[name] : undefined;

@@ -1,15 +1,11 @@
-// The demo model's reply: thoughts, then a text, JSON or the arguments of a tool call, as
-// lists of tokens that end where `stop` and `max_tokens` demand. It depends only on the
-// request: the same request gets the same reply.
+// The demo model's reply: thoughts, then a text, JSON or the arguments of a tool call, as lists of
+// tokens that `stop` and `max_tokens` cut. The same request always gets the same reply.
 import { sha256 } from "../../../core/hash.ts";
 import type { FinishReason } from "../../../core/openai/parts.ts";
 import { textOf, type ChatRequest } from "../../../core/openai/request.ts";
 import { exampleOf } from "./example.ts";
 
-/**
- * The request that the gateway sends. Most of its fields are as the check of the client's request
- * left them.
- */
+/** The request of the gateway. Most of its fields are those of the checked request. */
 export type DemoRequest = Omit<ChatRequest, "thinking"> & {
   max_tokens?: number;
   thinking?: { type: string };
@@ -23,7 +19,7 @@ export interface DemoReply {
   readonly answer: readonly string[];
   /** Undefined: the answer is a text. */
   readonly call: { readonly id: string; readonly name: string } | undefined;
-  /** "length" where max_tokens cut it off, whatever it was to be. */
+  /** "length" if max_tokens cut the reply. */
   readonly finish: FinishReason;
 }
 
@@ -70,7 +66,7 @@ function toolFor({ messages, tools = [], tool_choice: choice }: DemoRequest): To
 const argumentsFor = ({ parameters }: Tool, question: string): string =>
   JSON.stringify(exampleOf({ type: "object", ...parameters }, question));
 
-/** A text or JSON, up to the first of the sequences to stop at. */
+/** A text or JSON, up to the first stop sequence. */
 function textFor(request: DemoRequest, question: string): string {
   const text = fullTextFor(request, question);
   const ends = (request.stop ?? []).map((sequence) => text.indexOf(sequence));
@@ -87,12 +83,10 @@ function fullTextFor({ messages, response_format: format }: DemoRequest, questio
   return `You said: “${question}”.\n\n${ABOUT}`;
 }
 
-/**
- * The first 120 characters in one line, none of them cut in half. At most 100,000 are looked at.
- */
+/** The first 120 characters, in one line. Reads at most 100,000. */
 const quoted = (text: string): string =>
   [...text.trim().slice(0, 100_000).replace(/\s+/g, " ").slice(0, 240)].slice(0, 120).join("");
 
-/** Pieces of up to eight letters with the blanks before them. Joined they are the text again. */
+/** Splits a text into pieces of up to eight letters, each with the blanks before it. */
 const tokensOf = (text: string): string[] =>
   text.match(/\s*(?:[\p{L}\p{M}\p{N}_]{1,8}|\S)|\s+/gu) ?? [];

@@ -1,5 +1,5 @@
-// The demo model as a provider: an OpenAI-compatible server in the form of one more Transport. The
-// gateway treats it like any other provider, so the offline path is the real one.
+// The demo model as a provider: a Transport that answers like an OpenAI-compatible server. The
+// gateway treats it like any other provider.
 import { setTimeout as pause } from "node:timers/promises";
 import { createChunkWriter, createWholeWriter, replyHead } from "../../../core/openai/reply.ts";
 import type { Part, TokenLogprob } from "../../../core/openai/parts.ts";
@@ -31,10 +31,7 @@ export const createDemoTransport =
       yield Buffer.from(writer.end(usageOf(request, reply), reply.finish));
     }
 
-    /**
-     * An aborted pause fails with an error of its own. The contract demands the reason, which the
-     * caller throws.
-     */
+    /** Ignores the error of an aborted pause: the caller throws the reason of `cancel`. */
     const pace = () => pause(paceMs, undefined, { signal: cancel.signal }).catch(() => undefined);
 
     const contentType = request.stream ? "text/event-stream" : "application/json";
@@ -58,8 +55,8 @@ const TOKENS_A_MESSAGE = 4;
 const CHARS_A_TOKEN = 4;
 
 /**
- * The repeated part of a conversation, all before its last question, counts as cached, as it does
- * with a real provider. The tokens of the prompt are counted by its length.
+ * All of a conversation before its last question counts as cached, as with a real provider. The
+ * tokens of the prompt are estimated from its length.
  */
 function usageOf({ tools, messages }: DemoRequest, { reasoning, answer }: DemoReply): Usage {
   const tokensUpTo = (end: number): number => {
@@ -79,8 +76,8 @@ function usageOf({ tools, messages }: DemoRequest, { reasoning, answer }: DemoRe
 }
 
 /**
- * A made-up probability, and those of the runners-up, each less likely than the one before.
- * Undefined: not asked for.
+ * Invented log probabilities of a token and its alternatives, each less likely than the one before.
+ * Undefined: the client did not ask for them.
  */
 function logprobsOf(
   token: string,

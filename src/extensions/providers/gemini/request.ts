@@ -9,7 +9,7 @@ import {
   type Item,
   objectIn,
   type SignatureStore,
-  takenMedia,
+  acceptedMedia,
   type TextCounter,
   type Turn,
   turnsOf,
@@ -82,7 +82,7 @@ function partOf(item: OtherItem, { takesIds, texts }: ContentOptions): object {
     const { id, name } = item;
     return { functionResponse: { id: takesIds ? id : undefined, name, response } };
   }
-  const { url, mediaType, data } = takenMedia(item);
+  const { url, mediaType, data } = acceptedMedia(item);
   if (mediaType) return { inlineData: { mimeType: mediaType, data } };
   return { fileData: { fileUri: url, mimeType: imageTypeOf(url) } };
 }

@@ -1,6 +1,6 @@
-// A library for dialects: keeps the details that a provider wants back with its tool calls: the
-// details of the reasoning before them (OpenRouter, MiniMax), and each call's signature (Google).
-// Clients do not see them, so they are kept here, by the ids of the calls.
+// A library for dialects: keeps details that a provider wants back with its tool calls. They are the
+// details of the reasoning before the calls (OpenRouter, MiniMax), and each call's signature
+// (Google). Clients do not get them, so this library keeps them by the ids of the calls.
 import type { Part } from "../../../core/openai/parts.ts";
 import type { Message } from "../../../core/openai/request.ts";
 import type { Dialect } from "../../../core/providers/dialect.ts";
@@ -45,7 +45,7 @@ export const keepingDetails = (dialect: Dialect, signatures: SignatureStore): Di
 const hasCalls = (message: Message): boolean =>
   message.role === "assistant" && message.tool_calls.length > 0;
 
-/** Whether there is anything to keep in a choice. Most have nothing. */
+/** Whether a choice may have details. Most choices have none. */
 function hasDetails(choice: unknown): boolean {
   const { delta, message = delta } = asObject(choice);
   const { reasoning_details, tool_calls } = asObject(message);
@@ -69,7 +69,7 @@ function withKept(message: Json, find: (id: string) => Json): Json {
   const { tool_calls } = message;
   if (!Array.isArray(tool_calls)) return message;
   const kept = tool_calls.map((call) => find(asString(asObject(call)["id"]) ?? ""));
-  const reasoning_details = kept.map((each) => each["reasoning_details"]).find(Boolean);
+  const reasoning_details = kept.map((details) => details["reasoning_details"]).find(Boolean);
   const calls = tool_calls.map((call, at) => {
     const { extra_content } = kept[at]!;
     return extra_content ? { ...asObject(call), extra_content } : call;
@@ -92,7 +92,7 @@ function createKeeper(signatures: SignatureStore) {
     for (const [at, piece] of pieces.entries()) {
       chars += JSON.stringify(piece).length;
       const last = details.at(-1);
-      // Each event has one piece of a text.
+      // Only the first piece of an event continues the text of the event before.
       if (isDelta && at === 0 && last && continues(last, piece)) extend(last, piece);
       else details.push({ ...piece });
     }
@@ -118,10 +118,11 @@ function createKeeper(signatures: SignatureStore) {
   }
 
   function keep(): void {
-    const known = chars <= MAX_CHARS && details.length > 0 ? details : undefined;
-    if (known && firstId !== undefined && !extras.has(firstId)) extras.set(firstId, undefined);
+    const keptDetails = chars <= MAX_CHARS && details.length > 0 ? details : undefined;
+    if (keptDetails && firstId !== undefined && !extras.has(firstId))
+      extras.set(firstId, undefined);
     for (const [id, extra_content] of extras) {
-      const reasoning_details = id === firstId ? known : undefined;
+      const reasoning_details = id === firstId ? keptDetails : undefined;
       signatures.set(id, JSON.stringify({ extra_content, reasoning_details }));
     }
     extras.clear();
@@ -135,7 +136,7 @@ function createKeeper(signatures: SignatureStore) {
         const { delta, message } = asObject(choice);
         hasDeltas ||= Boolean(delta);
         isWhole ||= !delta && Boolean(message);
-        // A whole message behind deltas repeats them.
+        // A whole message after deltas repeats them.
         if (delta || !hasDeltas) readMessage(asObject(delta ?? message), Boolean(delta), parts);
       }
       if (isWhole || parts.some(({ type }) => type === "finish")) keep();
@@ -150,7 +151,7 @@ function continues({ type, index, id }: Json, piece: Json): boolean {
   return isText && type === piece["type"] && index === piece["index"] && isSameId;
 }
 
-/** Fields that are null or absent keep their earlier value. */
+/** Appends texts, and replaces other fields unless the new value is null. */
 function extend(detail: Json, piece: Json): void {
   for (const [name, more] of Object.entries(piece)) {
     const before = detail[name];

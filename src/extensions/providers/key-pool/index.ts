@@ -39,7 +39,7 @@ const apiKeys = defineSetting("providers.*.api_keys", undefined, (context) =>
   array(keyCheck(context), { min: 1 }),
 );
 
-/** Names the gates and rests of keys among those of other extensions. */
+/** Distinguishes the gates and rests of keys from those of other extensions. */
 const SUBJECT = "key-pool";
 
 export const settings = [apiKeys];
@@ -70,7 +70,7 @@ type Rests = Readonly<Record<string, Readonly<Record<string, number>>>>;
 /** Finds the pool of a provider. Undefined: it has one key, or none. */
 type PoolOf = (config: RoutingSettings, provider: string) => KeyPool | undefined;
 
-/** The pools of a process, each as long as its provider's row is in force. */
+/** The pools of a process. Each lives as long as its provider's settings are active. */
 function createPools(context: GatewayContext): PoolOf {
   const services = {
     gates: gatesFor(context, SUBJECT),
@@ -100,14 +100,14 @@ const withPools =
         const pool = poolOf(config, serving.model.provider.name);
         if (!pool) return attempt(attemptChat, serving, take, options);
         let begun = false;
-        function takeNoted(parts: Parameters<typeof take>[0]): ReturnType<typeof take> {
+        function takeParts(parts: Parameters<typeof take>[0]): ReturnType<typeof take> {
           begun = true;
           return take(parts);
         }
         return withKeys(
           pool,
           serving,
-          (own) => attempt(attemptChat, own, takeNoted, options),
+          (keyed) => attempt(attemptChat, keyed, takeParts, options),
           () => begun,
         );
       },
@@ -141,7 +141,7 @@ async function withKeys(
     if (!isFailure || !isOfKey(error)) throw error;
     if (error.detail.operator === "key") taken.refused();
     else taken.exhausted(error.detail.retryAfterMs ?? EXHAUSTED_MS);
-    // No other key is tried: its reply would include the tokens that this one has counted.
+    // After content no other key is tried: its reply would repeat what this one has counted.
     if (!hasBegun() && completion_tokens === 0) return error;
     throw pool.hasOther(model.name, tried) ? brokenOff(error, hasBegun()) : error;
   }
@@ -155,13 +155,13 @@ async function withKeys(
   } while (failure);
 }
 
-/** Whether the key caused the error. A client's request must not disable a key for others. */
+/** Whether the key caused the error. The content of a request must not disable a key. */
 const isOfKey = ({ detail: { operator, status, fromContent } }: ProviderError): boolean =>
   !fromContent && (operator === "key" || status === 429);
 
 /**
- * The error of a reply that broke off because its key failed. The model has others. It counts
- * for the breaker like any broken reply.
+ * The error of a reply that broke off because its key failed, of a model that has other keys. The
+ * breaker counts it like any broken reply.
  */
 function brokenOff(error: ProviderError, hasBegun: boolean): ProviderError {
   const { status = 200, providerMessage } = error.detail;
@@ -171,8 +171,8 @@ function brokenOff(error: ProviderError, hasBegun: boolean): ProviderError {
 }
 
 /**
- * The error of a model none of whose keys can be used for so long: that of the last one, if the
- * request has tried any.
+ * The error if no key can be used for `retryAfterMs`. Of the keys that the request has tried, the
+ * last one's `failure` counts.
  */
 function withoutKeys(failure: ProviderError | undefined, retryAfterMs: number): ProviderError {
   if (failure?.detail.operator === "key") return failure;
@@ -185,7 +185,7 @@ function withoutKeys(failure: ProviderError | undefined, retryAfterMs: number): 
   return Object.assign(new ProviderError(code, message, { ...detail, retryAfterMs }), { answer });
 }
 
-/** The same model, asked with this key. */
+/** The model, called with this key. */
 const withKey = (model: Model, key: string): Model => {
   const { provider, traits } = model;
   const headers = { ...provider.headers, ...keyHeaders(traits.auth, key) };
@@ -202,7 +202,7 @@ const restsIn = (config: Config, poolOf: PoolOf): Rests =>
     }),
   );
 
-/** Of what several processes report, the longest rest of each key. */
+/** The longest rest of each key in any process. */
 function longestRests(reports: readonly unknown[]): Rests {
   const all: Record<string, Record<string, number>> = {};
   for (const report of reports as readonly Rests[])
@@ -214,7 +214,7 @@ function longestRests(reports: readonly unknown[]): Rests {
   return all;
 }
 
-/** Providers that have both one key and several, or one of several twice. */
+/** Providers with both `api_key` and `api_keys`, or with a repeated key. */
 const issuesIn = (json: unknown): readonly ValidationIssue[] =>
   Object.entries(asObject(asObject(json)["providers"])).flatMap(([name, written]) => {
     const { api_key, api_keys } = asObject(written);

@@ -18,9 +18,9 @@ export interface PoolKey {
 /** A key that a request may use. */
 export interface TakenKey {
   readonly key: string;
-  /** As endOf has it. */
+  /** As returned by endOf(). */
   readonly end: string;
-  /** To be called when the request is over, with the tokens of the reply; or unused() is. */
+  /** Call this when the request is over, with the tokens of the reply; or else call unused(). */
   used(tokens: number): void;
   /** No provider was asked with it. */
   unused(): void;
@@ -32,11 +32,11 @@ export interface TakenKey {
 
 export interface KeyPool {
   /**
-   * A key for a request to a model that the request has not tried. A number: there is none, and no
-   * key at all can be used for so many milliseconds. 0: those that were tried can be used again.
+   * A key that the request has not tried. A number: there is none, and no key can be used for that
+   * many milliseconds. 0: keys that were tried can be used again.
    */
   take(model: string, tried: ReadonlySet<string>): Promise<TakenKey | number>;
-  /** Whether there is a key for such a request, but for its bounds. */
+  /** Whether there is a key that is untried and not paused. Its bounds may be reached. */
   hasOther(model: string, tried: ReadonlySet<string>): boolean;
   /**
    * The longest rest of each key for one of these models in milliseconds, by its end. The
@@ -46,9 +46,9 @@ export interface KeyPool {
 }
 
 export interface PoolServices {
-  /** Count what has an rpm or a tpm. */
+  /** For keys with an rpm or a tpm. */
   readonly gates: Gates;
-  /** Finds the rest that has a name. */
+  /** Finds the rest of a name. */
   readonly restOf: (name: string) => Rest;
   /** From 0 to less than 1. Absent: Math.random. */
   readonly random?: () => number;
@@ -57,24 +57,24 @@ export interface PoolServices {
 /** The key's last four characters, the only part that logs and reports show. */
 export const endOf = (key: string): string => key.slice(-4);
 
-/** The pause of a refused key. Operators do not mend it sooner. */
+/** The pause of a refused key: an operator needs longer to replace it. */
 const REFUSED_MS = 60_000;
 
-/** `provider`: its name. */
+/** `provider`: the provider's name. */
 export function createKeyPool(
   provider: string,
   keys: readonly PoolKey[],
   { gates, restOf, random = Math.random }: PoolServices,
 ): KeyPool {
   const ends = keys.map(({ key }) => endOf(key));
-  const states = keys.map(({ rpm, tpm, ...stated }, at) => {
-    const end = endOf(stated.key);
+  const states = keys.map(({ rpm, tpm, ...row }, at) => {
+    const end = endOf(row.key);
     const alike = ends.slice(0, at).filter((other) => other === end).length;
-    // Not by its place, which a reload may change.
-    const name = `key ${sha256(stated.key)} of ${provider}`;
+    // By the key, not by its index, which a reload may change.
+    const name = `key ${sha256(row.key)} of ${provider}`;
     const isBounded = rpm !== undefined || tpm !== undefined;
     return {
-      ...stated,
+      ...row,
       end,
       label: alike > 0 ? `${end} (${alike + 1})` : end,
       gate: isBounded ? gates.of(name, { rpm, tpm }) : undefined,
@@ -105,14 +105,14 @@ export function createKeyPool(
   return {
     async take(model, tried) {
       const waits = states.map((state) => restFor(state, model)).filter((rest) => rest > 0);
-      let able = states.filter((state) => !tried.has(state.key) && restFor(state, model) === 0);
+      let usable = states.filter((state) => !tried.has(state.key) && restFor(state, model) === 0);
       for (;;) {
-        const chosen = drawn(able, ({ weight }) => weight, random());
+        const chosen = drawn(usable, ({ weight }) => weight, random());
         if (!chosen) return waits.length > 0 ? Math.min(...waits) : 0;
         const entered = await chosen.gate?.enter({ account: "", waitMs: 0 });
         if (typeof entered !== "number") return taken(chosen, model, entered);
         waits.push(entered);
-        able = able.filter((other) => other !== chosen);
+        usable = usable.filter((other) => other !== chosen);
       }
     },
     hasOther: (model, tried) =>

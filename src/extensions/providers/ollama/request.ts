@@ -2,7 +2,7 @@
 import type { ChatRequest, Message } from "../../../core/openai/request.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import { effortOf, parametersOf } from "../../../core/providers/parameters.ts";
-import { argumentsIn, createTextCounter, takenMedia, type MediaRule } from "../turns/index.ts";
+import { argumentsIn, createTextCounter, acceptedMedia, type MediaRule } from "../turns/index.ts";
 
 export function requestBody(chat: ChatRequest, target: Target): object {
   const { upstreamModel, reasoning, traits, contextTokens } = target;
@@ -90,7 +90,7 @@ export const imageRule: MediaRule = (_part, { mediaType }) =>
 function contentOf(content: Message["content"]): object {
   if (content === null || typeof content === "string") return { content: content ?? "" };
   const images = content.flatMap((part) =>
-    part.type === "image_url" ? [takenMedia(part, imageRule).data] : [],
+    part.type === "image_url" ? [acceptedMedia(part, imageRule).data] : [],
   );
   const texts = content.map((part) => (part.type === "text" ? part.text : "\n"));
   return { content: texts.join("").trim(), images: images.length > 0 ? images : undefined };

@@ -1,5 +1,5 @@
-// Shared by all types of credentials: their interface, values that expire, and the calls to
-// services that hand out tokens.
+// Shared by all types of credentials: their interface, values that expire, and calls to token
+// services.
 export type {
   Credentials,
   CredentialServices,

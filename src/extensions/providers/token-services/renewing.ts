@@ -2,7 +2,7 @@
 // before the value expires, so that no request waits.
 import type { Clock } from "../../../core/clock.ts";
 
-/** A value with its end. */
+/** A value with its expiry. */
 export interface Lease<T> {
   readonly value: T;
   /** By the wall clock, in milliseconds. Infinity: it does not expire. */
@@ -19,9 +19,9 @@ export interface Renewing<T> {
   refuse(value: T): boolean;
 }
 
-/** A value is renewed when a fifth of its lifetime is left, but at least so many milliseconds. */
+/** A value is renewed when a fifth of its lifetime is left, or this time if that is longer. */
 const LEAST_EARLY_MS = 150;
-/** Milliseconds between two renewals that nobody waits for, and after one that failed. */
+/** The least time between two renewals in the background, and after one that failed. */
 const LEAST_BETWEEN_MS = 1_000;
 
 /** Calls `failed` for each renewal that failed. */
@@ -35,7 +35,7 @@ export function createRenewing<T>(
   let renewal: Promise<T> | undefined;
   /** The error of the last renewal, if it failed. */
   let lastError: unknown;
-  /** The moment of the last renewal, by the monotonic clock. */
+  /** The end of the last renewal, by the monotonic clock. */
   let renewedAt = -Infinity;
   let refusedAt = -Infinity;
 
@@ -57,8 +57,8 @@ export function createRenewing<T>(
     }
   }
 
-  /** The renewal in flight. There is one at most. */
-  function renewed(): Promise<T> {
+  /** Joins the renewal in flight, or starts one. */
+  function joinRenewal(): Promise<T> {
     renewal ??= renew();
     return renewal;
   }
@@ -69,10 +69,10 @@ export function createRenewing<T>(
       const mayRenew = clock.monotonic() - renewedAt >= LEAST_BETWEEN_MS;
       if (lease && now < lease.expiresAt) {
         // No request waits for this renewal. Its failure was reported; the value is still valid.
-        if (now >= renewAt && mayRenew) renewed().catch(() => undefined);
+        if (now >= renewAt && mayRenew) joinRenewal().catch(() => undefined);
         return lease.value;
       }
-      if (renewal || lastError === undefined || mayRenew) return renewed();
+      if (renewal || lastError === undefined || mayRenew) return joinRenewal();
       return Promise.reject(lastError as Error);
     },
     refuse(value) {

@@ -9,13 +9,13 @@ import { url } from "../../../config/fields.ts";
 import type { Credentials, CredentialServices, Headers } from "./credentials.ts";
 import { createRenewing, type Lease } from "./renewing.ts";
 
-/** A token service that has not answered by then counts as unreachable. */
+/** A token service that has not answered within this time counts as unreachable. */
 const DEADLINE_MS = 10_000;
 const MAX_ANSWER_BYTES = 256 * 1024;
 
 /**
  * Hosts to which secrets may go without TLS: this machine, and addresses that no router forwards.
- * The last two are those that Amazon and Google give their metadata services.
+ * The last two are the metadata services of Amazon and Google.
  */
 const PLAIN_HOSTS = new RegExp(
   "^(localhost|127\\.[\\d.]+|\\[::1\\]|169\\.254\\.[\\d.]+|\\[fe80:.*\\]" +
@@ -44,19 +44,19 @@ export interface ServiceAnswer {
 /** The name of a service for the operator, and its address. */
 export type TokenService = readonly [name: string, address: string];
 
-/** Asks a service. `ask` calls it, and is aborted by `cancel` at the deadline. */
-async function answerOf(
+/** Calls a service by `call`, and aborts `cancel` at the deadline. */
+async function withDeadline(
   [service, address]: TokenService,
   clock: Clock,
-  ask: (cancel: Cancel) => Promise<ServiceAnswer>,
+  call: (cancel: Cancel) => Promise<ServiceAnswer>,
 ): Promise<ServiceAnswer> {
   if (!isSafeAddress(address))
     throw new Error(`${service} must be reached by https, or at a loopback or link-local address`);
   const cancel = new Cancel();
-  const late = new Error(`${service} did not answer within ${DEADLINE_MS / 1000} seconds`);
-  const timer = clock.after(DEADLINE_MS, () => cancel.abort(late));
+  const timeout = new Error(`${service} did not answer within ${DEADLINE_MS / 1000} seconds`);
+  const timer = clock.after(DEADLINE_MS, () => cancel.abort(timeout));
   try {
-    return await ask(cancel);
+    return await call(cancel);
   } catch (error) {
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
     const why = cause instanceof Error ? cause.message : "an exception that is no Error";
@@ -73,7 +73,7 @@ export const postForm = (
   { clock, transport }: CredentialServices,
   accept = "application/json",
 ): Promise<ServiceAnswer> =>
-  answerOf(service, clock, async (cancel) => {
+  withDeadline(service, clock, async (cancel) => {
     const { status, headers, body } = await transport(service[1], {
       method: "POST",
       redirect: "manual",
@@ -86,14 +86,14 @@ export const postForm = (
     return { status, headers, text: body ? await readAll(body, MAX_ANSWER_BYTES) : "" };
   });
 
-/** Calls a service of this machine. Proxies do not know such addresses. */
+/** Calls a service of this machine, without a proxy. */
 export const askMachine = (
   service: TokenService,
   headers: Headers,
   clock: Clock,
   method: "GET" | "PUT" = "GET",
 ): Promise<ServiceAnswer> =>
-  answerOf(service, clock, async ({ signal }) => {
+  withDeadline(service, clock, async ({ signal }) => {
     const answer = await fetch(service[1], { method, headers, redirect: "error", signal });
     return { status: answer.status, headers: answer.headers, text: await answer.text() };
   });
@@ -105,7 +105,7 @@ export const askMachine = (
 function tokenIn(service: string, answer: ServiceAnswer, now: number): Lease<string> {
   const { access_token, expires_in, expires_on, error } = asObject(parseJson(answer.text));
   const value = asString(access_token) ?? "";
-  // It travels in a header.
+  // It becomes the value of a header.
   if (answer.status === 200 && /^[\x21-\x7e]+$/.test(value)) {
     const seconds = Number(expires_in ?? Number(expires_on) - now / 1000);
     if (seconds > 0) return { value, expiresAt: now + seconds * 1000 };
@@ -115,7 +115,7 @@ function tokenIn(service: string, answer: ServiceAnswer, now: number): Lease<str
   throw new Error(`${service} answered ${what}`);
 }
 
-/** The bearer token that a service on the internet hands out for a form. Throws as tokenIn. */
+/** Gets a bearer token from a service on the internet. Rejects as tokenIn() throws. */
 export async function postedToken(
   service: TokenService,
   fields: Readonly<Record<string, string>>,
@@ -125,7 +125,7 @@ export async function postedToken(
   return tokenIn(service[0], await postForm(service, fields, services), now);
 }
 
-/** The bearer token that a service of this machine hands out. Throws as tokenIn. */
+/** Gets a bearer token from a service of this machine. Rejects as tokenIn() throws. */
 export async function machineToken(
   service: TokenService,
   headers: Headers,
@@ -143,7 +143,7 @@ export const reportFailure =
     diagnose({ event: "credentials_failed", level: "error", provider, detail });
   };
 
-/** `obtain` gets a token. It rejects with an Error whose message is for the operator. */
+/** `obtain` gets a token, or rejects with an Error whose message is for the operator. */
 export function bearerCredentials(
   obtain: () => Promise<Lease<string>>,
   services: CredentialServices,

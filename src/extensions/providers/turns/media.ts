@@ -13,7 +13,7 @@ export interface Media {
   readonly data: string;
 }
 
-/** Why a format does not take a part, for the client. Undefined: it does. */
+/** Why a format does not accept a part, for the client. Undefined: it does. */
 export type MediaRule = (part: MediaPart, media: Media) => string | undefined;
 
 /**
@@ -23,7 +23,7 @@ export type MediaRule = (part: MediaPart, media: Media) => string | undefined;
 export const mediaLack =
   (dialect: string, rule?: MediaRule): LackOf =>
   ({ provider }, { messages, native, clientPath = (path) => [...path] }) => {
-    // A request of a client of the same format passes unchanged.
+    // A native request passes unchanged.
     if (provider.dialect !== dialect || native?.dialect === dialect) return undefined;
     for (const [index, { content }] of messages.entries()) {
       const [message] = mediaIn(content).flatMap((part) => faultOf(part, rule) ?? []);
@@ -46,14 +46,14 @@ function faultOf(part: MediaPart, rule: MediaRule = () => undefined): string | u
   return `this model takes ${needed} as in 'data:TYPE;base64,DATA'`;
 }
 
-/** The media of a part. Throws an ApiError if the format does not take them. */
-export function takenMedia(part: MediaPart, rule?: MediaRule): Media {
+/** The media of a part. Throws an ApiError if the format does not accept them. */
+export function acceptedMedia(part: MediaPart, rule?: MediaRule): Media {
   const fault = faultOf(part, rule);
   if (fault !== undefined) throw new ApiError("unsupported_value", fault);
   return mediaOf(part)!;
 }
 
-/** Undefined: they have neither data in base64 nor an address. */
+/** The media of a part. Undefined: it has neither data in base64 nor an address. */
 export function mediaOf(item: MediaPart): Media | undefined {
   const file = item.type === "file" ? asString(item.file["file_data"]) : undefined;
   const url = item.type === "image_url" ? item.image_url.url : (file ?? "");

@@ -1,5 +1,5 @@
-// The memory of signed reasoning, bounded: a thought may have thousands of characters, and clients
-// call tools all day.
+// The memory of signed reasoning. It is bounded, because each call of a tool may add thousands of
+// characters.
 import type { DialectScope } from "../../../core/providers/dialect.ts";
 
 /**
@@ -63,7 +63,7 @@ export const modelStore = (store: SignatureStore, model: string): SignatureStore
   partOf(store, model);
 
 function partOf(store: SignatureStore, ...scope: readonly string[]): SignatureStore {
-  // Made once: a conversation may have many thousands of calls.
+  // Computed once, because a conversation may have many thousands of calls.
   const prefix = JSON.stringify(scope);
   return {
     get: (id) => store.get(prefix + id),

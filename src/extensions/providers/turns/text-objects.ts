@@ -14,15 +14,15 @@ const MAX_TEXT_VALUES = 200_000;
 /** The most new property names in them. */
 const MAX_TEXT_NAMES = 20_000;
 
-/** A text that exceeds the bounds stays a text. */
+/** The counter of one request. A text beyond its bounds is not parsed. */
 export const createTextCounter = (): TextCounter =>
   createJsonCounter(MAX_TEXT_VALUES, MAX_TEXT_NAMES);
 
 const object = lenient(jsonObject());
 
 /**
- * The JSON object in a text. Undefined if it is none, if it is too deep to be written again, or if
- * it exceeds the bounds with the texts before it.
+ * The JSON object in a text. Undefined if the text is none, is nested too deeply to be serialized
+ * again, or exceeds the bounds together with the texts before it.
  */
 export const objectIn = (text: string, texts: TextCounter): Record<string, unknown> | undefined =>
   mayBeObject(text) && texts.add(text) === undefined ? object(parseJson(text)) : undefined;
@@ -31,5 +31,5 @@ export const objectIn = (text: string, texts: TextCounter): Record<string, unkno
 export const argumentsIn = (text: string, texts: TextCounter): Record<string, unknown> =>
   objectIn(text || "{}", texts) ?? { _raw: text };
 
-/** Nothing else is worth a parse. */
+/** Saves the parse of other texts. */
 const mayBeObject = (text: string): boolean => text.trimStart().startsWith("{");

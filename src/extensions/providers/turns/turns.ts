@@ -1,6 +1,7 @@
 // Converts a conversation for the native formats: system texts apart, the rest as turns of user and
-// assistant. Neighbours of one role are merged. The user comes first, and last unless the
-// client ends with the assistant. Each tool call is answered at the beginning of the next turn.
+// assistant. Neighbours of one role are merged. The first turn is the user's, and so is the last,
+// unless the client's last message is the assistant's. Each tool call is answered at the beginning of
+// the next turn.
 import { sha256 } from "../../../core/hash.ts";
 import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
 import { argumentsIn, createTextCounter, type TextCounter } from "./text-objects.ts";
@@ -64,10 +65,10 @@ const CLOSING = "(Please go on.)";
 const SYSTEM_HEADING = "(What follows is an instruction of the system.)\n";
 
 /**
- * In chat completions system texts all come first (wire.md "Turns"). Clients of the other APIs send
- * instructions where they come up: such a text stays at its place, as a text of the user, so that
- * what comes before it is the same as without it, and is found in the provider's cache. `texts`
- * counts the conversation's texts that are parsed, here and by the dialect (`objectIn`).
+ * In chat completions all system texts are moved to the beginning (wire.md "Turns"). Clients of the
+ * other APIs send instructions in the middle of a conversation. Such a text stays at its place, as a
+ * text of the user, so that the provider finds the messages before it in its cache. `texts` counts
+ * the texts that are parsed, here and by the dialect (`objectIn`).
  */
 export function turnsOf(
   { messages, native }: Pick<ChatRequest, "messages" | "native">,
@@ -76,7 +77,7 @@ export function turnsOf(
   const system: SystemMessage[] = [];
   const turns: Turn[] = [];
   const uniqueId = createIdMaker();
-  /** By the id that the client sent: the results of the calls of the latest message that has it. */
+  /** By the client's id of a call: the results of the calls with this id in its latest message. */
   const results = new Map<string, Results>();
 
   function add(role: Turn["role"], item: Item): void {
@@ -85,7 +86,7 @@ export function turnsOf(
     else turns.push({ role, items: [item] });
   }
 
-  /** Without empty texts, which the native formats refuse. */
+  /** Skips blank texts, which the native formats refuse. */
   function addContent(role: Turn["role"], content: string | readonly ContentPart[]): void {
     const parts = typeof content === "string" ? [textPart(content)] : content;
     for (const part of parts) if (part.type !== "text" || part.text.trim() !== "") add(role, part);
@@ -129,7 +130,7 @@ export function turnsOf(
     if (mark) result.cache_control = mark;
   }
 
-  /** A provider would continue an assistant's turn at the end as its own answer. */
+  /** Ends an assistant's turn if the messages after it were left out: providers would continue it. */
   function endAnswer(previous: Message | undefined): void {
     if (previous?.role !== "assistant" && turns.at(-1)?.role === "assistant")
       turns.push(userTurn(CLOSING));

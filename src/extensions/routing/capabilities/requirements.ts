@@ -59,8 +59,9 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
   if (logprobs) add(["logprobs"], supportsLogprobs, "this model states no log probabilities");
   for (const name of MEANINGFUL)
     if (chat[name]) add([name], ({ traits }) => !traits.omit.includes(name));
-  const { dialect, only } = chat.native ?? {};
-  if (only) requirements.push(({ provider }) => (provider.dialect === dialect ? undefined : only));
+  const { dialect, nativeOnly } = chat.native ?? {};
+  if (nativeOnly)
+    requirements.push(({ provider }) => (provider.dialect === dialect ? undefined : nativeOnly));
   const media = mediaIn(chat.messages);
   for (const kind of new Set(media.map(({ part }) => MEDIA[part.type])))
     add(

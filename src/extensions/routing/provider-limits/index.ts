@@ -9,6 +9,7 @@ import type { RequestContext, Serving } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model, RoutingSettings } from "../../../core/routing/model.ts";
 import { boolean, optional, withDefault } from "../../../core/schema/checker.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { resetOfExhausted } from "../../providers/provider-words/index.ts";
 import { once } from "../../scale/installation/index.ts";
 import {
@@ -134,7 +135,8 @@ function withPauses(
   const { model } = serving;
   const { transport, name } = model.provider;
   const adaptive = gates.filter(({ bounds }) => bounds.adaptive);
-  if (adaptive.length === 0 || config.providers.get(name)?.api_keys) return serving;
+  const hasOneKey = asObject(config.providers.get(name))["api_keys"] === undefined;
+  if (adaptive.length === 0 || !hasOneKey) return serving;
   const provider: Model["provider"] = {
     ...model.provider,
     async transport(url, request) {

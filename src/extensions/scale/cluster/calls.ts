@@ -56,7 +56,7 @@ export function answerWorkers<Question, Note, Answer>(
     if (worker.isConnected()) worker.send(message);
   }
 
-  function hear(worker: Worker, message: Calls): void {
+  function receiveCalls(worker: Worker, message: Calls): void {
     if (message.calls !== subject) return;
     for (const note of message.notes) handlers.onNote(note as Note, worker.id);
     // Answer in the next turn: a slot that another worker released earlier may be in a message that
@@ -64,7 +64,7 @@ export function answerWorkers<Question, Note, Answer>(
     if (message.questions.length > 0) setImmediate(answer, worker, message);
   }
 
-  function follow({ id, process: childProcess }: Worker): void {
+  function watchExit({ id, process: childProcess }: Worker): void {
     alive.add(id);
     // By "close" the channel has been read to its end.
     childProcess.once("close", () => {
@@ -74,11 +74,11 @@ export function answerWorkers<Question, Note, Answer>(
   }
 
   cluster.setMaxListeners(0); // each subject adds listeners
-  cluster.on("fork", follow);
-  cluster.on("message", hear);
+  cluster.on("fork", watchExit);
+  cluster.on("message", receiveCalls);
   return () => {
-    cluster.off("fork", follow);
-    cluster.off("message", hear);
+    cluster.off("fork", watchExit);
+    cluster.off("message", receiveCalls);
   };
 }
 
@@ -98,7 +98,7 @@ export function callFirstProcess<Question, Note, Answer>(
     if (worker.isConnected()) worker.send(message);
   }
 
-  function hear({ answers, first, values }: Answers): void {
+  function receiveAnswers({ answers, first, values }: Answers): void {
     if (answers !== subject) return;
     for (const [index, value] of values.entries()) {
       waiting.get(first + index)?.(value as Answer);
@@ -106,7 +106,7 @@ export function callFirstProcess<Question, Note, Answer>(
     }
   }
 
-  worker.on("message", hear);
+  worker.on("message", receiveAnswers);
   return {
     ask(question) {
       if (questions.length === 0) setImmediate(send, []);
@@ -118,6 +118,6 @@ export function callFirstProcess<Question, Note, Answer>(
       });
     },
     notify: (note) => send([note]),
-    close: () => worker.off("message", hear),
+    close: () => worker.off("message", receiveAnswers),
   };
 }

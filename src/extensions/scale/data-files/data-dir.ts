@@ -1,5 +1,5 @@
-// data_dir and the folder of the spend log in it: checks before the start whether this user can
-// write there, so that the fault is reported with all others; and creates the folders.
+// data_dir and the folder of the spend log in it. Checks, together with the rest of a configuration,
+// whether this user can write there; at the start creates the folders.
 import {
   accessSync,
   constants,
@@ -29,7 +29,7 @@ const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code
  */
 export function dataDirIssues(json: unknown): ValidationIssue[] {
   const dataDir = asObject(json)["data_dir"] ?? "./data";
-  if (typeof dataDir !== "string" || dataDir === "") return []; // an issue of shape already
+  if (typeof dataDir !== "string" || dataDir === "") return []; // the check of the shape reports it
   const spend = resolve(dataDir, "spend");
   const why = whyUnusable(resolve(dataDir)) ?? whyUnusable(spend) ?? whyTooLong(spend);
   return why === undefined ? [] : [dataDirIssue(why)];
@@ -41,64 +41,65 @@ const dataDirIssue = (message: string): ValidationIssue => ({
   message,
 });
 
-/** Undefined: this user can write in the folder, or make it. */
+/** Why this user can neither write in the folder nor create it. Undefined: the user can. */
 function whyUnusable(folder: string): string | undefined {
-  const there = nearest(folder);
+  const existing = nearestExisting(folder);
   try {
-    if (lstatSync(there).isSymbolicLink() && !statSync(there, { throwIfNoEntry: false }))
-      return `${there} is a link to something that is not there`;
-    if (!statSync(there).isDirectory()) return `${there} is not a folder`;
-    accessSync(there, constants.W_OK | constants.X_OK);
-    if (there !== folder) tryFolderIn(there);
+    if (lstatSync(existing).isSymbolicLink() && !statSync(existing, { throwIfNoEntry: false }))
+      return `${existing} is a link to something that is not there`;
+    if (!statSync(existing).isDirectory()) return `${existing} is not a folder`;
+    accessSync(existing, constants.W_OK | constants.X_OK);
+    if (existing !== folder) tryFolderIn(existing);
     return undefined;
   } catch (error) {
     if (isTransient(error)) return undefined;
     const code = codeOf(error);
-    const what = there === folder ? `${folder} cannot be written` : `cannot be made in ${there}`;
+    const what =
+      existing === folder ? `${folder} cannot be written` : `cannot be made in ${existing}`;
     return `${what}: ${code}`;
   }
 }
 
 /**
- * Creates a folder with a random name and removes it. Needed because in virtual file systems
- * (/proc) permissions prove nothing.
+ * Creates a folder with a random name and removes it, because the permissions of virtual file
+ * systems (/proc) prove nothing.
  */
 function tryFolderIn(folder: string): void {
   rmdirSync(mkdtempSync(join(folder, ".chat-gateway-")));
 }
 
 /**
- * The path itself, or its nearest ancestor, that exists, even as a dangling link, or whose
- * existence cannot be determined.
+ * The path or its nearest ancestor that exists, even as a dangling link, or whose existence cannot
+ * be determined.
  */
-function nearest(path: string): string {
+function nearestExisting(path: string): string {
   for (let at = path; ; at = dirname(at)) {
     if (at === dirname(at)) return at;
     try {
       if (lstatSync(at, { throwIfNoEntry: false })) return at;
     } catch (error) {
-      // Below a file there is nothing: the obstacle is further up.
+      // ENOTDIR: an ancestor is a file, so continue with the parent.
       if (codeOf(error) !== "ENOTDIR") return at;
     }
   }
 }
 
 /**
- * Makes the folders of the books for a gateway that is about to start. Throws a ValidationError if
- * that can never succeed.
+ * Creates the folders of the books when a gateway starts. Throws a ValidationError unless the error
+ * is transient.
  */
 export function makeDataDir(dataDir: string): void {
   const folder = resolve(dataDir, "spend");
   try {
     // Not `recursive`: in Node 20 that never returns if a folder cannot be made in its parent.
-    const there = nearest(folder);
+    const existing = nearestExisting(folder);
     const missing: string[] = [];
-    for (let at = folder; at !== there; at = dirname(at)) missing.unshift(at);
+    for (let at = folder; at !== existing; at = dirname(at)) missing.unshift(at);
     for (const path of missing) mkdirSync(path, { mode: 0o700 });
   } catch (error) {
     const code = codeOf(error);
     if (code === "EEXIST")
-      makeDataDir(dataDir); // another process has just made it
+      makeDataDir(dataDir); // another process has just made a folder: make the rest
     else if (!isTransient(error))
       throw new ValidationError([dataDirIssue(`${folder} cannot be made: ${code}`)]);
   }

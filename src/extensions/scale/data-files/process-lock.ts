@@ -1,6 +1,6 @@
-// Locks between processes on one machine. A lock is a Unix socket: it answers as long as its
-// process lives, however the process ends, and also from another container. It does not answer from
-// another machine, so a data_dir belongs to one machine.
+// Locks between processes on one machine. A lock is a Unix socket, which answers exactly as long as
+// its process lives, and also to processes in other containers. It does not answer to another
+// machine, so a data_dir belongs to one machine.
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
@@ -14,11 +14,8 @@ import { moveUnlessTaken } from "./replace-file.ts";
 /** Operating systems take at most this many bytes for the path of a socket, or a little more. */
 const MAX_SOCKET_PATH = 103;
 
-/**
- * Errors of connecting that prove that no process answers. Any other, such as a full queue, proves
- * nothing.
- */
-const DEAD = ["ECONNREFUSED", "ENOENT", "ENOTSOCK"];
+/** Errors of connecting that prove that no process listens. Others, such as a full queue, do not. */
+const NO_LISTENER = ["ECONNREFUSED", "ENOENT", "ENOTSOCK"];
 
 /** Another process held a lock for longer than the caller was ready to wait. */
 export class BusyError extends Error {}
@@ -42,10 +39,10 @@ interface LockOptions {
  * Runs `work` while no other process holds the same lock. Throws a BusyError if another one holds
  * it all the time.
  *
- * Each process first opens a socket with a name of its own, and then looks for the sockets of
- * others. Of two processes the second sees the first, so never two work at once. If both open
- * theirs at the same moment, both give way and try again after a random pause. Sockets that nobody
- * answers were left by dead processes.
+ * Each process first opens a socket with a random name, and then looks for the sockets of others. Of
+ * two processes the second sees the first, so two never work at once. If both open theirs at the
+ * same moment, both close them and try again after a random pause. A socket that does not answer was
+ * left by a dead process.
  */
 export async function withLock<T>(options: LockOptions, work: () => Promise<T>): Promise<T> {
   const { dir, name, patienceMs = 60_000, clock = systemClock } = options;
@@ -81,11 +78,11 @@ async function hasRival(dir: string, name: string, socket: string): Promise<bool
 }
 
 /**
- * The path itself, or if that is too long for a socket, the path relative to the working directory.
+ * The path or, if it is too long for a socket, the path relative to the working directory.
  * Undefined: both are too long.
  */
 const shortPath = (path: string): string | undefined =>
-  [path, relative("", path)].find((each) => Buffer.byteLength(each) <= MAX_SOCKET_PATH);
+  [path, relative("", path)].find((candidate) => Buffer.byteLength(candidate) <= MAX_SOCKET_PATH);
 
 const socketPath = (path: string): string =>
   shortPath(path) ?? fail("invalid_value", tooLongText(path), ["data_dir"]);
@@ -100,13 +97,10 @@ export function whyTooLong(dir: string): string | undefined {
 }
 
 /** Whether `path` exists. Throws the system's error if that cannot be determined. */
-export const isThere = (path: string): boolean =>
+export const pathExists = (path: string): boolean =>
   statSync(path, { throwIfNoEntry: false }) !== undefined;
 
-/**
- * The number of the file at `path`, which distinguishes it from a copy. Undefined if there is no
- * such file.
- */
+/** The inode number of a file, which distinguishes it from a copy. Undefined: there is no file. */
 export const inodeOf = (path: string): number | undefined =>
   statSync(path, { throwIfNoEntry: false })?.ino;
 
@@ -117,8 +111,8 @@ export const inodeOf = (path: string): number | undefined =>
  */
 export async function acquireSocketLock(path: string): Promise<(() => void) | undefined> {
   socketPath(path);
-  // The socket gets its name when it answers already. Otherwise another process might take it for a
-  // dead one's.
+  // The socket gets its final name only when it answers. Otherwise another process could take it for
+  // the socket of a dead process.
   const draft = join(dirname(path), `${randomBytes(6).toString("hex")}.new`);
   const server = createServer((socket) => socket.destroy())
     .on("error", () => undefined)
@@ -133,7 +127,7 @@ export async function acquireSocketLock(path: string): Promise<(() => void) | un
   if (!isOurs) return undefined;
   const inode = inodeOf(path);
   return () => {
-    // Another process may have made a socket of this name since.
+    // By now the path may be the socket of another process.
     if (inodeOf(path) === inode) rmSync(path, { force: true });
     server.close();
   };
@@ -146,7 +140,7 @@ export async function isLockHeld(path: string): Promise<boolean> {
     await once(socket, "connect");
     return true;
   } catch (error) {
-    return !DEAD.includes(String((error as NodeJS.ErrnoException).code));
+    return !NO_LISTENER.includes(String((error as NodeJS.ErrnoException).code));
   } finally {
     socket.destroy();
   }

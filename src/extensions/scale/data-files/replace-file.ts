@@ -1,4 +1,4 @@
-// Files that appear or change as a whole: a reader, and a process that dies, never leave half of
+// Atomic changes of files: a reader never sees half of a file, and a process that dies never leaves
 // one.
 import { linkSync, rmSync } from "node:fs";
 import { open, rename, writeFile } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { dirname } from "node:path";
 export type Content = string | Iterable<Uint8Array> | AsyncIterable<string>;
 
 /**
- * Replaces a file's content, all of it or none, and brings it to the disk. Only the owner may read
+ * Replaces a file's content, all of it or none, and flushes it to the disk. Only the owner may read
  * the file. The caller makes sure that no other process replaces it at the same time.
  */
 export async function replaceFile(path: string, content: Content): Promise<void> {
@@ -17,8 +17,8 @@ export async function replaceFile(path: string, content: Content): Promise<void>
 }
 
 /**
- * Writes the content that will replace a file beside it, and returns the name of the draft. If that
- * fails, nothing is left: a full disk has no room for drafts.
+ * Writes the new content of a file to a draft beside it, and returns the path of the draft. Removes
+ * the draft if that fails, because the disk may be full.
  */
 export async function writeDraft(path: string, content: Content): Promise<string> {
   const draft = `${path}.new`;
@@ -37,10 +37,7 @@ export function writeError(error: NodeJS.ErrnoException, path: string): Error {
   return error;
 }
 
-/**
- * Brings a file's content, or the names in a folder, to the disk: a power failure leaves them
- * there.
- */
+/** Flushes a file's content, or the names in a folder, to the disk, to survive a power failure. */
 export async function syncToDisk(path: string): Promise<void> {
   const file = await open(path);
   await file.sync().finally(() => file.close());
@@ -48,7 +45,7 @@ export async function syncToDisk(path: string): Promise<void> {
 
 /**
  * Moves the file at `draft` to `path`, unless that path exists: unlike a rename, this replaces
- * nothing. Returns false if something was there. The draft is gone in any case.
+ * nothing. Returns false if it exists. Removes the draft in any case.
  */
 export function moveUnlessTaken(draft: string, path: string): boolean {
   try {

@@ -1,27 +1,25 @@
-// Texts that only one installation can read: they are given to clients, who bring them back, so
-// that nothing has to be stored. The key is derived from a secret that data_dir keeps for good.
+// Encrypts texts that clients keep for the gateway and send back, so that the gateway need not store
+// them. Only the same installation can read them: the key is derived from a secret in data_dir.
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 
-export interface Seal {
-  /**
-   * Returns ASCII that can stand in JSON and in a header. The same text gets another one each time.
-   */
+export interface Sealer {
+  /** Returns ASCII that is safe in JSON and in a header. It differs each time for the same text. */
   seal(text: string): string;
-  /** Undefined: another installation sealed it, or it was changed. */
+  /** Returns the text. Undefined: another installation sealed it, or it was changed. */
   open(sealed: string): string | undefined;
 }
 
-/** Names the format of what follows it. */
+/** Identifies the format of the rest. */
 const PREFIX = "sealed1.";
 const CIPHER = "aes-256-gcm";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * `purpose`: a text that was sealed for another purpose cannot be opened. `secret` is called when
- * the first text is sealed or opened.
+ * A text that was sealed for one `purpose` cannot be opened for another. `secret` is called when the
+ * first text is sealed or opened.
  */
-export function createSeal(purpose: string, secret: () => Buffer): Seal {
+export function createSealer(purpose: string, secret: () => Buffer): Sealer {
   let derived: Buffer | undefined;
 
   function key(): Buffer {
@@ -40,7 +38,7 @@ export function createSeal(purpose: string, secret: () => Buffer): Seal {
       if (!sealed.startsWith(PREFIX)) return undefined;
       const body = sealed.slice(PREFIX.length);
       const bytes = Buffer.from(body, "base64url");
-      // The decoder passes over other characters, and over what follows the padding.
+      // Buffer.from() skips characters that are not base64url, and stops at padding.
       if (bytes.toString("base64url") !== body) return undefined;
       if (bytes.length < NONCE_BYTES + TAG_BYTES) return undefined;
       const end = bytes.length - TAG_BYTES;

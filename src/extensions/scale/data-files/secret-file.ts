@@ -1,5 +1,5 @@
-// Random values that a data_dir keeps for good, each in a file of its own that only the owner may
-// read: its name, and secrets. And a sign by which a copy of a data_dir is recognised.
+// Random values that a data_dir keeps for good, each in a file that only the owner may read: its id,
+// and a secret. Also a fingerprint that distinguishes a data_dir from its copies.
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -10,10 +10,10 @@ import { moveUnlessTaken } from "./replace-file.ts";
 const MAX_BYTES = 1024;
 
 /**
- * Reads a file of random hex digits. The first process that needs the file makes it; all others
- * read the same. `lastKnown` is what the file held before it was deleted; absent, new digits of
- * `bytes` bytes are drawn. Throws if the folder is missing, or the file can be neither read nor
- * made.
+ * Reads a file of random hex digits. The first process that needs the file creates it, and all
+ * processes read the same digits. A new file holds `lastKnown`, the digits before it was deleted, or
+ * if that is absent `bytes` random bytes. Throws if the folder is missing, or the file can be
+ * neither read nor created.
  */
 export function readOrCreateHex(path: string, bytes: number, lastKnown?: string): string {
   if (!existsSync(path)) {
@@ -30,11 +30,11 @@ export function readOrCreateHex(path: string, bytes: number, lastKnown?: string)
 }
 
 /**
- * The secret of data_dir, from which the keys of an installation follow: 64 hex digits in the file
- * `fingerprint-secret`, which is made if it is not there. If it cannot be had, `failed` is called
- * with the reason, and a random one stands in: there is never a hash or a seal without a key.
+ * The secret from which the keys of an installation are derived: 64 hex digits in the file
+ * `fingerprint-secret`, which is created if it is missing. If it cannot be read or created, `failed`
+ * is called with the reason, and a random secret is returned instead.
  */
-export function secretOf(dataDir: string, failed: (reason: string) => void): Buffer {
+export function installationSecret(dataDir: string, failed: (reason: string) => void): Buffer {
   try {
     const secret = readOrCreateHex(join(dataDir, "fingerprint-secret"), 32);
     if (/^[0-9a-f]{64}$/.test(secret)) return Buffer.from(secret, "hex");
@@ -45,11 +45,11 @@ export function secretOf(dataDir: string, failed: (reason: string) => void): Buf
   return randomBytes(32);
 }
 
-/** Linux: the same in all containers of a running machine. */
+/** Linux: changes at each boot, and is the same in all containers of a machine. */
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 /**
- * The 32 hex digits in `gateway-id`, which name a data_dir for good. The spend_ids of its requests
+ * The id of a data_dir: 32 hex digits in the file `gateway-id`, which never change. The spend_ids of its requests
  * begin with the first eight. Throws if data_dir is missing, or the file can be neither read nor
  * made.
  */
@@ -57,11 +57,11 @@ export const gatewayInstanceId = (dataDir: string): string =>
   readOrCreateHex(join(dataDir, "gateway-id"), 16);
 
 /**
- * A text that tells this data_dir from a copy of it, here or on another machine. It changes when
- * the machine starts anew, and when the folder moves to another file system. Throws as
- * gatewayInstanceId does.
+ * A hash that distinguishes this data_dir from a copy of it, here or on another machine. It changes
+ * when the machine boots, and when the folder moves to another file system. Throws as
+ * gatewayInstanceId() does.
  */
-export function placeOf(dataDir: string): string {
+export function dataDirFingerprint(dataDir: string): string {
   gatewayInstanceId(dataDir);
   const { ino, birthtimeMs } = statSync(join(dataDir, "gateway-id"));
   const system = existsSync(BOOT_ID) ? readFileSync(BOOT_ID, "utf8") : hostname();

@@ -17,11 +17,11 @@ const POLL_MS = 500;
  * been unchanged for longer than a step.
  */
 const SETTLED_MS = 2_500;
-/** A file that is absent at so many polls in a row is deleted, not just being replaced. */
+/** Until a file was absent at this many polls in a row, it may just be being replaced. */
 const ABSENT_POLLS = 5;
 
-/** A change that was found: the content, or why the file cannot be read. */
-export type Found = FileContent | { readonly error: Error };
+/** What a poll read: the content of the file, or why it cannot be read. */
+export type ReadResult = FileContent | { readonly error: Error };
 
 export interface WatchOptions {
   /** A larger file is an error. Absent: the bound of a configuration. */
@@ -30,20 +30,20 @@ export interface WatchOptions {
    * The digest of the active content, or why the file could not be read; null: there is no file.
    * The first poll reports any other state.
    */
-  readonly seen: string | null;
+  readonly knownState: string | null;
 }
 
 /**
- * Calls `changed` soon after the content of the file changes, until it is closed. Calls never
- * overlap: the next poll waits for the previous call. A file that is absent for some seconds is an
- * error; before that it may just be being replaced.
+ * Calls `changed` soon after the content of the file changes, until the watcher is closed. Calls
+ * never overlap: the next poll waits for the previous call. A file that is absent for some seconds
+ * is an error; before that it may just be being replaced.
  */
 export function watchFile(
   file: string,
-  changed: (found: Found) => void | Promise<void>,
-  { maxBytes = MAX_CONFIG_BYTES, seen: initial }: WatchOptions,
+  changed: (found: ReadResult) => void | Promise<void>,
+  { maxBytes = MAX_CONFIG_BYTES, knownState: initialState }: WatchOptions,
 ): { close(): void } {
-  let seen = initial;
+  let knownState = initialState;
   let fingerprint: string | undefined;
   let unchangedSince = 0;
   let absentPolls = 0;
@@ -60,7 +60,7 @@ export function watchFile(
     }
   }
 
-  async function change(): Promise<Found | undefined> {
+  async function change(): Promise<ReadResult | undefined> {
     const now = performance.now();
     try {
       const next = statFingerprint(await stat(file, { bigint: true }));
@@ -81,17 +81,17 @@ export function watchFile(
     }
   }
 
-  /** Counts a poll without a file. Whether a file that existed before is deleted for good. */
+  /** Counts a poll without a file. Returns whether a file that existed before is deleted. */
   function isGone(): boolean {
     fingerprint = undefined;
     absentPolls += 1;
-    return seen !== null && absentPolls >= ABSENT_POLLS;
+    return knownState !== null && absentPolls >= ABSENT_POLLS;
   }
 
   /** Stores the state. Returns whether it is a new one. */
   function remember(state: string): boolean {
-    const isNew = state !== seen;
-    seen = state;
+    const isNew = state !== knownState;
+    knownState = state;
     return isNew;
   }
 
@@ -103,9 +103,6 @@ export function watchFile(
   };
 }
 
-/**
- * Differs whenever the content of a file does, unless both were written within one step of the file
- * system's clock.
- */
+/** Changes with the content, except for a write within the same step of the file system's clock. */
 const statFingerprint = ({ dev, ino, mode, size, mtimeNs, ctimeNs }: BigIntStats): string =>
   [dev, ino, mode, size, mtimeNs, ctimeNs].join();

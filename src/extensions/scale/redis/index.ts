@@ -9,12 +9,12 @@ export { onError, openStoredScript, type OnError, type StoredScript } from "./st
 
 export const settings = [onError];
 
-/** An admission to a window of one millisecond: tests whether the store accepts writes, too. */
+/** Admits to a window of one millisecond, which also tests whether the store accepts writes. */
 const HEALTH_CHECK = ["1", "chat-gateway:report", "1", "0", "1"];
 
 export function install(gateway: Installer): void {
   gateway.fill(configSlots.store("limits.store"), {
-    // What is encoded in it can be decoded, and its path is the number of a database.
+    // Percent-encodings must be valid. The path is the number of a database.
     scheme: /^rediss?:\/\/([^%/?#\s]|%[\da-f]{2})+(\/\d*)?$/i,
     expected: "a Redis or Valkey server (redis://...)",
   });
@@ -23,16 +23,16 @@ export function install(gateway: Installer): void {
     const script = openStoredScript(config, "limits", path, diagnose);
     if (!script) return undefined;
     let isOpen = false;
-    /** The last health check. The store answers in order, so it settles after all before it. */
-    let checking: Promise<unknown> | undefined;
+    /** The last health check. Answers come in order, so earlier checks have settled before it. */
+    let healthCheck: Promise<unknown> | undefined;
     on("open", async () => {
       await script.start();
       isOpen = true;
     });
     on("report", () => {
-      // Without requests only this finds out, for the next report, whether the store answers.
+      // Without requests only this detects a failure of the store. The next report has the result.
       if (isOpen)
-        checking = script.run(
+        healthCheck = script.run(
           HEALTH_CHECK,
           (answer) => (answer as readonly unknown[][])[2]!.length,
         );
@@ -40,7 +40,7 @@ export function install(gateway: Installer): void {
     });
     on("close", async () => {
       isOpen = false;
-      await checking; // a connection that ends before it answers is a fault
+      await healthCheck; // otherwise closing the connection makes it fail
       script.close();
     });
     return createSharedLimiter(script, limiter, onError.of(config));
@@ -50,7 +50,7 @@ export function install(gateway: Installer): void {
   });
   gateway.on(moments.status, (faults, config) => {
     if (!isRedis(config)) return {};
-    const fault = faults.find((each) => typeof each === "string") ?? null;
+    const fault = faults.find((report) => typeof report === "string") ?? null;
     return { limits: { store: "redis", fault } };
   });
 }

@@ -1,7 +1,7 @@
 // A limiter whose windows any number of gateways share: each request runs one script in Redis or
 // Valkey, by the server's clock, in one round trip. Slots for requests in flight are local. While
-// Redis is down or slow, `on_error` decides: the local windows, which record every admission of
-// this gateway, or a refusal.
+// Redis is down or slow, `on_error` chooses: the local windows decide, which record every admission
+// of this gateway, or requests are refused.
 import {
   decide,
   WINDOW_MS,
@@ -17,29 +17,29 @@ interface FiniteLimit extends Limit {
   readonly rpm: number;
 }
 
-/** The script's answer to an admission. */
+/** The script's answer to a request for admission. */
 type Answer = [admitted: number, now: number, figures: [count: number, resetMs: number][]];
 
-const finite = ({ limits }: AdmissionRequest): readonly FiniteLimit[] =>
+const finiteLimits = ({ limits }: AdmissionRequest): readonly FiniteLimit[] =>
   limits.filter((limit): limit is FiniteLimit => limit.rpm !== null);
 
-/** `local`: the slots for requests in flight, and the windows that decide while Redis fails. */
+/** `local` has the slots for requests in flight, and the windows that decide while Redis fails. */
 export function createSharedLimiter(
   { run }: Pick<StoredScript, "run">,
   local: Limiter,
   onError: OnError,
 ): Limiter {
-  /** The local windows' decision about each request that Redis has admitted. */
-  const remembered = new WeakMap<
+  /** By decision of Redis: that of the local windows about the same request. */
+  const localDecisions = new WeakMap<
     AdmissionDecision,
     AdmissionDecision | Promise<AdmissionDecision>
   >();
 
   /**
-   * Runs the script: admits a request under these limits or, if `refundedAt` is above 0, removes
-   * the admission of that time. `read`: as in StoredScript.run.
+   * Admits a request under these limits or, if `refundedAt` is above 0, removes the admission of
+   * that time. `read`: as in StoredScript.run().
    */
-  function ask<T>(
+  function runScript<T>(
     { account }: AdmissionRequest,
     limits: readonly FiniteLimit[],
     refundedAt: number,
@@ -51,9 +51,9 @@ export function createSharedLimiter(
     return run([keys.length, ...keys, ...values].map(String), read);
   }
 
-  /** Admits a request under all limits or none. Undefined: the store cannot be asked. */
+  /** Admits a request under all limits or none. Undefined: the store cannot be reached. */
   const admitShared = (request: AdmissionRequest, limits: readonly FiniteLimit[]) =>
-    ask(request, limits, 0, (answer): AdmissionDecision => {
+    runScript(request, limits, 0, (answer): AdmissionDecision => {
       const [admitted, now, figures] = answer as Answer;
       const windows = limits.map(({ rpm }, at) => {
         const [count, resetMs] = figures[at]!;
@@ -62,17 +62,17 @@ export function createSharedLimiter(
       return { ...decide(admitted === 1, windows), countedAt: now };
     });
 
-  /** The decision without Redis. The request already holds its slot. */
-  async function admitAlone(request: AdmissionRequest): Promise<AdmissionDecision> {
+  /** Decides without Redis. The request already holds its slot. */
+  async function decideLocally(request: AdmissionRequest): Promise<AdmissionDecision> {
     if (onError === "local") return await local.admit({ ...request, maxInFlight: null });
     return { ...decide(false, []), rejectedBy: "store" };
   }
 
   /**
    * Records an admission in the local windows, even beyond their limits, so that they are complete
-   * if they have to decide later.
+   * when they have to decide.
    */
-  function remember(request: AdmissionRequest, limits: readonly FiniteLimit[]) {
+  function recordLocally(request: AdmissionRequest, limits: readonly FiniteLimit[]) {
     const unlimited = limits.map(({ name }) => ({ name, rpm: Infinity }));
     return local.admit({ ...request, maxInFlight: null, limits: unlimited });
   }
@@ -80,19 +80,20 @@ export function createSharedLimiter(
   return {
     async admit(request) {
       const slot = await local.admit({ ...request, limits: [] });
-      const limits = finite(request);
+      const limits = finiteLimits(request);
       if (!slot.admitted || limits.length === 0) return slot;
       const shared = await admitShared(request, limits);
-      if (shared?.admitted) remembered.set(shared, remember(request, limits));
-      const decision = shared ?? (await admitAlone(request));
+      if (shared?.admitted) localDecisions.set(shared, recordLocally(request, limits));
+      const decision = shared ?? (await decideLocally(request));
       if (!decision.admitted) local.release(request);
       return decision;
     },
     release: local.release,
     async refund(request, decision) {
-      const own = remembered.get(decision);
-      if (own) await ask(request, finite(request), decision.countedAt ?? 0, () => undefined);
-      local.refund(request, (await own) ?? decision);
+      const localDecision = localDecisions.get(decision);
+      if (localDecision)
+        await runScript(request, finiteLimits(request), decision.countedAt ?? 0, () => undefined);
+      local.refund(request, (await localDecision) ?? decision);
     },
     used: local.used,
   };

@@ -1,30 +1,41 @@
--- KEYS are windows, lists of admission times in milliseconds; ARGV is how long a window is, a time or
--- 0, and of each window its limit. A time: one admission of that time counts no longer. 0: answers
--- with whether all have room, the time of the admission, and of each window its count and in how
--- many milliseconds it next gets room.
-if ARGV[2] ~= '0' then
-  for _, key in ipairs(KEYS) do redis.call('LREM', key, -1, ARGV[2]) end
+-- Admits a request to sliding windows, or removes an earlier admission from them.
+-- KEYS: one list for each window, of the times of its admissions in milliseconds, oldest first.
+-- ARGV[1]: the length of a window in milliseconds.
+-- ARGV[2]: 0 to admit a request, or the time of the admission to remove. A removal returns nothing.
+-- ARGV[3], ARGV[4], ...: the limit of each window, in the order of KEYS.
+-- Returns 1 if all windows had room and now hold the admission, else 0; the time of the admission;
+-- and for each window its count and the milliseconds until it next has room.
+local window_ms, refunded_at = tonumber(ARGV[1]), ARGV[2]
+local function limit_of(i) return tonumber(ARGV[i + 2]) end
+
+if refunded_at ~= '0' then
+  for _, key in ipairs(KEYS) do redis.call('LREM', key, -1, refunded_at) end
   return
 end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local length, admitted, figures = tonumber(ARGV[1]), 1, {}
+
+local seconds, microseconds = unpack(redis.call('TIME'))
+local now = seconds * 1000 + math.floor(microseconds / 1000)
+local admitted = 1
 for i, key in ipairs(KEYS) do
-  -- A server's clock may be set back, and then so is when a key expires.
+  -- If the server's clock was set back, time stands still from the newest admission on, and a key
+  -- would live too long, because its expiry is stored as a time of day.
   now = math.max(now, tonumber(redis.call('LINDEX', key, -1) or 0))
-  while tonumber(redis.call('LINDEX', key, 0) or now) + length <= now do
+  if redis.call('PTTL', key) > window_ms then redis.call('PEXPIRE', key, window_ms) end
+  while tonumber(redis.call('LINDEX', key, 0) or now) + window_ms <= now do
     redis.call('LPOP', key)
   end
-  if redis.call('PTTL', key) > length then redis.call('PEXPIRE', key, length) end
-  if redis.call('LLEN', key) >= tonumber(ARGV[i + 2]) then admitted = 0 end
+  if redis.call('LLEN', key) >= limit_of(i) then admitted = 0 end
 end
+
+local figures = {}
 for i, key in ipairs(KEYS) do
   if admitted == 1 then
     redis.call('RPUSH', key, now)
-    redis.call('PEXPIRE', key, length)
+    redis.call('PEXPIRE', key, window_ms)
   end
   local count = redis.call('LLEN', key)
-  local first = redis.call('LINDEX', key, math.max(0, count - ARGV[i + 2])) or now
-  figures[i] = {count, first + length - now}
+  -- A full window next has room when only `limit - 1` admissions are left.
+  local expiring = redis.call('LINDEX', key, math.max(0, count - limit_of(i))) or now
+  figures[i] = {count, expiring + window_ms - now}
 end
 return {admitted, now, figures}

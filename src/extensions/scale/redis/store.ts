@@ -1,5 +1,5 @@
 // Runs a script on a Redis or Valkey server: the connection, timeouts, failure and recovery.
-// Commands of one turn of the event loop travel in one packet, and run in their order.
+// Commands of one turn of the event loop are sent in one packet, and run in order.
 import { createHash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { defineSetting } from "../../../config/setting.ts";
@@ -9,13 +9,13 @@ import { literal } from "../../../core/schema/checker.ts";
 import { embeddedText } from "../../../embedded.ts";
 import { loadPeer } from "../stores/index.ts";
 
-/** Timeouts count ticks: if this process blocks for longer than a tick, that counts as one. */
+/** Timeouts count timer ticks, so that a time in which this process is blocked counts as one. */
 const TICK_MS = 10;
 /** The timeout of a command, in ticks. */
-const PATIENCE_TICKS = 5;
-/** Milliseconds between attempts to use, or to connect to, a store that failed. */
+const TIMEOUT_TICKS = 5;
+/** Milliseconds between two attempts to use a store that failed, or to connect to it. */
 const RETRY_MS = 250;
-/** How long a start waits for the store, in milliseconds. */
+/** How long start() waits for the connection, in milliseconds. */
 const START_MS = 2_000;
 /** The timeout of connecting, in milliseconds. */
 const CONNECT_MS = 5_000;
@@ -24,13 +24,13 @@ const SILENCE_MS = 2_000;
 
 /** The most unusable keys that are logged. */
 const MAX_UNUSABLE = 100;
-/** Errors that concern one key only: commands about other keys succeed. */
-const OF_ONE_KEY = /^WRONGTYPE|^ERR user_script|@user_script:\d+: (WRONGTYPE|user_script)/;
+/** Errors about a key whose value is unusable. The store itself works. */
+const KEY_ERROR = /^WRONGTYPE|^ERR user_script|@user_script:\d+: (WRONGTYPE|user_script)/;
 
 /** The part of a client of the package `redis` that is used here. */
 interface Client {
   on(event: "error" | "ready", listener: (error: Error) => void): void;
-  /** Whether it is connected, and not about to be again. */
+  /** Whether it is connected, and not reconnecting. */
   readonly isReady: boolean;
   connect(): Promise<unknown>;
   sendCommand(words: readonly string[]): Promise<unknown>;
@@ -54,13 +54,13 @@ export const onError = defineSetting("limits.on_error", "local", () => literal("
 export interface StoredScript {
   /**
    * Runs the script. `words`: the number of its keys, the keys, and further arguments. Resolves
-   * with read(answer), or with undefined if the store fails or `read` throws; the script may have
-   * run all the same.
+   * with read(answer), or with undefined if the store fails or `read` throws. The script may have
+   * run even then.
    */
   run<T>(words: readonly string[], read: (answer: unknown) => T): Promise<T | undefined>;
-  /** The reason why the store cannot be reached; null: it can. */
+  /** Why the store cannot be reached. Null: it can. */
   fault(): string | null;
-  /** Resolves when the store answers, or has not for two seconds. */
+  /** Connects. Resolves after two seconds at the latest, even if that has failed. */
   start(): Promise<void>;
   /** Ends the connection at once. */
   close(): void;
@@ -84,14 +84,14 @@ export function openStoredScript(
 ): StoredScript | undefined {
   if (!isRedis(config)) return undefined;
   const script = embeddedText(path);
-  const send = sender(script);
-  const fate =
+  const send = createSender(script);
+  const consequence =
     onError.of(config) === "local" ? "each gateway decides by itself" : "requests are refused";
   const { createClient } = loadRedis();
   let fault: string | null = null;
   let failedAt = 0;
   let retryAt = 0;
-  /** Whether the connection was replaced and has had no answer yet. */
+  /** Whether the client was replaced, and has neither connected nor failed since. */
   let isRenewed = false;
   let renewedAt = -Infinity;
   const logUnusableKey = createUnusableKeyLog(`${subject}_key_unusable`, diagnose);
@@ -107,7 +107,7 @@ export function openStoredScript(
       isRenewed = false;
       failed(error);
     });
-    // Without requests nothing else would notice the recovery.
+    // Without requests, only this detects the recovery.
     opened.on("ready", () => {
       if (!isRenewed) recovered();
       isRenewed = false;
@@ -117,7 +117,7 @@ export function openStoredScript(
 
   function failed({ message }: Error): void {
     const now = performance.now();
-    const detail = `${fate} until the store can be asked: ${message}`;
+    const detail = `${consequence} until the store can be asked: ${message}`;
     if (fault === null) {
       diagnose({ event: `${subject}_store_failed`, level: "error", detail });
       failedAt = now;
@@ -126,11 +126,11 @@ export function openStoredScript(
     retryAt = now + RETRY_MS;
     const since = message.startsWith("READONLY") ? renewedAt : Math.max(failedAt, renewedAt);
     // Before the client is ready, connecting has its own timeout.
-    const patience = client.isReady ? SILENCE_MS : CONNECT_MS + SILENCE_MS;
-    if (now - since >= patience) renew(now);
+    const timeoutMs = client.isReady ? SILENCE_MS : CONNECT_MS + SILENCE_MS;
+    if (now - since >= timeoutMs) renew(now);
   }
 
-  /** The address may lead to another server by now. */
+  /** Replaces the client, because the address may lead to another server by now. */
   function renew(now: number): void {
     isRenewed = true;
     renewedAt = now;
@@ -147,17 +147,17 @@ export function openStoredScript(
   return {
     async run(words, read) {
       if (fault !== null && performance.now() < retryAt) return undefined;
-      // One request tries the store; others treat it as failed until the next RETRY_MS.
+      // Only one request in each RETRY_MS tries a store that failed.
       if (fault !== null) retryAt = performance.now() + RETRY_MS;
       try {
-        const answer = read(await inTime(send(client, words)));
+        const answer = read(await withTimeout(send(client, words)));
         recovered();
         return answer;
       } catch (error) {
         const { message } = error as Error;
-        if (!OF_ONE_KEY.test(message)) failed(error as Error);
+        if (!KEY_ERROR.test(message)) failed(error as Error);
         else {
-          recovered(); // it has answered all the same
+          recovered(); // an error is an answer, too
           logUnusableKey(String(words[1]), message);
         }
         return undefined;
@@ -182,8 +182,8 @@ function createUnusableKeyLog(event: string, diagnose: Diagnose) {
   };
 }
 
-/** Sends the script's digest, and its text if the server, after a restart, does not know it. */
-function sender(script: string) {
+/** Sends the script's digest, and if the server does not know it (after a restart) its text. */
+function createSender(script: string) {
   const digest = createHash("sha1").update(script).digest("hex");
   return async (client: Client, words: readonly string[]): Promise<unknown> => {
     try {
@@ -195,15 +195,15 @@ function sender(script: string) {
   };
 }
 
-/** Rejects if there is no answer within PATIENCE_TICKS. */
-async function inTime<T>(answer: Promise<T>): Promise<T> {
+/** Rejects if there is no answer within TIMEOUT_TICKS. */
+async function withTimeout<T>(answer: Promise<T>): Promise<T> {
   let isWaiting = true;
-  const late = async (): Promise<never> => {
-    for (let ticks = 0; isWaiting && ticks < PATIENCE_TICKS; ticks += 1)
+  const timeout = async (): Promise<never> => {
+    for (let ticks = 0; isWaiting && ticks < TIMEOUT_TICKS; ticks += 1)
       await pause(TICK_MS, undefined, { ref: false });
-    throw new Error(`no answer within ${PATIENCE_TICKS * TICK_MS} ms`);
+    throw new Error(`no answer within ${TIMEOUT_TICKS * TICK_MS} ms`);
   };
-  return await Promise.race([answer, late()]).finally(() => {
+  return await Promise.race([answer, timeout()]).finally(() => {
     isWaiting = false;
   });
 }

@@ -1,12 +1,12 @@
-// What stores outside of the process have in common: the optional packages that speak to them, and
-// the passwords in their addresses, which must not show in a log.
+// Shared by the stores outside of the process: loads the optional packages that connect to them, and
+// finds the passwords in their addresses, which must not appear in a log.
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { fail } from "../../../core/schema/checker.ts";
 
 /**
- * An optional peer package, from where the program is run or from beside it. Throws a
- * ValidationError that says what to install; `setting` is what asked for it.
+ * Loads an optional package from the working directory or from beside the program. If it is
+ * missing, throws a ValidationError at the path of `setting`, which says what to install.
  */
 export function loadPeer<T>(name: string, setting: string): T {
   for (const from of [resolve("package.json"), import.meta.url]) {
@@ -24,10 +24,7 @@ export function loadPeer<T>(name: string, setting: string): T {
   );
 }
 
-/**
- * The password in the address of a store, as it is written there and as it is decoded. Empty in
- * `memory` or `file`.
- */
+/** The password in a store's address, as written and decoded; empty texts if there is none. */
 export function passwordsIn(address: string): string[] {
   const written = URL.canParse(address) ? new URL(address).password : "";
   try {

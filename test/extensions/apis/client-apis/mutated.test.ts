@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ValidationError } from "../../../../src/core/schema/checker.ts";
-import { atOnce } from "../../../../src/core/turns.ts";
+import { runSync } from "../../../../src/core/turns.ts";
 import { readRequest as readMessages } from "../../../../src/extensions/apis/messages-input/index.ts";
 import { readRequest as readResponses } from "../../../../src/extensions/apis/responses-input/index.ts";
 import { LONG } from "../../../support/long.ts";
@@ -125,8 +125,8 @@ function placesIn(value: unknown): (readonly [Record<string, unknown>, string])[
 }
 
 const open = (sealed: string) => (sealed === "ok" ? "thought" : undefined);
-const readMessage = (json: unknown) => atOnce(readMessages({ json, large: false }, {}));
-const readResponse = (json: unknown) => atOnce(readResponses({ json, large: false }, open));
+const readMessage = (json: unknown) => runSync(readMessages({ json, large: false }, {}));
+const readResponse = (json: unknown) => runSync(readResponses({ json, large: false }, open));
 const APIS: [name: string, whole: object, read: (json: unknown) => unknown, rounds: number][] = [
   ["Messages", MESSAGES, readMessage, LONG ? 20_000 : 1_000],
   ["Responses", RESPONSES, readResponse, LONG ? 20_000 : 1_000],

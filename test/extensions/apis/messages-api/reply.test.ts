@@ -7,7 +7,7 @@ import { Meter } from "../../../../src/core/ledger/meter.ts";
 import type { FinishReason, Part } from "../../../../src/core/openai/parts.ts";
 import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import type { Serving } from "../../../../src/core/routing/attempt.ts";
-import { atOnce } from "../../../../src/core/turns.ts";
+import { runSync } from "../../../../src/core/turns.ts";
 import { createWriter } from "../../../../src/extensions/apis/messages-api/reply.ts";
 import { readRequest } from "../../../../src/extensions/apis/messages-input/index.ts";
 import { statedId } from "../../../../src/extensions/providers/provider-words/index.ts";
@@ -28,7 +28,7 @@ const USAGE = makeUsage({
 function chatFor(stream: boolean, thinking = "adaptive") {
   const messages = [{ role: "user", content: "Hi" }];
   const json = { model: "m", max_tokens: 100, messages, thinking: { type: thinking }, stream };
-  return atOnce(readRequest({ json, large: false }, {}));
+  return runSync(readRequest({ json, large: false }, {}));
 }
 
 function writerFor(stream: boolean, thinking?: string) {

@@ -5,20 +5,20 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { pathText, ValidationError } from "../../../../src/core/schema/checker.ts";
 import {
-  OWN_SIGNATURE,
+  GATEWAY_SIGNATURE,
   readRequest,
 } from "../../../../src/extensions/apis/messages-input/index.ts";
 import { mediaTokens } from "../../../../src/extensions/providers/media-tokens/index.ts";
-import { atOnce } from "../../../../src/core/turns.ts";
+import { runSync } from "../../../../src/core/turns.ts";
 
 type Json = Record<string, unknown>;
 
-const own = { type: "thinking", thinking: "Hm.", signature: OWN_SIGNATURE };
+const own = { type: "thinking", thinking: "Hm.", signature: GATEWAY_SIGNATURE };
 const signed = { type: "thinking", thinking: "Hm.", signature: "EqQB" };
 const HI = [{ role: "user", content: "Hi" }];
 const BASE = { model: "m", max_tokens: 100, messages: HI };
 const read = (over: Json = {}) =>
-  atOnce(readRequest({ json: { ...BASE, ...over }, large: false }, {}));
+  runSync(readRequest({ json: { ...BASE, ...over }, large: false }, {}));
 const messagesOf = (over: Json) => read(over).messages;
 const userBlocks = (...content: Json[]) => messagesOf({ messages: [{ role: "user", content }] });
 
@@ -36,8 +36,8 @@ function issueOf(over: Json): string {
 
 /** What only a provider of the same format can serve. */
 function onlyOf(over: Json): string {
-  const { only } = read(over).native!;
-  return only ? `${pathText(only.path)}: ${only.message}` : "nothing";
+  const { nativeOnly } = read(over).native!;
+  return nativeOnly ? `${pathText(nativeOnly.path)}: ${nativeOnly.message}` : "nothing";
 }
 
 const tool = (name: string) => ({ name, input_schema: { type: "object" } });
@@ -71,7 +71,7 @@ describe("the parameters of a request", () => {
       [model, stream, maxTokens, temperature, top_p, stop, user, wantsThinking],
       ["m", true, 100, 0.5, 0.9, ["END"], "u1", false],
     );
-    assert.equal(chat.native!.only, undefined);
+    assert.equal(chat.native!.nativeOnly, undefined);
   });
 
   it("say whether the model thinks, how deep, and whether the client sees it", () => {
@@ -275,7 +275,7 @@ describe("messages", () => {
 describe("a parameter of -1", () => {
   it("is one that is not set, and goes as it came to a provider of the same format", () => {
     const { top_p, native } = read({ top_p: -1, top_k: -1 });
-    assert.deepEqual([top_p, native!.only], [undefined, undefined]);
+    assert.deepEqual([top_p, native!.nativeOnly], [undefined, undefined]);
     assert.deepEqual([native!.body["top_p"], native!.body["top_k"]], [-1, -1]);
   });
 

@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { pathText, ValidationError } from "../../../../src/core/schema/checker.ts";
 import { pseudonymOf } from "../../../../src/core/providers/parameters.ts";
-import { atOnce } from "../../../../src/core/turns.ts";
+import { runSync } from "../../../../src/core/turns.ts";
 import { readRequest } from "../../../../src/extensions/apis/responses-input/index.ts";
 
 const open = (sealed: string) => (sealed.startsWith("ok:") ? sealed.slice(3) : undefined);
 const read = (more: object, input: unknown = "hi") =>
-  atOnce(readRequest({ json: { model: "m", input, ...more }, large: false }, open));
+  runSync(readRequest({ json: { model: "m", input, ...more }, large: false }, open));
 const messages = (input: unknown, more: object = {}) => read(more, input).chat.messages;
 
 /** The code and the path of the first issue. */
@@ -170,7 +170,7 @@ describe("a request of the Responses API", () => {
         opened += 1;
         return undefined;
       });
-      return atOnce(steps);
+      return runSync(steps);
     };
     assert.equal(of(10_000).facts.unreadReasoning, 10_000);
     opened = 0;

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { estimateOf } from "../../../../src/extensions/money/estimates/estimate.ts";
-import { atOnce } from "../../../../src/core/turns.ts";
+import { runSync } from "../../../../src/core/turns.ts";
 import { readRequest } from "../../../../src/extensions/apis/messages-input/index.ts";
 import type { ChatRequest } from "../../../../src/core/openai/request.ts";
 import type { Model } from "../../../../src/core/routing/model.ts";
@@ -184,7 +184,7 @@ describe("a request of the Messages API", () => {
   const nativeCost = (content: readonly object[], more: object = {}): number => {
     const messages = [{ role: "user", content }];
     const json = { model: "m", max_tokens: 1, messages, ...more };
-    const request = atOnce(readRequest({ json, large: false }, {}));
+    const request = runSync(readRequest({ json, large: false }, {}));
     const { offers } = wish(request, [modelWith()]);
     return Number(offers[0]!.cost / 1_000_000n);
   };

@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { vendorPreset } from "../../../../src/config/vendors.ts";
 import { pathText } from "../../../../src/core/schema/checker.ts";
-import { repeatedMembers } from "../../../../src/extensions/operations/config-checks/duplicates.ts";
+import { duplicateMembers } from "../../../../src/extensions/operations/config-checks/duplicates.ts";
 import { lines } from "../../../support/command.ts";
 import { VENDORS } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
@@ -126,7 +126,7 @@ describe("the two listeners", () => {
 describe("a member that stands twice", () => {
   const found = (text: string) => {
     JSON.parse(text);
-    return repeatedMembers(text).map(({ path }) => pathText(path));
+    return duplicateMembers(text).map(({ path }) => pathText(path));
   };
 
   it("is found at any depth, with its path", () => {

@@ -6,7 +6,7 @@ import { describe, it, type TestContext } from "node:test";
 import { chatRequest } from "../../../../src/core/openai/request.ts";
 import type { Dialect } from "../../../../src/core/providers/dialect.ts";
 import { createAnthropicDialect } from "../../../../src/extensions/providers/anthropic/index.ts";
-import { nativeBody } from "../../../../src/extensions/providers/anthropic/request.ts";
+import { nativeRequestBody } from "../../../../src/extensions/providers/anthropic/request.ts";
 import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
 import { formats } from "../../../support/config.ts";
 import { configFor, json, user } from "../../../support/gateway.ts";
@@ -107,7 +107,7 @@ describe("edits of a client's own request that clear thoughts", () => {
     it(`thinking ${type}, ${edits.length} edits`, () => {
       const chat = { ...chatRequest({ model: "x", messages: user("hi") }), tool_choice: undefined };
       const own = { thinking: { type }, context_management: { edits } };
-      const body = nativeBody(own, chat, TARGET) as Json;
+      const body = nativeRequestBody(own, chat, TARGET) as Json;
       assert.deepEqual(body["context_management"], kept);
     });
 });

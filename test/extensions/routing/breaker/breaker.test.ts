@@ -161,7 +161,7 @@ describe("a breaker", () => {
   });
 });
 
-describe("the breaker of a model whose provider has another key or address after a reload", () => {
+describe("the breaker of a model whose provider has other settings after a reload", () => {
   it("does not rest until the time that was stated of the one before", async (t) => {
     const provider = await startProvider(t, (asked) => {
       const isOld = asked.headers.authorization === "Bearer sk-old";
@@ -169,8 +169,8 @@ describe("the breaker of a model whose provider has another key or address after
       const pause = isOld ? { "retry-after": "3000" } : {};
       status(isOld ? 429 : 200, completion({ content: "Hi." }), { ...headers, ...pause })(asked);
     });
-    const config = (key: string) =>
-      configFor(provider.url, ["m"], { providers: { lab: { api_key: key } } });
+    const config = (api_key: string, more: object = {}) =>
+      configFor(provider.url, ["m"], { providers: { lab: { api_key, ...more } } });
     const { chat, gateway } = await startGateway(t, config("sk-old"));
     const ask = async () => (await chat({ model: "m", messages: user("hi") })).status;
     assert.deepEqual([await ask(), await ask()], [503, 503]);
@@ -179,6 +179,11 @@ describe("the breaker of a model whose provider has another key or address after
     assert.equal(provider.asked.length, 1, "the pause is kept");
     gateway.reload(checkConfig(config("sk-new"), {}));
     assert.equal(await ask(), 200);
+    gateway.reload(checkConfig(config("sk-old"), {}));
+    assert.equal(await ask(), 503);
+    gateway.reload(checkConfig(config("sk-old", { timeouts: { idle_ms: 9_000 } }), {}));
+    await ask();
+    assert.equal(provider.asked.length, 3, "it may be what the operator has mended");
   });
 });
 

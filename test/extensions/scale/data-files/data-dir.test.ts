@@ -10,22 +10,22 @@ import { describe, it } from "node:test";
 import {
   gatewayInstanceId,
   makeDataDir,
-  placeOf,
+  dataDirFingerprint,
 } from "../../../../src/extensions/scale/data-files/index.ts";
 import {
   readOrCreateHex,
-  secretOf,
+  installationSecret,
 } from "../../../../src/extensions/scale/data-files/secret-file.ts";
 import { folder } from "../../../support/folder.ts";
 
-it("placeOf tells a data_dir from a copy with the same gateway-id", () => {
+it("dataDirFingerprint tells a data_dir from a copy with the same gateway-id", () => {
   const dir = folder();
   const copy = join(folder(), "copy");
-  const place = placeOf(dir);
+  const place = dataDirFingerprint(dir);
   cpSync(dir, copy, { recursive: true });
-  assert.equal(placeOf(dir), place);
+  assert.equal(dataDirFingerprint(dir), place);
   assert.equal(gatewayInstanceId(copy), gatewayInstanceId(dir));
-  assert.notEqual(placeOf(copy), place);
+  assert.notEqual(dataDirFingerprint(copy), place);
 });
 
 const spendIn = (dataDir: string) => statSync(join(dataDir, "spend"));
@@ -68,16 +68,19 @@ describe("readOrCreateHex", () => {
   });
 });
 
-describe("secretOf", () => {
+describe("installationSecret", () => {
   it("is a random one if the file holds anything else or cannot be had, and says why", () => {
     const dir = folder();
     const reasons: string[] = [];
     for (const text of ["", "secret", "A".repeat(64)]) {
       writeFileSync(join(dir, "fingerprint-secret"), text);
-      assert.equal(secretOf(dir, (reason) => reasons.push(reason)).length, 32);
+      assert.equal(installationSecret(dir, (reason) => reasons.push(reason)).length, 32);
     }
     assert.deepEqual(reasons, Array(3).fill("fingerprint-secret is not 64 hex digits"));
-    assert.equal(secretOf(join(dir, "none"), (reason) => reasons.push(reason)).length, 32);
+    assert.equal(
+      installationSecret(join(dir, "none"), (reason) => reasons.push(reason)).length,
+      32,
+    );
     assert.match(reasons.at(-1)!, /ENOENT/);
   });
 });

@@ -1,10 +1,10 @@
 // Sealed texts: only the installation that sealed it can open it, and nobody can change it.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createSeal } from "../../../../src/extensions/scale/data-files/index.ts";
+import { createSealer } from "../../../../src/extensions/scale/data-files/index.ts";
 
 const sealWith = (digit: string, purpose = "thoughts") =>
-  createSeal(purpose, () => Buffer.from(digit.repeat(64), "hex"));
+  createSealer(purpose, () => Buffer.from(digit.repeat(64), "hex"));
 
 describe("sealed texts", () => {
   it("are opened by every process with the same secret", () => {
@@ -41,7 +41,7 @@ describe("sealed texts", () => {
 
   it("ask for the secret once, when the first of them is sealed", () => {
     let asked = 0;
-    const { seal, open } = createSeal("thoughts", () => {
+    const { seal, open } = createSealer("thoughts", () => {
       asked += 1;
       return Buffer.alloc(32);
     });

@@ -20,7 +20,7 @@ import { sha256 } from "../../../../src/core/hash.ts";
 import { createKeyring } from "../../../../src/core/accounts/keyring.ts";
 import { readKeys, watchKeys } from "../../../../src/extensions/operations/keys/created-keys.ts";
 import { checkConfig } from "../../../support/config.ts";
-import { watchFile, type Found } from "../../../../src/extensions/scale/data-files/watch.ts";
+import { watchFile, type ReadResult } from "../../../../src/extensions/scale/data-files/watch.ts";
 import { lines, run } from "../../../support/command.ts";
 import { folder, replace } from "../../../support/folder.ts";
 import { demo } from "../../../support/gateway.ts";
@@ -57,10 +57,10 @@ function watched(t: TestContext, file: string) {
   const told: string[] = [];
   const watcher = watchFile(
     file,
-    (found: Found) => {
+    (found: ReadResult) => {
       told.push("error" in found ? String(found.error.message) : found.bytes.toString());
     },
-    { seen: stateOf(file) },
+    { knownState: stateOf(file) },
   );
   t.after(() => watcher.close());
   return told;
@@ -80,7 +80,7 @@ describe("a watched file", () => {
     assert.deepEqual(told, ["two", "six"]);
   });
 
-  it("written again at the moment at which the change before was seen is a change", async (t) => {
+  it("written again at the moment at which the change before was knownState is a change", async (t) => {
     const { file } = place();
     writeFileSync(file, "000");
     const told: string[] = [];
@@ -90,7 +90,7 @@ describe("a watched file", () => {
         told.push("bytes" in found ? found.bytes.toString() : "");
         if (told.length < 5) writeFileSync(file, `00${told.length + 1}`);
       },
-      { seen: stateOf(file) },
+      { knownState: stateOf(file) },
     );
     t.after(() => watcher.close());
     writeFileSync(file, "001");

@@ -21,17 +21,17 @@ import {
 import { signedHeaders, type AwsKeys } from "./signature.ts";
 import { findKeys, VARIABLES } from "./sources.ts";
 
-/** A clock that differs by more from Amazon's makes signatures that it refuses. */
+/** The clock's largest deviation from Amazon's. Beyond it, Amazon refuses the signatures. */
 const MAX_SKEW_MS = 240_000;
 
 const check = ({ credential, env }: CheckContext) =>
   refine(
     strict({
       type: literal("aws"),
-      /** With the secret. Absent: the keys are found as Amazon's SDKs find them. */
+      /** Absent, with the secret: the keys are found as Amazon's SDKs find them. */
       access_key_id: optional(nonEmpty),
       secret_access_key: optional(credential),
-      /** Of keys that expire. Absent: they do not. */
+      /** The token of temporary keys. Absent: the keys do not expire. */
       session_token: optional(credential),
       /** The address of STS, or of the metadata service. */
       endpoint: optional(serviceAddress),
@@ -42,7 +42,6 @@ const check = ({ credential, env }: CheckContext) =>
           "invalid_parameter_combination",
           "access_key_id and secret_access_key belong together",
         );
-      // An environment without both has none.
       const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = env;
       const stated = keysOf(access_key_id, secret_access_key, session_token);
       const keys = stated ?? keysOf(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN);

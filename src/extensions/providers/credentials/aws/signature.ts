@@ -7,11 +7,11 @@ import type { Headers, OutgoingRequest } from "../../token-services/index.ts";
 export interface AwsKeys {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
-  /** Of keys that expire. Undefined: they do not. */
+  /** The token of temporary keys. Undefined: the keys do not expire. */
   readonly sessionToken: string | undefined;
 }
 
-/** What a signature is good for. */
+/** The scope of a signature. */
 export interface SignatureScope {
   readonly region: string;
   /** Such as `bedrock`. */
@@ -55,7 +55,7 @@ export function signedHeaders(
   const query = [...searchParams].map(([name, value]) => `${encoded(name)}=${encoded(value)}`);
   const canonical = [
     "POST",
-    // The path is encoded already, and once more here.
+    // Encoded twice: the URL's path is encoded already.
     pathname.split("/").map(encoded).join("/"),
     query.sort().join("&"),
     ...Object.entries(signed).map(([name, value]) => `${name}:${value}`),

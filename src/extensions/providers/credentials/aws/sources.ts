@@ -31,7 +31,7 @@ export const VARIABLES = [
   "AWS_EC2_METADATA_SERVICE_ENDPOINT",
 ] as const;
 
-/** Where to look. */
+/** The places of keys. */
 export interface Places {
   /** VARIABLES of the environment. */
   readonly env: Environment;
@@ -45,7 +45,7 @@ const CONTAINER_HOST = "http://169.254.170.2";
 const METADATA_HOST = "http://169.254.169.254";
 const METADATA_TOKEN_S = "21600";
 
-/** Keys that the machine has, with their end. Rejects with an Error for the operator. */
+/** The machine's keys, with their expiry. Rejects with an Error for the operator. */
 export function findKeys(places: Places, services: CredentialServices): Promise<Lease<AwsKeys>> {
   const { env } = places;
   if (env["AWS_WEB_IDENTITY_TOKEN_FILE"] && env["AWS_ROLE_ARN"])
@@ -58,7 +58,7 @@ export function findKeys(places: Places, services: CredentialServices): Promise<
     : metadataKeys(places, services.clock);
 }
 
-/** Keys for the token of a Kubernetes service account. The file is read anew: it is rotated. */
+/** Keys for the token of a Kubernetes service account. Its file is rotated, so it is read again. */
 async function webIdentityKeys(
   { env, region, endpoint }: Places,
   services: CredentialServices,

@@ -8,7 +8,7 @@ import { ApiError } from "../../../../src/core/openai/errors.ts";
 import {
   refuseUnlisted,
   withoutUnlisted,
-} from "../../../../src/extensions/providers/own-requests/index.ts";
+} from "../../../../src/extensions/providers/native-requests/index.ts";
 
 type Json = Record<string, any>;
 

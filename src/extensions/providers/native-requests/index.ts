@@ -1,7 +1,7 @@
-// A library: the part of a client's own Messages request that goes to a provider of that format.
-// Fields that raise the price, tools that work at the provider, and names of things that are stored
-// there under the operator's key go only where the trait `passes` lists them. The parts that always
-// pass are listed here: a field or a type that is new passes unread nowhere.
+// A library: decides which parts of a native Messages request go to a provider of that format. The
+// parts that always pass are listed here. All others, also new ones, pass only if the trait `passes`
+// lists them: fields that raise the price, tools that run at the provider, and ids of things that
+// are stored there under the operator's key.
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
@@ -16,9 +16,9 @@ const FIELDS = setOf(
   "model messages max_tokens system stream temperature top_p top_k stop_sequences tools " +
     "tool_choice thinking output_config output_format metadata cache_control context_management",
 );
-/** Left out unless they are listed: the reply means the same without them. */
-const DROPPED = setOf("service_tier diagnostics fallback_credit_token");
-/** The client runs these itself. A tool that it describes has no type, or `custom`. */
+/** Fields that are left out, not refused, unless they are listed: replies do not depend on them. */
+const OPTIONAL_FIELDS = setOf("service_tier diagnostics fallback_credit_token");
+/** Tools that the client runs. One that the client describes has the type `custom`, or none. */
 const TOOLS = setOf("custom bash text_editor computer memory computer_toolset browser_toolset");
 const BLOCKS = setOf(
   "text image document search_result thinking redacted_thinking tool_use tool_result " +
@@ -31,17 +31,15 @@ const BETAS = setOf(
     "fine_grained_tool_streaming interleaved_thinking model_context_window_exceeded output_128k " +
     "pdfs prompt_caching structured_outputs token_efficient_tools tool_examples",
 );
-/** Clouds that serve these models refuse a request with such a beta. */
+/** Betas of the vendor's own API: clouds that serve its models refuse them. */
 const VENDOR_BETAS = setOf(
   "advanced_tool_use claude_code mid_conversation_output_config " +
     "mid_conversation_system_clear_at prompt_caching_scope task_budgets " +
     "thinking_binding_controls thinking_display_updates thinking_token_count token_counting",
 );
 
-/**
- * Names that stand for the same thing as a word of `passes`: blocks of a tool, a beta of a field.
- */
-const SAME: ReadonlyMap<string, string> = new Map(
+/** Further names for a word of `passes`: those of a tool's blocks, or of a field's beta. */
+const SYNONYMS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     code_execution: "bash_code_execution text_editor_code_execution",
     compact: "compaction",
@@ -55,25 +53,23 @@ const SAME: ReadonlyMap<string, string> = new Map(
   }).flatMap(([word, names]) => names.split(" ").map((name) => [name, word] as const)),
 );
 
-/**
- * The word of `passes` for a name: without its version, and for the results of a tool that tool's.
- */
+/** The word of `passes` for a name: without its version, and without the ending of results. */
 function wordFor(name: string): string {
   const plain = name
     .replaceAll("-", "_")
     .replace(/_(\d{8}|\d{4}_\d{2}_\d{2})$/, "")
     .replace(/_tool_result$/, "");
-  return SAME.get(plain) ?? plain;
+  return SYNONYMS.get(plain) ?? plain;
 }
 
-/** A part of a request that is not always passed. */
-interface Need {
+/** A part of a request that passes only if it is listed. */
+interface RestrictedPart {
   /** The word of `passes` that allows it. */
   readonly word: string;
   readonly path: Path;
 }
 
-/** Throws an ApiError that names the first part of a request that must not pass. */
+/** Throws an ApiError that names the first part of a request that may not pass. */
 export function refuseUnlisted(body: NativeRequest["body"], passes: readonly string[]): void {
   const unlisted = firstUnlisted(body, passes);
   if (!unlisted) return;
@@ -82,23 +78,23 @@ export function refuseUnlisted(body: NativeRequest["body"], passes: readonly str
 }
 
 /** Why a part of a request is not passed on, and what the operator can do, for the client. */
-export const notPassed = ({ word }: Need): string =>
+export const notPassed = ({ word }: RestrictedPart): string =>
   "this gateway does not pass it on. Its operator can allow it: 'passes' with " +
   `${JSON.stringify(word)} in the provider's settings`;
 
-/** The first part of a request that must not pass. Undefined: all of it may. */
+/** The first part of a request that may not pass. Undefined: all of it may. */
 export function firstUnlisted(
   body: NativeRequest["body"],
   passes: readonly string[],
-): Need | undefined {
+): RestrictedPart | undefined {
   const listed = new Set(passes.map(wordFor));
-  return needsOf(body).find(({ word }) => !listed.has(word));
+  return restrictedParts(body).find(({ word }) => !listed.has(word));
 }
 
-/** The parts of a request that are not always passed, in their order. */
-function needsOf(body: NativeRequest["body"]): readonly Need[] {
-  const needs: Need[] = [];
-  const add = (name: unknown, path: Path) => needs.push({ word: wordFor(String(name)), path });
+/** The parts that pass only if they are listed, in their order. */
+function restrictedParts(body: NativeRequest["body"]): readonly RestrictedPart[] {
+  const restricted: RestrictedPart[] = [];
+  const add = (name: unknown, path: Path) => restricted.push({ word: wordFor(String(name)), path });
 
   function addTypes(list: unknown, always: ReadonlySet<string>, path: Path): void {
     for (const [index, entry] of asArray(list).entries()) {
@@ -107,7 +103,7 @@ function needsOf(body: NativeRequest["body"]): readonly Need[] {
     }
   }
 
-  /** `isWithin`: the content is in a block that is a need, so only its sources are looked at. */
+  /** `isWithin`: the content is in a restricted block, so only its sources are checked. */
   function addContent(content: unknown, path: Path, isWithin: boolean): void {
     if (!Array.isArray(content)) addBlock(asObject(content), path, isWithin);
     else
@@ -117,24 +113,24 @@ function needsOf(body: NativeRequest["body"]): readonly Need[] {
 
   function addBlock(block: Record<string, unknown>, path: Path, isWithin: boolean): void {
     const { type = "text", name, source, content } = block;
-    const isNeed = !BLOCKS.has(String(type));
-    // A call that the provider ran itself has the tool in its name.
-    if (isNeed && !isWithin) add(type === "server_tool_use" ? name : type, [...path, "type"]);
+    const isRestricted = !BLOCKS.has(String(type));
+    // A call of a tool that runs at the provider has the tool in its name.
+    if (isRestricted && !isWithin) add(type === "server_tool_use" ? name : type, [...path, "type"]);
     const { type: sourceType = "text", content: nested } = asObject(source);
     if (!SOURCES.has(String(sourceType))) add(sourceType, [...path, "source"]);
-    if (nested) addContent(nested, [...path, "source", "content"], isWithin || isNeed);
-    if (content) addContent(content, [...path, "content"], isWithin || isNeed);
+    if (nested) addContent(nested, [...path, "source", "content"], isWithin || isRestricted);
+    if (content) addContent(content, [...path, "content"], isWithin || isRestricted);
   }
 
   for (const [field, value] of Object.entries(body))
-    if (!FIELDS.has(field) && !DROPPED.has(field) && !isEmpty(value)) add(field, [field]);
+    if (!FIELDS.has(field) && !OPTIONAL_FIELDS.has(field) && !isEmpty(value)) add(field, [field]);
   addTypes(body["tools"], TOOLS, ["tools"]);
   const { edits } = asObject(body["context_management"]);
   addTypes(edits, EDITS, ["context_management", "edits"]);
   addContent(body["system"], ["system"], false);
   for (const [index, message] of asArray(body["messages"]).entries())
     addContent(asObject(message)["content"], ["messages", index, "content"], false);
-  return needs;
+  return restricted;
 }
 
 /** A field of no effect, such as one that an SDK sets to null. */
@@ -147,7 +143,7 @@ export function withoutUnlisted(
   { passes, omit }: Pick<Traits, "passes" | "omit">,
 ): Pick<NativeRequest, "body" | "headers"> {
   const listed = new Set(passes.map(wordFor));
-  const takesVendors = !omit.includes("vendor_betas");
+  const takesVendorBetas = !omit.includes("vendor_betas");
   const isPassed = ([field, value]: readonly [string, unknown]): boolean =>
     !isEmpty(value) && (FIELDS.has(field) || listed.has(wordFor(field)));
   const { "anthropic-beta": betas = "", "anthropic-user-profile-id": profile, ...rest } = headers;
@@ -156,13 +152,13 @@ export function withoutUnlisted(
     .map((beta) => beta.trim())
     .filter((beta) => {
       const word = wordFor(beta);
-      return BETAS.has(word) || (takesVendors && VENDOR_BETAS.has(word)) || listed.has(word);
+      return BETAS.has(word) || (takesVendorBetas && VENDOR_BETAS.has(word)) || listed.has(word);
     })
     .join(",");
   const isProfilePassed = profile !== undefined && listed.has("user_profiles");
   const passed = Object.fromEntries(Object.entries(body).filter(isPassed));
   return {
-    body: takesVendors ? passed : asObject(VENDOR_PARTS.reduce<unknown>(without, passed)),
+    body: takesVendorBetas ? passed : asObject(VENDOR_BETA_PATHS.reduce<unknown>(without, passed)),
     headers: {
       ...rest,
       ...(passedBetas !== "" && { "anthropic-beta": passedBetas }),
@@ -171,8 +167,8 @@ export function withoutUnlisted(
   };
 }
 
-/** Where the parts of a request stand that belong to such betas. `*`: each entry of a list. */
-const VENDOR_PARTS: readonly Path[] = [
+/** The paths of parts that belong to VENDOR_BETAS. `*`: each entry of a list. */
+const VENDOR_BETA_PATHS: readonly Path[] = [
   ["cache_control", "scope"],
   ["output_config", "task_budget"],
   ["system", "*", "cache_control", "scope"],
@@ -183,9 +179,9 @@ const VENDOR_PARTS: readonly Path[] = [
   ["messages", "*", "content", "*", "cache_control", "scope"],
 ];
 
-/** A copy of a value without the member at such a path. */
+/** A copy of a value without the member at a path. */
 function without(value: unknown, [step = "", ...rest]: Path): unknown {
-  if (step === "*") return Array.isArray(value) ? value.map((each) => without(each, rest)) : value;
+  if (step === "*") return Array.isArray(value) ? value.map((item) => without(item, rest)) : value;
   const { [step]: inner, ...others } = asObject(value);
   if (inner === undefined) return value;
   return rest.length === 0 ? others : { ...asObject(value), [step]: without(inner, rest) };
