@@ -197,17 +197,16 @@ export async function cpuPerEvent(
 
 /**
  * What so many open streams cost: bytes of memory for each, and microseconds of CPU per event that
- * they bring in some seconds.
+ * they bring in some seconds, one a second each.
  */
 export async function openStreams(
   target: Target,
   streams: number,
-  every = 1_000,
   seconds = 5,
 ): Promise<{ bytes: number; cpu: number }> {
   const agent = new http.Agent({ keepAlive: false });
   const before = memoryOf(target.pid);
-  const body = bodyOf(`events=1000000 every=${every}`, target.model);
+  const body = bodyOf("events=1000000 every=1000", target.model);
   let open = 0;
   const opened = () => {
     open += 1;
@@ -227,7 +226,7 @@ export async function openStreams(
     await pause(seconds * 1000);
     const spent = cpuOf(target.pid) - cpu;
     const bytes = (memoryOf(target.pid) - before) / streams;
-    return { bytes, cpu: spent / ((streams * seconds * 1000) / every) };
+    return { bytes, cpu: spent / (streams * seconds) };
   } finally {
     agent.destroy();
     await pause(1000);
