@@ -1,4 +1,4 @@
-// The other gateways: those that peers.sh has installed, and why the others are not there.
+// The other gateways, which peers.sh installs.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -92,9 +92,6 @@ const ALL: readonly Peer[] = [
   },
 ];
 
-const noteOf = (file: string): string | undefined =>
-  existsSync(join(PEERS, file)) ? readFileSync(join(PEERS, file), "utf8").trim() : undefined;
-
 /** A peer of a version that is installed, as a target. */
 function kindOf(peer: Peer, version: string): Kind {
   const { name, id, switchedOn, call, config, file = "none", takesPort = true, command } = peer;
@@ -121,20 +118,14 @@ function kindOf(peer: Peer, version: string): Kind {
   };
 }
 
-interface Absent {
-  readonly name: string;
-  readonly reason: string;
-}
-
-/** The peers that can be started, and those that cannot. */
-export function peers(): { readonly found: Kind[]; readonly absent: Absent[] } {
+/** The peers that are installed, and the names of those that are not. */
+export function peers(): { readonly found: Kind[]; readonly absent: string[] } {
   const found: Kind[] = [];
-  const absent: Absent[] = [];
+  const absent: string[] = [];
   for (const peer of ALL) {
-    const version = noteOf(`${peer.id}.version`);
-    const missing = `it is not in ${PEERS} (scripts/bench/peers.sh installs it)`;
-    if (version !== undefined) found.push(kindOf(peer, version));
-    else absent.push({ name: peer.name, reason: noteOf(`${peer.id}.absent`) ?? missing });
+    const note = join(PEERS, `${peer.id}.version`);
+    if (existsSync(note)) found.push(kindOf(peer, readFileSync(note, "utf8").trim()));
+    else absent.push(peer.name);
   }
   return { found, absent };
 }
