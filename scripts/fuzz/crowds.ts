@@ -8,7 +8,8 @@ import { endless, event, chunk, speak, startProvider } from "../../test/support/
 import type { Provider } from "../../test/support/provider.ts";
 import { settled } from "../../test/support/wait.ts";
 import { bodyOf } from "../bench/body.ts";
-import { gatewayConfig } from "../bench/targets.ts";
+import { openStreams } from "../bench/load.ts";
+import { gatewayConfig, startProvider as startBenchProvider } from "../bench/targets.ts";
 import { MB, mb, until, type Attack, type Stage } from "./attack.ts";
 import { COSTLY_REPLIES, FORMATS, LARGE, startCostly, type CostlyRequest } from "./costly.ts";
 import { chatRequests, messagesRequests, responsesRequests } from "./costly.ts";
@@ -86,14 +87,19 @@ type Costly = Awaited<ReturnType<typeof startCostly>>;
 export async function startCrowds(scale: number) {
   const ends: (() => unknown)[] = [];
   const costly = await startCostly();
+  const patient = await startBenchProvider();
   const eager = await startProvider({ after: (end) => ends.push(end) }, (asked) =>
     (asked.body["stream"] ? endless("text/event-stream", EVENT) : speak("small"))(asked),
   );
   async function end(): Promise<void> {
     for (const each of ends) await each();
     costly.close();
+    await patient.stop();
   }
-  const attacks = [...attacksOfConnections(scale, eager), ...attacksOfBodies(scale, costly)];
+  const attacks = [
+    ...attacksOfConnections(scale, eager, patient.url),
+    ...attacksOfBodies(scale, costly),
+  ];
   return { attacks, end };
 }
 
@@ -105,7 +111,7 @@ const behind = (name: string, url: string, over: object = {}) => ({
   mayBeBusy: false,
 });
 
-function attacksOfConnections(scale: number, eager: Provider): Attack[] {
+function attacksOfConnections(scale: number, eager: Provider, patientUrl: string): Attack[] {
   const idle: Attack = {
     ...behind("idle connections", eager.url),
     heightMb: 450 * scale + 40,
@@ -127,6 +133,24 @@ function attacksOfConnections(scale: number, eager: Provider): Attack[] {
       stage.expect(areOpen(sockets), "none is closed meanwhile");
       leave(sockets);
       return [`${count} keep-alive connections`, `all answered; ${kb.toFixed(1)} KB each`];
+    },
+  };
+  const open: Attack = {
+    ...behind("open streams", patientUrl),
+    heightMb: 500 * scale + 60,
+    afterMb: 150,
+    // In the end all leave in one turn of the event loop, with a bill each: /healthz waits as long.
+    p99Ms: 6_000,
+    worstMs: 6_000,
+    async run({ pid, port, expect }) {
+      const count = Math.min(scaled(5_000, scale), Math.floor(room / 2));
+      const seconds = Math.max(1, 5 * scale);
+      const call = { path: CHAT, model: "m", headers: HEADERS, startMs: 0, stop: async () => {} };
+      const target = { ...call, name: "the gateway", url: `http://127.0.0.1:${port}`, pid };
+      const kb = (await openStreams(target, count, seconds)).bytes / 1000;
+      expect(kb < 100 || scale < 0.5, `${kb.toFixed(1)} KB a stream, expected 100`);
+      const did = `${count} streams, an event a second each, for ${seconds} s`;
+      return [did, `all run; ${kb.toFixed(1)} KB each`];
     },
   };
   /** Bytes that the gateway has taken of each endless stream that is open. */
@@ -182,7 +206,7 @@ function attacksOfConnections(scale: number, eager: Provider): Attack[] {
       return [`${count} streams of 64 KB events, read as fast as they come`, "all run"];
     },
   };
-  return [idle, slow, fast];
+  return [idle, open, slow, fast];
 }
 
 /** Bodies of 4.5 MB at once, to all APIs. */
