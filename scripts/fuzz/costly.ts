@@ -166,7 +166,7 @@ export function messagesRequests(): CostlyRequest[] {
  * A reply, and the model, which has the name of its format, that gives it; with each the client
  * gets 503 upstream_error.
  */
-export interface CostlyReply {
+interface CostlyReply {
   readonly name: string;
   readonly model: Format;
   readonly body: () => string;

@@ -14,7 +14,7 @@ const MAX_MS = 900_000;
 /** So many of the cases that are over are among those that may have made the gateway crash. */
 const LAST = 20;
 
-export interface MutatedOptions {
+interface MutatedOptions {
   readonly seed: number;
   /** How many cases. */
   readonly cases: number;
