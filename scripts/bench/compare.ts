@@ -145,7 +145,7 @@ async function readMemoryOfStreams(
   const target = await column.kind.start(upstream.url);
   try {
     await pause(1000);
-    const { bytes } = await openStreams(target, OPEN, 1_000, isTrial ? 1 : 5);
+    const { bytes } = await openStreams(target, OPEN, isTrial ? 1 : 5);
     column.perStream = bytes;
   } catch (error) {
     console.log(`no figure for open streams: ${(error as Error).message}`);

@@ -3,16 +3,7 @@
 
 import { setTimeout as pause } from "node:timers/promises";
 import { bodyOf } from "./body.ts";
-import {
-  cpuOf,
-  cpuPerEvent,
-  median,
-  openStreams,
-  wholeReplies,
-  type Effort,
-  type Extent,
-  type Whole,
-} from "./load.ts";
+import { cpuOf, cpuPerEvent, median, openStreams, wholeReplies, type Effort } from "./load.ts";
 import { table } from "./table.ts";
 import type { Kind, Target } from "./target.ts";
 import { gateway } from "./targets.ts";
@@ -25,9 +16,6 @@ interface Side {
   readonly kind: Kind;
   readonly measure: (target: Target) => Promise<number>;
 }
-
-const small = (target: Target, extent: Extent): Promise<Whole> =>
-  wholeReplies(target, 16, extent, bodyOf("bytes=300", target.model));
 
 /**
  * Warms each side up, then measures all in turn, so that what the machine does meanwhile hits all
@@ -43,7 +31,8 @@ async function alternating(
     for (const { kind, measure } of sides)
       started.push({ target: await kind.start(upstream.url), measure });
     for (const { target, measure } of started) {
-      await small(target, { seconds: effort.seconds });
+      const body = bodyOf("bytes=300", target.model);
+      await wholeReplies(target, 16, { seconds: effort.seconds }, body);
       await measure(target);
     }
     const rounds: number[][] = [];
@@ -58,18 +47,6 @@ async function alternating(
   }
 }
 
-/** Microseconds of CPU for each of so many replies, with what is left to be done after the last. */
-async function perReply(
-  target: Target,
-  replies: number,
-  load: () => Promise<unknown>,
-): Promise<number> {
-  const before = cpuOf(target.pid);
-  await load();
-  await pause(QUIET_MS);
-  return (cpuOf(target.pid) - before) / replies;
-}
-
 const keys = (count: number) => ({
   keys: Array.from({ length: count }, (_, at) => ({
     account: `a${at}`,
@@ -82,37 +59,40 @@ const models = (count: number) => ({
   ),
 });
 
-/** Small whole replies from a gateway with so much in its configuration. */
-function smallReplies(config: object, { isTrial }: Effort): Side {
-  const replies = isTrial ? 1_000 : 10_000;
-  return {
-    kind: gateway(config),
-    measure: (target) => perReply(target, replies, () => small(target, { replies })),
-  };
-}
-
-/** Kilobytes of a request's body and of its reply's text. */
-interface Size {
+/** A load of whole replies, with kilobytes of a request's body and of its reply's text. */
+interface Load {
+  readonly connections: number;
+  readonly replies: number;
   readonly body: number;
   readonly reply: number;
 }
 
 /**
- * Whole replies of one size, always two at a time. Their number is fixed: a load that ends after
- * some seconds would break off large ones that have cost something and are not counted.
+ * Microseconds of CPU for each whole reply of a gateway with so much in its configuration, with
+ * what is left to be done after the last. Their number is fixed: a load that ends after some
+ * seconds would break off large ones that have cost something and are not counted.
  */
-function sized({ body, reply }: Size, { isTrial }: Effort): Side {
+const perReply = (config: object, { connections, replies, body, reply }: Load): Side => ({
+  kind: gateway(config),
+  async measure(target) {
+    const text = bodyOf(`bytes=${reply * 1000}`, target.model, body * 1000);
+    const before = cpuOf(target.pid);
+    await wholeReplies(target, connections, { replies }, text);
+    await pause(QUIET_MS);
+    return (cpuOf(target.pid) - before) / replies;
+  },
+});
+
+const small = (config: object, { isTrial }: Effort): Side =>
+  perReply(config, { connections: 16, replies: isTrial ? 1_000 : 10_000, body: 0.2, reply: 0.3 });
+
+/** Whole replies of one size, always two at a time. */
+function sized(body: number, reply: number, { isTrial }: Effort): Side {
   const volumeKb = isTrial ? 50_000 : 200_000;
   const most = isTrial ? 500 : 5_000;
   const replies = Math.min(most, Math.max(2, Math.round(volumeKb / Math.max(body, reply))));
   const server = { max_body_bytes: 16_000_000, max_reply_bytes: 64_000_000 };
-  return {
-    kind: gateway({ server }),
-    measure(target) {
-      const text = bodyOf(`bytes=${reply * 1000}`, target.model, body * 1000);
-      return perReply(target, replies, () => wholeReplies(target, 2, { replies }, text));
-    },
-  };
+  return perReply({ server }, { connections: 2, replies, body, reply });
 }
 
 /** What each further kilobyte costs beside a small reply, with few of them and with many. */
@@ -135,16 +115,16 @@ function row(what: string, unit: string, rounds: readonly number[][]): string[] 
 
 export async function growth(upstream: Target, effort: Effort): Promise<string> {
   const costsOf = (sides: readonly Side[]) => alternating(sides, upstream, effort);
-  const configured = (configs: readonly object[]) =>
-    costsOf(configs.map((config) => smallReplies(config, effort)));
-  const bodies = [1, 100, 10_000].map((body) => sized({ body, reply: 0.3 }, effort));
-  const replies = [1, 100, 50_000].map((reply) => sized({ body: 0.2, reply }, effort));
+  const bodies = [1, 100, 10_000].map((body) => sized(body, 0.3, effort));
+  const replies = [1, 100, 50_000].map((reply) => sized(0.2, reply, effort));
   const streams = [
     (target: Target) => cpuPerEvent(target, 1, 1_000, 2),
     async (target: Target) => (await openStreams(target, 5_000)).cpu,
   ].map((measure) => ({ kind: gateway(), measure }));
-  const byKeys = await configured([keys(10), keys(100_000)]);
-  const byModels = await configured([models(10), models(1_000)]);
+  const byKeys = await costsOf([keys(10), keys(100_000)].map((config) => small(config, effort)));
+  const byModels = await costsOf(
+    [models(10), models(1_000)].map((config) => small(config, effort)),
+  );
   const byBody = (await costsOf(bodies)).map(perKilobyte(100, 10_000));
   const byReply = (await costsOf(replies)).map(perKilobyte(100, 50_000));
   return table([

@@ -110,6 +110,19 @@ export const startLoad = (target: Target, body: string, options: object): any =>
     ...options,
   });
 
+/** The milliseconds that each answer of a load took. Throws unless all of them have the status. */
+export async function answersOf(run: any, name: string, expected = 200): Promise<number[]> {
+  const times: number[] = [];
+  run.on("response", (_client: unknown, status: number, _bytes: number, time: number) => {
+    if (status === expected) times.push(time);
+  });
+  const { requests, errors } = await run;
+  const failed = requests.total - times.length;
+  if (failed > 0 || errors > 0)
+    throw new Error(`${name}: ${failed} answers were no ${expected}, ${errors} errors`);
+  return times;
+}
+
 /** Asks for whole replies on so many connections, each for one at a time. */
 export async function wholeReplies(
   target: Target,
@@ -117,19 +130,11 @@ export async function wholeReplies(
   { seconds, replies }: Extent,
   body: string,
 ): Promise<Whole> {
-  const times: number[] = [];
   const before = cpuOf(target.pid);
   const began = performance.now();
   const extent = replies === undefined ? { duration: seconds } : { amount: replies };
-  const run = startLoad(target, body, { connections, ...extent });
-  run.on("response", (_client: unknown, status: number, _bytes: number, time: number) => {
-    if (status === 200) times.push(time);
-  });
-  const result = await run;
+  const times = await answersOf(startLoad(target, body, { connections, ...extent }), target.name);
   const tookMs = performance.now() - began;
-  const failed = result.requests.total - times.length;
-  if (failed > 0 || result.errors > 0)
-    throw new Error(`${target.name}: ${failed} answers were no 200, ${result.errors} errors`);
   const spent = cpuOf(target.pid) - before;
   return {
     count: times.length,
@@ -192,17 +197,16 @@ export async function cpuPerEvent(
 
 /**
  * What so many open streams cost: bytes of memory for each, and microseconds of CPU per event that
- * they bring in some seconds.
+ * they bring in some seconds, one a second each.
  */
 export async function openStreams(
   target: Target,
   streams: number,
-  every = 1_000,
   seconds = 5,
 ): Promise<{ bytes: number; cpu: number }> {
   const agent = new http.Agent({ keepAlive: false });
   const before = memoryOf(target.pid);
-  const body = bodyOf(`events=1000000 every=${every}`, target.model);
+  const body = bodyOf("events=1000000 every=1000", target.model);
   let open = 0;
   const opened = () => {
     open += 1;
@@ -222,7 +226,7 @@ export async function openStreams(
     await pause(seconds * 1000);
     const spent = cpuOf(target.pid) - cpu;
     const bytes = (memoryOf(target.pid) - before) / streams;
-    return { bytes, cpu: spent / ((streams * seconds * 1000) / every) };
+    return { bytes, cpu: spent / (streams * seconds) };
   } finally {
     agent.destroy();
     await pause(1000);

@@ -33,8 +33,6 @@ export interface CostlyRequest {
   readonly path?: string;
   readonly body: (model: string) => string;
   readonly status: number;
-  /** Of the error. Absent: any, or none. */
-  readonly code?: string;
 }
 
 export const USER = '{"role":"user","content":"hi"}';
@@ -55,33 +53,33 @@ const clashing = (count: number): string =>
 /** The size in bytes of the largest of these requests. */
 export const FULL_SIZE = 9.5 * MB;
 
-/** Requests to chat completions of up to so many bytes. */
-export function chatRequests(size: number): CostlyRequest[] {
-  const of = (count: number): number => Math.ceil((count * size) / FULL_SIZE);
+/** Requests to chat completions of up to 10 MB, the most that the gateway reads. */
+export function chatRequests(): CostlyRequest[] {
+  const names = JSON.stringify(newNames(7 * MB));
+  const calls = `[{"id":"a","function":{"name":"f","arguments":${names}}}]`;
+  const lenient = '{"role":"assistant","content":"x","refusal":1,"reasoning_content":1}';
+  const parts = listOf(95_000, () => '{"type":"text","text":"x"}');
+  const members = `${'{"aaaaaaaaaaaaaaaa":'.repeat(450_000)}1${"}".repeat(450_000)}`;
+  const saying = (content: string) => `{"role":"user","content":${content}}`;
   const refused: readonly (readonly [name: string, more: string])[] = [
-    ["names in a tool", tool(newNames(size))],
-    ["names that are ignored", `,"x":${newNames(size)}`],
-    ["objects of new names", `,"x":${newObjects(size)}`],
-    ["numbers", `,"x":[${filled(size, () => "1")}]`],
+    ["names in a tool", tool(newNames(FULL_SIZE))],
+    ["names that are ignored", `,"x":${newNames(FULL_SIZE)}`],
+    ["objects of new names", `,"x":${newObjects(FULL_SIZE)}`],
+    ["numbers", `,"x":[${filled(FULL_SIZE, () => "1")}]`],
+    ["a schema nested 450,000 deep", tool(members)],
   ];
-  const names = JSON.stringify(newNames((7 * size) / 9.5));
   const served: readonly (readonly [name: string, messages: string])[] = [
-    ["ids that clash", `${USER},${assistant(clashing(of(33_000)))}`],
-    ["turns of a call each", `${USER},${listOf(of(29_000), () => assistant(call("a")))}`],
-    ["short messages", listOf(of(99_000), (at) => turn(at, "x"))],
-    [
-      "arguments of names",
-      `${USER},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":${names}}}]}`,
-    ],
-    [
-      "lenient fields with wrong values",
-      `${USER},${listOf(of(45_000), () => '{"role":"assistant","content":"x","refusal":1,"reasoning_content":1}')}`,
-    ],
+    ["ids that clash", `${USER},${assistant(clashing(33_000))}`],
+    ["turns of a call each", `${USER},${listOf(29_000, () => assistant(call("a")))}`],
+    ["short messages", listOf(99_000, (at) => turn(at, "x"))],
+    ["arguments of names", `${USER},{"role":"assistant","tool_calls":${calls}}`],
+    ["lenient fields with wrong values", `${USER},${listOf(45_000, () => lenient)}`],
+    ["10 MB of text", saying(`"${"x".repeat(10 * MB - 200)}"`)],
+    ["95,000 parts", saying(`[${parts}]`)],
   ];
   return [
-    ...refused.map(([name, more]) => {
-      return { name, body: request(more), status: 400, code: "invalid_json" };
-    }),
+    { name: "10 MB of brackets", body: () => "[".repeat(10 * MB), status: 400 },
+    ...refused.map(([name, more]) => ({ name, body: request(more), status: 400 })),
     ...served.map(([name, messages]) => ({ name, body: request("", messages), status: 200 })),
   ];
 }
@@ -112,20 +110,6 @@ export const LARGE: readonly Required<Pick<CostlyRequest, "path" | "body">>[] = 
   { path: "/v1/responses", body: (model) => `{"model":"${model}","input":[${calledFunctions}]}` },
   { path: "/v1/messages/count_tokens", body: messagesOf(shortTurns) },
 ];
-
-/** Requests to chat completions of 10 MB, the most that the gateway reads. */
-export function largestRequests(): CostlyRequest[] {
-  const SIZE = 10 * MB;
-  const parts = listOf(95_000, () => '{"type":"text","text":"x"}');
-  const members = `${'{"aaaaaaaaaaaaaaaa":'.repeat(450_000)}1${"}".repeat(450_000)}`;
-  const saying = (content: string) => request("", `{"role":"user","content":${content}}`);
-  return [
-    { name: "10 MB of brackets", body: () => "[".repeat(SIZE), status: 400 },
-    { name: "10 MB of text", body: saying(`"${"x".repeat(SIZE - 200)}"`), status: 200 },
-    { name: "95,000 parts", body: saying(`[${parts}]`), status: 200 },
-    { name: "a schema nested 450,000 deep", body: request(tool(members)), status: 400 },
-  ];
-}
 
 /** What a client of the Responses API can send. */
 export function responsesRequests(): CostlyRequest[] {
@@ -182,7 +166,7 @@ export function messagesRequests(): CostlyRequest[] {
  * A reply, and the model, which has the name of its format, that gives it; with each the client
  * gets 503 upstream_error.
  */
-export interface CostlyReply {
+interface CostlyReply {
   readonly name: string;
   readonly model: Format;
   readonly body: () => string;
@@ -203,28 +187,20 @@ const SHORT: { readonly [format in Format]: string } = {
   gemini: gemini('{"text":"Hi."}'),
 };
 
-/** Just below max_reply_bytes: each keeps two cores busy for a second. */
-export const LARGEST_REPLIES: readonly CostlyReply[] = [
-  { name: "62 MB of names", model: "openai", body: () => `{"x":${newNames(62 * MB)}}` },
-  { name: "62 MB of brackets", model: "openai", body: () => `{"x":${nested(31 * MB)}}` },
+const row = (name: string, model: Format, body: () => string) => ({ name, model, body });
+export const COSTLY_REPLIES: readonly CostlyReply[] = [
+  // Just below max_reply_bytes: each keeps two cores busy for a second.
+  row("62 MB of names", "openai", () => `{"x":${newNames(62 * MB)}}`),
+  row("62 MB of brackets", "openai", () => `{"x":${nested(31 * MB)}}`),
+  row("megabytes of objects", "openai", () => message(`"x":${newObjects(15 * MB)}`)),
+  row("an input nested 200,000 deep", "anthropic", () =>
+    anthropic(`{"type":"tool_use","id":"a","name":"f","input":{"a":${nested(200_000)}}}`),
+  ),
+  row("100,000 blocks", "anthropic", () =>
+    anthropic(listOf(100_000, () => '{"type":"text","text":"x"}')),
+  ),
+  row("200,000 parts", "gemini", () => gemini(listOf(200_000, () => '{"text":"x"}'))),
 ];
-
-/** Replies of about so many bytes, or of many parts. */
-export function costlyReplies(size: number): readonly CostlyReply[] {
-  const input = (): string =>
-    `{"type":"tool_use","id":"a","name":"f","input":{"a":${nested(200_000)}}}`;
-  const blocks = (): string => listOf(100_000, () => '{"type":"text","text":"x"}');
-  const parts = (): string => listOf(200_000, () => '{"text":"x"}');
-  const row = (name: string, model: Format, body: () => string) => ({ name, model, body });
-  return [
-    row("megabytes of names", "openai", () => message(`"x":${newNames(size)}`)),
-    row("megabytes of objects", "openai", () => message(`"x":${newObjects(size)}`)),
-    row("megabytes of brackets", "openai", () => message(`"x":${nested(size / 2)}`)),
-    row("an input nested 200,000 deep", "anthropic", () => anthropic(input())),
-    row("100,000 blocks", "anthropic", () => anthropic(blocks())),
-    row("200,000 parts", "gemini", () => gemini(parts())),
-  ];
-}
 
 export interface Reply {
   readonly body: string;

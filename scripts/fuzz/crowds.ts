@@ -11,9 +11,8 @@ import { bodyOf } from "../bench/body.ts";
 import { openStreams } from "../bench/load.ts";
 import { gatewayConfig, startProvider as startBenchProvider } from "../bench/targets.ts";
 import { MB, mb, until, type Attack, type Stage } from "./attack.ts";
-import { FORMATS, FULL_SIZE, LARGE, LARGEST_REPLIES, startCostly } from "./costly.ts";
-import { chatRequests, largestRequests, messagesRequests, responsesRequests } from "./costly.ts";
-import { costlyReplies, type CostlyRequest } from "./costly.ts";
+import { COSTLY_REPLIES, FORMATS, LARGE, startCostly, type CostlyRequest } from "./costly.ts";
+import { chatRequests, messagesRequests, responsesRequests } from "./costly.ts";
 import { play, type Played } from "./play.ts";
 
 const CHAT = "/v1/chat/completions";
@@ -98,8 +97,7 @@ export async function startCrowds(scale: number) {
     await patient.stop();
   }
   const attacks = [
-    ...attacksOnStreams(scale, patient.url),
-    ...attacksOfReaders(scale, eager),
+    ...attacksOfConnections(scale, eager, patient.url),
     ...attacksOfBodies(scale, costly),
   ];
   return { attacks, end };
@@ -107,17 +105,15 @@ export async function startCrowds(scale: number) {
 
 /** So many at full scale. */
 const scaled = (count: number, scale: number): number => Math.max(1, Math.round(count * scale));
-/** What a connection costs shows in a large crowd only. */
-const isLarge = (scale: number): boolean => scale >= 0.5;
 const behind = (name: string, url: string, over: object = {}) => ({
   name,
   config: (folder: string) => ({ ...gatewayConfig(url, folder), server: { port: 0 }, ...over }),
   mayBeBusy: false,
 });
 
-function attacksOnStreams(scale: number, url: string): Attack[] {
+function attacksOfConnections(scale: number, eager: Provider, patientUrl: string): Attack[] {
   const idle: Attack = {
-    ...behind("idle connections", url),
+    ...behind("idle connections", eager.url),
     heightMb: 450 * scale + 40,
     afterMb: 150,
     async run(stage) {
@@ -131,7 +127,8 @@ function attacksOnStreams(scale: number, url: string): Attack[] {
       stage.expect(await until(() => answered === count, 20_000), `${answered} are answered`);
       await expectChat(stage);
       const kb = (stage.memory() - stage.before) / count / 1000;
-      const isSmall = kb < 30 || !isLarge(scale);
+      // What a connection costs shows in a large crowd only.
+      const isSmall = kb < 30 || scale < 0.5;
       stage.expect(isSmall, `${kb.toFixed(1)} KB a connection, expected 30`);
       stage.expect(areOpen(sockets), "none is closed meanwhile");
       leave(sockets);
@@ -139,7 +136,7 @@ function attacksOnStreams(scale: number, url: string): Attack[] {
     },
   };
   const open: Attack = {
-    ...behind("open streams", url),
+    ...behind("open streams", patientUrl),
     heightMb: 500 * scale + 60,
     afterMb: 150,
     // In the end all leave in one turn of the event loop, with a bill each: /healthz waits as long.
@@ -150,16 +147,12 @@ function attacksOnStreams(scale: number, url: string): Attack[] {
       const seconds = Math.max(1, 5 * scale);
       const call = { path: CHAT, model: "m", headers: HEADERS, startMs: 0, stop: async () => {} };
       const target = { ...call, name: "the gateway", url: `http://127.0.0.1:${port}`, pid };
-      const kb = (await openStreams(target, count, 1_000, seconds)).bytes / 1000;
-      expect(kb < 100 || !isLarge(scale), `${kb.toFixed(1)} KB a stream, expected 100`);
+      const kb = (await openStreams(target, count, seconds)).bytes / 1000;
+      expect(kb < 100 || scale < 0.5, `${kb.toFixed(1)} KB a stream, expected 100`);
       const did = `${count} streams, an event a second each, for ${seconds} s`;
       return [did, `all run; ${kb.toFixed(1)} KB each`];
     },
   };
-  return [idle, open];
-}
-
-function attacksOfReaders(scale: number, eager: Provider): Attack[] {
   /** Bytes that the gateway has taken of each endless stream that is open. */
   const taken = (): number[] =>
     eager.asked
@@ -213,7 +206,7 @@ function attacksOfReaders(scale: number, eager: Provider): Attack[] {
       return [`${count} streams of 64 KB events, read as fast as they come`, "all run"];
     },
   };
-  return [slow, fast];
+  return [idle, open, slow, fast];
 }
 
 /** Bodies of 4.5 MB at once, to all APIs. */
@@ -236,13 +229,11 @@ async function largeBodies(stage: Stage, count: number, model: string) {
 
 /** One after the other: none may hold up the others for half a second. */
 async function costlyJson(stage: Stage, answer: Costly["answer"]) {
-  const chats = [...largestRequests(), ...chatRequests(FULL_SIZE)];
-  const requests = [...chats, ...responsesRequests(), ...messagesRequests()];
+  const requests = [...chatRequests(), ...responsesRequests(), ...messagesRequests()];
   for (const each of requests)
     for (const model of FORMATS)
       await demand(stage, each.body(model), { ...each, name: `${each.name}, ${model}` });
-  const replies = [...LARGEST_REPLIES, ...costlyReplies(15 * MB)];
-  for (const { name, model, body } of replies) {
+  for (const { name, model, body } of COSTLY_REPLIES) {
     answer({ body: body() });
     const text = await demand(stage, bodyOf("hi", model), { name, status: 503 });
     stage.expect(text.includes('"upstream_error"'), `${name}: upstream_error, got ${text}`);
@@ -250,7 +241,7 @@ async function costlyJson(stage: Stage, answer: Costly["answer"]) {
   answer(undefined);
   await expectChat(stage);
   const did = `${requests.length} requests of up to 10 MB to each format, one at a time`;
-  return [did, `as demanded; 503 for each of ${replies.length} costly replies`] as const;
+  return [did, `as demanded; 503 for each of ${COSTLY_REPLIES.length} costly replies`] as const;
 }
 
 function attacksOfBodies(scale: number, costly: Costly): Attack[] {

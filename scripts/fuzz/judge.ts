@@ -33,7 +33,7 @@ const ERROR_TYPES: ReadonlyMap<number, string> = new Map([
   [503, "service_unavailable_error"],
 ]);
 
-export interface Heard {
+interface Heard {
   readonly sent: Buffer;
   readonly received: Buffer;
   /** The client did not wait for the end, or was reset: the last answer may be a beginning. */

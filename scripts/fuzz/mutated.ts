@@ -4,9 +4,8 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { inspect } from "node:util";
-import { MB, until, type Attack, type Stage } from "./attack.ts";
+import { until, type Attack, type Stage } from "./attack.ts";
 import { makeCase, type Case } from "./cases.ts";
 import { play } from "./play.ts";
 
@@ -14,12 +13,8 @@ const CONCURRENCY = 192;
 const MAX_MS = 900_000;
 /** So many of the cases that are over are among those that may have made the gateway crash. */
 const LAST = 20;
-/** Before memory is measured for the first time: the heap takes so many to find its size. */
-const WARM_UP = 10_000;
-/** How much the resident memory may grow from then on. */
-const MAX_GROWTH = 24 * MB;
 
-export interface MutatedOptions {
+interface MutatedOptions {
   readonly seed: number;
   /** How many cases. */
   readonly cases: number;
@@ -38,17 +33,6 @@ function configIn(folder: string): object {
     limits: { rpm: null },
     providers: { demo: { dialect: "demo", pace_ms: 0 } },
   };
-}
-
-/** The least resident memory of some looks, with all garbage collected. */
-async function leastMemory({ memory, collect }: Stage): Promise<number> {
-  let least = Infinity;
-  for (let looks = 0; looks < 10; looks += 1) {
-    collect();
-    await pause(200);
-    least = Math.min(least, memory());
-  }
-  return least;
 }
 
 async function run(stage: Stage, options: MutatedOptions) {
@@ -72,33 +56,21 @@ async function run(stage: Stage, options: MutatedOptions) {
     over.push(number);
     if (over.length > 1_000) over.splice(0, over.length - LAST);
   }
-  const isDue = (last: number) => next < last && faults.length === 0;
-  async function sendUpTo(last: number): Promise<void> {
-    const work = async () => {
-      while (isDue(last) && performance.now() - startedAt < MAX_MS) {
-        next += 1;
-        await send(only?.[next - 1] ?? next - 1);
-      }
-    };
-    await Promise.all(Array.from({ length: only ? 1 : CONCURRENCY }, work));
-  }
-
-  const warm = Math.max(WARM_UP, 0.1 * cases);
-  const isMeasured = cases >= 2 * WARM_UP;
-  if (isMeasured) await sendUpTo(warm);
-  const before = isMeasured ? await leastMemory(stage) : 0;
-  await sendUpTo(cases);
+  const work = async () => {
+    while (next < cases && faults.length === 0 && performance.now() - startedAt < MAX_MS) {
+      next += 1;
+      await send(only?.[next - 1] ?? next - 1);
+    }
+  };
+  await Promise.all(Array.from({ length: only ? 1 : CONCURRENCY }, work));
   // If the gateway has crashed, the faults are of the connections that it broke off.
   const hasCrashed = faults.length > 0 && (await until(stage.hasEnded, 2_000));
   const suspects = [...over.slice(-LAST), ...underWay].join();
   stage.expect(!hasCrashed, `one of these made it crash: --seed ${seed} --case ${suspects}`);
   for (const fault of hasCrashed ? [] : faults) stage.expect(false, fault);
-  const growth = isMeasured && !hasCrashed ? (await leastMemory(stage)) - before : 0;
-  const words = `memory grew by ${(growth / MB).toFixed(1)} MB`;
-  stage.expect(growth <= MAX_GROWTH, `${words}, ${MAX_GROWTH / MB} are allowed`);
   stage.expect(faults.length > 0 || next === cases, `not through after ${MAX_MS} ms`);
   const seen = [...counts].sort().map(([what, times]) => `${times} x ${what}`);
-  return [`${next} mutated requests, seed ${seed}`, `${seen.join(", ")}; ${words}`] as const;
+  return [`${next} mutated requests, seed ${seed}`, seen.join(", ")] as const;
 }
 
 const WHOLE = { maxStringLength: null };
@@ -116,9 +88,10 @@ export const mutatedRequests = (options: MutatedOptions): Attack => ({
   name: "mutated requests",
   config: configIn,
   mayBeBusy: false,
-  // Its nursery is kept small: where V8 sizes that by itself, a leak would not show beside it.
+  // Its nursery is kept small: where V8 sizes that by itself, a leak would not show beside it. The
+  // heap of a warm gateway takes some 55 MB more than that of one that has just begun.
   flags: ["--max-semi-space-size=4"],
   heightMb: 400,
-  afterMb: 150,
+  afterMb: 90,
   run: (stage) => run(stage, options),
 });

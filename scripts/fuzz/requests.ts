@@ -3,7 +3,6 @@
 
 import type { createRandom } from "../../test/support/random.ts";
 import { TOOLS } from "../conformance/tester.ts";
-import { filled, listOf, newNames } from "./costly.ts";
 
 export type Random = ReturnType<typeof createRandom>;
 
@@ -132,8 +131,8 @@ const KEYS = [
 const NO_UTF8 = ["\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe4\xbd", "\x80", "\0"];
 
 const WAYS = [
-  ...(["value", "value", "value", "raw value", "key", "less", "more", "deep"] as const),
-  ...(["deep value", "costly value", "bytes", "mark", "cut", "tail", "whole"] as const),
+  ...(["value", "value", "value", "raw value", "key", "less", "more"] as const),
+  ...(["deep value", "bytes", "mark", "cut", "tail", "whole"] as const),
 ];
 type Way = (typeof WAYS)[number];
 
@@ -141,23 +140,6 @@ const deep = ({ between }: Random, depth: number): string =>
   between(0, 1)
     ? `${"[".repeat(depth)}${"]".repeat(depth)}`
     : `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
-
-/** JSON that costs more than it is long (costly.ts), of up to 60 KB. */
-function costly({ between, pick }: Random): string {
-  const size = between(100, 60_000);
-  const element = pick(["1", '""', "{}", "[]", "1e9", "null", '{"a":1}']);
-  const calls = () => filled(size, (at) => `{"id":"a_${at % 9}","function":{"name":"f"}}`);
-  const repeated = () => `{${listOf(40, () => `"a${between(0, 40)}":1`)}}`;
-  const url = `data:x${";a".repeat(size / 3)}`;
-  return pick([
-    () => newNames(size),
-    () => `[${filled(size, repeated)}]`,
-    () => `[${filled(size, () => element)}]`,
-    () => `{"role":"assistant","content":null,"tool_calls":[${calls()}]}`,
-    () => `{"role":"user","content":[{"type":"image_url","image_url":{"url":"${url}"}}]}`,
-    () => `{"type":"function","function":{"name":"f","parameters":${newNames(size)}}}`,
-  ])();
-}
 
 /** All fields and elements below a value. */
 function nodesOf(holder: any): [holder: any, key: string][] {
@@ -171,8 +153,7 @@ function nodesOf(holder: any): [holder: any, key: string][] {
 /** A text that JSON.stringify cannot write, or would not, to be put in afterwards. */
 function rawText(how: Way, random: Random): string | undefined {
   if (how === "raw value") return random.pick(RAW_VALUES);
-  if (how === "deep value") return deep(random, random.between(1, 4_000));
-  return how === "costly value" ? costly(random) : undefined;
+  return how === "deep value" ? deep(random, random.between(1, 8_000)) : undefined;
 }
 
 /** Changes one place of the tree, if that is what is to be done. */
@@ -201,7 +182,6 @@ const BYTES: Partial<Record<Way, (text: Buffer, random: Random) => Buffer | stri
     pick([`\ufeff${text}`, `\ufeff\ufeff${text}`, Buffer.from(`\ufeff${text}`, "utf16le")]),
   cut: (text, { between }) => text.subarray(0, between(0, text.length)),
   tail: (text, { pick }) => `${text}${pick(["x", "{}", ",", "\0", " \n\t", "]", `${text}`])}`,
-  deep: (_, random) => deep(random, random.between(1, 8_000)),
   whole: (_, { pick }) => pick([...RAW_VALUES, ...VALUES.map(jsonOf), " ", ""]),
 };
 

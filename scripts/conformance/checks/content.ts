@@ -40,6 +40,9 @@ const outcomes: Check[] = [
     },
   }),
   ...robust('contract.md "Breaker"', {
+    "client-fault.breaker [picky]: many bad requests do not shut out a good one": isAvailable(
+      (reply) => expect.refusal(reply, 400),
+    ),
     "filtered.available [picky-filter]: ten filtered replies in a row leave the model available":
       isAvailable(expectFiltered),
     "failed-calls.available [picky-calls]: ten failed tool calls leave the model available":

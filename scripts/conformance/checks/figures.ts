@@ -42,8 +42,6 @@ const usage: Check[] = [
     async ({ ask }) => expectFigures(await ask(WITH_USAGE)),
   ),
   ...robust('wire.md "Token counts"', {
-    "usage.whole: the provider's figures are shown in a whole reply": async ({ ask }) =>
-      expectFigures(await ask()),
     async "usage.reasoning [reasoning]: tokens of thinking are within completion_tokens"({ ask }) {
       for (const reply of [await ask(), await ask(WITH_USAGE)]) {
         expectFigures(reply);

@@ -5,7 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Exchange } from "../exchange.ts";
 import { CALLS, CANARY, FLOOD_BYTES, PIECES, TEXT, THOUGHTS } from "../wire.ts";
 import type { Call } from "../provider.ts";
-import { first, isText, list } from "../shapes.ts";
+import { first, list } from "../shapes.ts";
 import type { Check } from "../suite.ts";
 import { question, TOOLS } from "../tester.ts";
 import { choicesOf, valuesAt } from "./kit.ts";
@@ -120,11 +120,6 @@ const streams: Check[] = [
     },
   }),
   ...robust('contract.md "Stream chunks"', {
-    async "whole-is-stream.text: concatenated deltas are the whole message: text"({ askBoth }) {
-      const [whole, streamed] = await askBoth();
-      expect.that(isText(whole.content), "a text", whole.content);
-      expect.same(streamed.content, whole.content);
-    },
     async "whole-is-stream.thinking [reasoning]: deltas are the whole thinking"({ askBoth }) {
       for (const { thoughts } of await askBoth({ thinking: { type: "enabled" } }))
         expect.same(thoughts, THOUGHTS.join(""));

@@ -99,7 +99,6 @@ export const robustFaults: Faults = own("robust", {
   ...eachOf("robust.usage.figures.", {
     tokens: stream(chunks("usage.prompt_tokens", (value) => value && 70)),
   }),
-  "usage.whole": whole(body("usage.completion_tokens", increment)),
   ...eachOf("robust.usage.never", FIGURES),
   ...eachOf("robust.usage.nonsense", FIGURES),
   ...eachOf("robust.usage.empty", FIGURES),
@@ -168,7 +167,6 @@ export const robustFaults: Faults = own("robust", {
       isObject(value) && index === 3 ? { role: "assistant", ...value } : value,
     ),
   ),
-  "whole-is-stream.text": stream(spoilt),
   "whole-is-stream.thinking/whole": whole(body("choices[].message.reasoning_content", "Hm.")),
   "whole-is-stream.thinking/stream": stream(chunks(`${delta}.reasoning_content`, undefined)),
   ...eachOf("robust.calls.", {
