@@ -38,8 +38,8 @@ try {
     : "not pinned to cores";
   const machine = `Node ${process.version}, ${cpus()[0]?.model.trim()}, ${cores}`;
   console.log(`${date}, ${machine}, medians of ${rounds} rounds`);
-  for (const name of absent.filter((name) => isChosen({ name })))
-    console.log(`${name} is left out: scripts/bench/peers.sh has not installed it`);
+  for (const { name, reason } of absent.filter(isChosen))
+    console.log(`${name} is left out: ${reason}`);
   const effort = { rounds, seconds, isTrial: seconds < 2 };
   if (tables.includes("compare")) console.log(`\n${await compare(chosen, upstream, effort)}`);
   if (tables.includes("counts")) console.log(`\n${await countTable(upstream)}`);

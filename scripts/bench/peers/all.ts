@@ -1,11 +1,11 @@
-// The other gateways, which peers.sh installs.
+// The other gateways: those that peers.sh has installed, and why the others are not there.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { freePort } from "../../../test/support/port.ts";
-import { scratch, sizeOf, started, type CALL, type Kind } from "../target.ts";
+import { CALL, scratch, sizeOf, started, type Kind } from "../target.ts";
 import { envoyConfig } from "./envoy.ts";
 
 /** The folder that peers.sh installs into. */
@@ -14,19 +14,23 @@ const PEERS = process.env["BENCH_PEERS"] ?? join(homedir(), ".cache", "chat-gate
 interface Peer {
   /** Its name in the output. */
   readonly name: string;
-  /** Its name in peers.sh, and its folder in PEERS. */
+  /** Its name in peers.sh. */
   readonly id: string;
   readonly switchedOn: string;
+  /** What is installed of it, in PEERS. Absent: the folder of its id. */
+  readonly folder?: string;
   /** The path of chat completions, and a model. Absent: those of CALL. */
   readonly call?: Partial<typeof CALL>;
-  /** The text of a file that it reads. Absent: none. */
-  readonly config?: (upstream: string, port: number) => string;
-  /** The name of that file. */
+  readonly headers?: (upstream: string) => Readonly<Record<string, string>>;
+  /** A file that it reads. Absent: none. */
+  readonly config?: (upstream: string, port: number) => object | string;
+  /** The name of that file. Absent: `config.json`. */
   readonly file?: string;
   /** Absent: it says itself where it listens. */
   readonly takesPort?: false;
-  /** Its program's file and arguments. */
+  /** Its program's file and arguments; `config` is the path of its configuration. */
   readonly command: (start: Start) => readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
 }
 interface Start {
   readonly installed: string;
@@ -34,10 +38,11 @@ interface Start {
   readonly port: number;
   /** For the metrics. */
   readonly other: number;
-  /** The path of its configuration. */
   readonly config: string;
 }
 
+const AUTHORIZED = { authorization: "Bearer sk-bench" };
+const on = (port: number) => ["--host", "127.0.0.1", "--port", String(port)];
 const tensorzeroStarter = fileURLToPath(new URL("start-tensorzero.py", import.meta.url));
 const tensorzeroConfig = (upstream: string) => `[gateway]
 observability.enabled = false
@@ -60,8 +65,7 @@ const ALL: readonly Peer[] = [
     id: "envoy",
     switchedOn:
       "nothing but its HTTP proxy and counters; no keys, no books, no access log, bodies unread",
-    config: (upstream, port) => JSON.stringify(envoyConfig(upstream, port)),
-    file: "envoy.json",
+    config: envoyConfig,
     command: ({ installed, config }) => [
       ...[join(installed, "bin/envoy"), "-c", config, "--concurrency", "1"],
       ...["--log-level", "error", "--disable-hot-restart"],
@@ -74,9 +78,9 @@ const ALL: readonly Peer[] = [
     switchedOn:
       "retries, circuit breaker, health checks and metrics as by default; no keys, no books",
     command: ({ installed, upstream, port, other }) => [
-      ...[join(installed, "bin/vllm-router"), "--host", "127.0.0.1", "--port", String(port)],
-      ...["--worker-urls", upstream, "--worker-startup-check-interval", "1"],
-      ...["--policy", "round_robin", "--prometheus-port", String(other), "--log-level", "error"],
+      ...[join(installed, "bin/vllm-router"), ...on(port), "--worker-urls", upstream],
+      ...["--worker-startup-check-interval", "1", "--policy", "round_robin"],
+      ...["--prometheus-port", String(other), "--log-level", "error"],
     ],
   },
   // A gateway in Rust, as its Python package has it.
@@ -89,13 +93,53 @@ const ALL: readonly Peer[] = [
     file: "tensorzero.toml",
     takesPort: false,
     command: ({ installed, config }) => [join(installed, "bin/python"), tensorzeroStarter, config],
+    env: { TENSORZERO_LOG: "error", RUST_LOG: "error" },
+  },
+  // A gateway in TypeScript on Node.
+  {
+    name: "Portkey",
+    id: "portkey",
+    switchedOn: "the caller's key is passed on; no keys of its own, no books, no console",
+    folder: "npm/node_modules",
+    headers: (upstream) => ({
+      ...AUTHORIZED,
+      "x-portkey-provider": "openai",
+      "x-portkey-custom-host": `${upstream}/v1`,
+    }),
+    command: ({ installed, port }) => [
+      ...[process.execPath, join(installed, "@portkey-ai/gateway/build/start-server.js")],
+      ...[`--port=${port}`, "--headless"],
+    ],
+  },
+  // A gateway in Python.
+  {
+    name: "LiteLLM",
+    id: "litellm",
+    switchedOn: "a master key; no database and therefore no books, no telemetry, one worker",
+    headers: () => AUTHORIZED,
+    file: "config.yaml",
+    config(upstream) {
+      const params = { model: "openai/m", api_base: `${upstream}/v1`, api_key: "sk-bench" };
+      return {
+        model_list: [{ model_name: "m", litellm_params: params }],
+        general_settings: { master_key: "sk-bench" },
+      };
+    },
+    command: ({ installed, config, port }) => [
+      ...[join(installed, "bin/litellm"), "--config", config, ...on(port)],
+      ...["--telemetry", "False"],
+    ],
+    env: { LITELLM_LOCAL_MODEL_COST_MAP: "True", LITELLM_LOG: "ERROR" },
   },
 ];
 
+const noteOf = (file: string): string | undefined =>
+  existsSync(join(PEERS, file)) ? readFileSync(join(PEERS, file), "utf8").trim() : undefined;
+
 /** A peer of a version that is installed, as a target. */
 function kindOf(peer: Peer, version: string): Kind {
-  const { name, id, switchedOn, call, config, file = "none", takesPort = true, command } = peer;
-  const installed = join(PEERS, id);
+  const { name, id, switchedOn, headers, config, takesPort = true, command, env = {} } = peer;
+  const installed = join(PEERS, peer.folder ?? id);
   return {
     name: `${name} ${version}`,
     switchedOn,
@@ -104,28 +148,35 @@ function kindOf(peer: Peer, version: string): Kind {
     async start(upstream) {
       const [port, other] = [await freePort(), await freePort()];
       const folder = scratch();
-      const path = join(folder, file);
-      if (config) writeFileSync(path, config(upstream, port));
+      const file = join(folder, peer.file ?? "config.json");
+      const given = config?.(upstream, port) ?? "";
+      writeFileSync(file, typeof given === "string" ? given : JSON.stringify(given));
       return started({
         name: this.name,
-        ...(call && { call }),
+        call: { ...peer.call, headers: { ...CALL.headers, ...headers?.(upstream) } },
         ...(takesPort && { port }),
-        command: command({ installed, upstream, port, other, config: path }),
-        env: { TENSORZERO_LOG: "error", RUST_LOG: "error" },
+        command: command({ installed, upstream, port, other, config: file }),
+        env,
         folder,
       });
     },
   };
 }
 
-/** The peers that are installed, and the names of those that are not. */
-export function peers(): { readonly found: Kind[]; readonly absent: string[] } {
+interface Absent {
+  readonly name: string;
+  readonly reason: string;
+}
+
+/** The peers that can be started, and those that cannot. */
+export function peers(): { readonly found: Kind[]; readonly absent: Absent[] } {
   const found: Kind[] = [];
-  const absent: string[] = [];
+  const absent: Absent[] = [];
   for (const peer of ALL) {
-    const note = join(PEERS, `${peer.id}.version`);
-    if (existsSync(note)) found.push(kindOf(peer, readFileSync(note, "utf8").trim()));
-    else absent.push(peer.name);
+    const version = noteOf(`${peer.id}.version`);
+    const missing = `it is not in ${PEERS} (scripts/bench/peers.sh installs it)`;
+    if (version !== undefined) found.push(kindOf(peer, version));
+    else absent.push({ name: peer.name, reason: noteOf(`${peer.id}.absent`) ?? missing });
   }
   return { found, absent };
 }
