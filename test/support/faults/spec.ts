@@ -78,10 +78,6 @@ const ofChecks = own("spec", {
   "stream.content": chunks("choices[].delta.content", (value) =>
     typeof value === "string" ? "" : value,
   ),
-  "auth.missing": withRight,
-  "auth.unknown": withRight,
-  "auth.empty": withRight,
-  "auth.scheme": withRight,
 });
 
 const ofSample = sampled("spec", {
