@@ -182,6 +182,15 @@ export const speak =
     ])(asked);
   };
 
+/** One behaviour after another; the last stays. */
+export function inTurn(...behaviours: readonly Behaviour[]): Behaviour {
+  let turn = 0;
+  return (asked) => {
+    turn += 1;
+    return behaviours[Math.min(turn, behaviours.length) - 1]!(asked);
+  };
+}
+
 /** Accepts the request and never answers. */
 export const silent: Behaviour = () => undefined;
 

@@ -17,6 +17,8 @@ import type { createFakeClock } from "./fake-clock.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import type { Scope } from "./scope.ts";
 
+export { inTurn } from "./provider.ts";
+
 export const SHOWN = "The quick brown";
 export const REST = " fox jumps over the lazy dog.";
 export const WHOLE = SHOWN + REST;
@@ -52,15 +54,6 @@ export const BREAKS: Readonly<Record<string, (events: readonly object[]) => Beha
 /** Breaks off after these deltas. */
 export const broken = (deltas: readonly object[], kind = "reset"): Behaviour =>
   BREAKS[kind]!(deltas.map((delta) => chunk(delta)));
-
-/** One behaviour after another; the last stays. */
-export function inTurn(...behaviours: readonly Behaviour[]): Behaviour {
-  let turn = 0;
-  return (asked) => {
-    turn += 1;
-    return behaviours[Math.min(turn, behaviours.length) - 1]!(asked);
-  };
-}
 
 /** The last message of a request, if it is one of the assistant. */
 export function beginningIn({ body }: Pick<Asked, "body">): Record<string, any> | undefined {

@@ -70,21 +70,6 @@ export const silence: Answer = ({ sent, cancel }) => {
   });
 };
 
-/** A stream whose events come from the iterable. */
-export const stream =
-  (events: AsyncIterable<string>): Answer =>
-  async ({ sent }) => {
-    sent();
-    async function* body(): AsyncGenerator<Uint8Array> {
-      for await (const event of events) yield Buffer.from(`data: ${event}\n\n`);
-    }
-    return response(200, body(), { "content-type": "text/event-stream" });
-  };
-
-/** The JSON of a chunk with this text. */
-export const chunk = (content: string, finish_reason: string | null = null): string =>
-  JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason }] });
-
 export interface Lab {
   readonly clock: FakeClock;
   /** The models in the order in which they were given. */

@@ -7,6 +7,7 @@ import { assemble, json, KEY, readStream, user } from "../../support/gateway.ts"
 import { memoryProvider } from "../../support/memory.ts";
 import {
   held,
+  inTurn,
   silent,
   speak,
   startProvider,
@@ -15,7 +16,7 @@ import {
 } from "../../support/provider.ts";
 import { within } from "../../support/wait.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
-import { bench, failure, inTurn, outcome, refusing, wireBench } from "./two-providers.ts";
+import { bench, failure, outcome, refusing, wireBench } from "./two-providers.ts";
 
 /** What a client gets where the providers of a and b do this. */
 async function bothFail(t: TestContext, [a, b]: [Behaviour, Behaviour], model = "x", over = {}) {

@@ -9,6 +9,7 @@ import {
   completion,
   endless,
   event,
+  inTurn,
   rawStream,
   reset,
   silent,
@@ -19,7 +20,7 @@ import {
   type Behaviour,
 } from "../../support/provider.ts";
 import { rows, tryFault, type Row } from "./one-fault.ts";
-import { failure, inTurn, refusing } from "./two-providers.ts";
+import { failure, refusing } from "./two-providers.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
 const HTML = { "content-type": "text/html" };

@@ -32,12 +32,6 @@ export const failure = (message: string, more: object = {}) => ({ error: { messa
 export const refusing = (code: number, retryAfter: string): Behaviour =>
   status(code, {}, { ...JSON_TYPE, "retry-after": retryAfter });
 
-/** A behaviour for each request in turn; the last one goes on. */
-export function inTurn(...behaviours: Behaviour[]): Behaviour {
-  let count = 0;
-  return (asked) => behaviours[Math.min(count++, behaviours.length - 1)]!(asked);
-}
-
 /** Model a at the first URL, b and c at the second; x is [a, b]. */
 const settingsOf = (first: string, second: string, over: object): object =>
   merge(

@@ -129,7 +129,6 @@ const ofResponses = own("responses", {
   "tools.custom": body("output[].type", "function_call"),
   "tools.custom/input": body("output[].input", (input) => ({ input })),
   "tools.namespace": body("output[].namespace", undefined),
-  "tools.forced": accepted,
   "reasoning.summary": body("output[].summary", []),
   "reasoning.stream": without("response.reasoning_summary_text.delta"),
   "reasoning.hidden": body("output[].summary", thought),
@@ -138,11 +137,8 @@ const ofResponses = own("responses", {
   "reasoning.changed": again,
   "refused.store": accepted,
   "refused.store/param": misnamed,
-  "refused.previous": accepted,
-  "refused.reference": accepted,
   "refused.item": accepted,
   "refused.item/param": misnamed,
-  "refused.answer": accepted,
 });
 
 export const responsesFaults: Faults = [

@@ -6,6 +6,7 @@ import { CHECKS } from "../../../scripts/conformance/checks/all.ts";
 import { list, isObject } from "../../../scripts/conformance/shapes.ts";
 import type { Fault } from "../wrong-gateway.ts";
 import {
+  about,
   ALIAS,
   blocks,
   body,
@@ -29,6 +30,7 @@ import {
   reply,
   sampled,
   sends,
+  spoiltFields,
   status,
   stream,
   STREAM,
@@ -36,12 +38,10 @@ import {
   thinks,
   WHOLE,
   type Change,
-  type Edit,
   type Faults,
   type Own,
 } from "./kit.ts";
 
-const about = (when: Fault["when"], answer: Edit): Fault => ({ when, answer });
 const otherwise = { status: status(418), code: error("code", "bad"), param: error("param", "it") };
 const refused = CHECKS.filter(
   ({ id, title }) => id.startsWith("compatible.error.") && /^4\d\d [a-z_]+( \S+)?$/.test(title),
@@ -109,24 +109,11 @@ const ofChecks = own("compatible", {
 });
 
 const tools = has("tools");
-const calls = (path: string, to: Change): Fault =>
-  about(both(WHOLE, tools), body(`choices[].message.tool_calls${path}`, to));
 /** `to` is told which chunk it is: 0 is the role's, 1 the first fragment of a call. */
 const fragments = (path: string, to: Change): Fault =>
   about(both(STREAM, tools), chunks(`choices[].delta.tool_calls[].${path}`, to));
 const asksUsage = both(STREAM, has("stream_options"));
-const usage = (path: string, to: Change): Fault => about(asksUsage, chunks(`usage.${path}`, to));
 const logprobs = has("logprobs", true);
-const tokens = (path: string, to: Change): Record<string, Fault> => ({
-  [`reply.choices.logprobs.content.${path}`]: about(
-    both(WHOLE, logprobs),
-    body(`choices[].logprobs.content[].${path}`, to),
-  ),
-  [`chunk.choices.logprobs.content.${path}`]: about(
-    both(STREAM, logprobs),
-    chunks(`choices[].logprobs.content[].${path}`, to),
-  ),
-});
 const upperCase = (id: unknown) => `req_${String(id).slice(4).toUpperCase().replace(/^./, "A")}`;
 const UNASKED = {
   prompt_tokens: 1,
@@ -151,17 +138,8 @@ const ofSample = sampled("compatible", {
   "limit.message/other": limited(error("message", (said) => String(said).replace(/\d+/, "7"))),
   "request-id.lower-case": nowhere(idInstead(upperCase)),
   "reply.media-type": about(WHOLE, ifGood(header("content-type", "text/json"))),
+  ...spoiltFields("compatible"),
   "reply.choices.message.tool_calls": reply("choices[].message.tool_calls", (value) => value ?? []),
-  "reply.choices.message.tool_calls.id": calls("[].id", ""),
-  "reply.choices.message.tool_calls.type": calls("[].type", undefined),
-  "reply.choices.message.tool_calls.function.name": calls("[].function.name", undefined),
-  "reply.choices.message.tool_calls.function.arguments": calls("[].function.arguments", (value) =>
-    JSON.parse(String(value)),
-  ),
-  ...tokens("token", 7),
-  ...tokens("logprob", 0.5),
-  ...tokens("bytes", undefined),
-  ...tokens("top_logprobs", null),
   "reply.logprobs.unasked": about(
     both(WHOLE, not(logprobs)),
     body("choices[].logprobs", { content: [] }),
@@ -227,11 +205,6 @@ const ofSample = sampled("compatible", {
     both(STREAM, not(has("stream_options"))),
     chunks("usage", (_, index) => (index === 1 ? UNASKED : undefined)),
   ),
-  "chunk.usage.prompt_tokens": usage("prompt_tokens", String),
-  "chunk.usage.completion_tokens": usage("completion_tokens", -1),
-  "chunk.usage.total_tokens": usage("total_tokens", undefined),
-  "chunk.usage.prompt_cache_hit_tokens": usage("prompt_cache_hit_tokens", null),
-  "chunk.usage.prompt_cache_miss_tokens": usage("prompt_cache_miss_tokens", 0.5),
   "chunk.tool_calls.index": fragments("index", 1),
   "chunk.tool_calls.function": fragments("function.arguments", (value, index) =>
     index === 1 ? undefined : value,

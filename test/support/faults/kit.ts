@@ -143,15 +143,28 @@ export const WHOLE = both(isSampled, isChat, says("Say hello."), not(isStream));
 export const sends = (fields: Json): Own => ({
   forward: ({ body: given }) => ({ text: JSON.stringify({ ...given, ...fields }) }),
 });
+/** A fault in answers. */
+export const about = (when: Holds, answer: Edit): Fault => ({ when, answer });
 /** Spoils a field of the sampled whole replies, or of the sampled streams' chunks. */
-export const reply = (path: string, to: Change): Fault => ({
-  when: both(WHOLE, not(thinks)),
-  answer: body(path, to),
-});
-export const stream = (path: string, to: Change): Fault => ({
-  when: both(STREAM, not(thinks)),
-  answer: chunks(path, to),
-});
+export const reply = (path: string, to: Change): Fault =>
+  about(both(WHOLE, not(thinks)), body(path, to));
+export const stream = (path: string, to: Change): Fault =>
+  about(both(STREAM, not(thinks)), chunks(path, to));
+/** No field of a reply or a chunk is of this type. */
+const spoilt = (value: unknown): unknown => (value === undefined || value === null ? value : true);
+/** A fault for each check of one field of every reply, or of every chunk: its value is spoilt. */
+export const spoiltFields = (level: string): Record<string, Fault> =>
+  Object.fromEntries(
+    CHECKS.flatMap(({ id, title }) => {
+      const [of, kind = "", ...names] = id.split(".");
+      const [path = ""] = title.split(" ");
+      const isField = of === level && path.replaceAll("[]", "") === names.join(".");
+      if (!isField || !["reply", "chunk"].includes(kind)) return [];
+      const fault =
+        kind === "reply" ? about(WHOLE, body(path, spoilt)) : about(STREAM, chunks(path, spoilt));
+      return [[[kind, ...names].join("."), fault]];
+    }),
+  );
 export const nowhere = (answer: Edit): Fault => ({ when: isNowhere, answer });
 export const limited = (answer: Edit): Fault => ({
   when: ({ headers }) => headers.authorization === "Bearer sk-limited",

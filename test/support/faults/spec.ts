@@ -3,6 +3,7 @@
 
 import type { Fault } from "../wrong-gateway.ts";
 import {
+  about,
   ALIAS,
   blocks,
   body,
@@ -27,14 +28,13 @@ import {
   sampled,
   says,
   sends,
+  spoiltFields,
   status,
   stream,
   STREAM,
-  thinks,
   WHOLE,
   without,
   anyBody,
-  type Edit,
   type Faults,
 } from "./kit.ts";
 
@@ -43,7 +43,6 @@ let asked = 0;
 const authorization = "Bearer sk-demo";
 const withRight = { forward: () => ({ headers: { authorization } }) };
 const noThought: Fault["answer"] = body("choices[].message.reasoning_content", undefined);
-const about = (when: Fault["when"], answer: Edit): Fault => ({ when, answer });
 
 const ofChecks = own("spec", {
   "request-id.echo": idInstead(ID),
@@ -79,10 +78,6 @@ const ofChecks = own("spec", {
   "stream.content": chunks("choices[].delta.content", (value) =>
     typeof value === "string" ? "" : value,
   ),
-  "auth.missing": withRight,
-  "auth.unknown": withRight,
-  "auth.empty": withRight,
-  "auth.scheme": withRight,
 });
 
 const ofSample = sampled("spec", {
@@ -103,23 +98,13 @@ const ofSample = sampled("spec", {
     WHOLE,
     ifGood((answer) => ({ ...answer, text: `${answer.text},` })),
   ),
-  "reply.id": reply("id", ""),
-  "reply.object": reply("object", "text_completion"),
-  "reply.created": reply("created", (value) => Number(value) * 1000),
-  "reply.model": reply("model", ""),
-  "reply.system_fingerprint": reply("system_fingerprint", null),
-  "reply.choices": reply("choices", []),
-  "reply.choices.index": reply("choices[].index", 1),
-  "reply.choices.message": reply("choices[].message", null),
-  "reply.choices.message.role": reply("choices[].message.role", "model"),
-  "reply.choices.message.content": reply("choices[].message.content", (value) => [value]),
-  "reply.choices.finish_reason": reply("choices[].finish_reason", "end_turn"),
-  "reply.usage": reply("usage", undefined),
-  "reply.usage.prompt_tokens": reply("usage.prompt_tokens", String),
-  "reply.usage.completion_tokens": reply("usage.completion_tokens", -1),
-  "reply.usage.total_tokens": reply("usage.total_tokens", undefined),
-  "reply.usage.prompt_cache_hit_tokens": reply("usage.prompt_cache_hit_tokens", null),
-  "reply.usage.prompt_cache_miss_tokens": reply("usage.prompt_cache_miss_tokens", 0.5),
+  ...spoiltFields("spec"),
+  "chunk.choices": stream("choices", (value) =>
+    JSON.stringify(value) === "[]" ? undefined : value,
+  ),
+  "chunk.choices.delta": stream("choices[].delta", (value) =>
+    JSON.stringify(value) === "{}" ? undefined : value,
+  ),
   "reply.id.unique": reply("id", "chatcmpl-1"),
   "usage.sum": reply("usage.total_tokens", increment),
   "usage.cache-sum": reply("usage.prompt_cache_miss_tokens", increment),
@@ -137,26 +122,6 @@ const ofSample = sampled("spec", {
     STREAM,
     without((event) => event === "data: [DONE]"),
   ),
-  "chunk.id": stream("id", ""),
-  "chunk.object": stream("object", "chat.completion"),
-  "chunk.created": stream("created", String),
-  "chunk.model": stream("model", undefined),
-  "chunk.choices": stream("choices", (value) =>
-    JSON.stringify(value) === "[]" ? undefined : value,
-  ),
-  "chunk.choices.index": stream("choices[].index", undefined),
-  "chunk.choices.delta": stream("choices[].delta", (value) =>
-    JSON.stringify(value) === "{}" ? undefined : value,
-  ),
-  "chunk.choices.delta.role": stream("choices[].delta.role", (value) => value && "model"),
-  "chunk.choices.delta.content": stream("choices[].delta.content", (value) =>
-    value ? [value] : value,
-  ),
-  "chunk.choices.delta.reasoning_content": about(
-    both(STREAM, thinks),
-    chunks("choices[].delta.reasoning_content", (value) => (value ? [value] : value)),
-  ),
-  "chunk.choices.finish_reason": stream("choices[].finish_reason", (value) => value && "end_turn"),
   "chunk.id.same": stream("id", (value, index) => (index === 1 ? "other" : value)),
   "chunk.role.first": stream("choices[].delta.role", undefined),
   "chunk.role.once": stream("choices[].delta.role", (value, index) =>
