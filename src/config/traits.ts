@@ -60,6 +60,7 @@ const PLACEHOLDERS = ["model", ...PLACES];
 /** Is appended to base_url. */
 const path = refine(nonEmpty, (text) => {
   if (!text.startsWith("/")) fail("invalid_value", 'expected a path that begins with "/"');
+  if (text.includes("#")) fail("invalid_value", "must not have a fragment, which is never sent");
   for (const [, name = ""] of text.matchAll(/\{([^}]*)\}/g))
     if (!PLACEHOLDERS.includes(name))
       fail("invalid_value", `{${name}} stands for nothing; known: ${PLACEHOLDERS.join(", ")}`);

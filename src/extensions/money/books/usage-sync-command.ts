@@ -23,11 +23,9 @@ const run = withBooks(async ({ books, config, args, terminal }) => {
 
   if (once) return await report(await copySettled(books));
   while (!terminal.stopped.aborted) {
-    try {
-      await report(await copySettled(books));
-    } catch (error) {
-      terminal.warn((error as Error).message);
-    }
+    const result = await copySettled(books).catch((error: Error) => terminal.warn(error.message));
+    // Output that nobody reads any more ends the command, as it ends every other.
+    if (result) await report(result);
     const pause = sleep(usage.of(config).sync_ms, undefined, { signal: terminal.stopped });
     await pause.catch(() => undefined);
   }

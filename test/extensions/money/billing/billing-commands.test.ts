@@ -15,10 +15,11 @@ import {
   textOf,
   type Line,
 } from "../../../support/books.ts";
-import { assertOneLine, lines } from "../../../support/command.ts";
+import { assertOneLine, lines, run } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
 import { demo } from "../../../support/gateway.ts";
 import { runHere } from "../../../support/run-here.ts";
+import { within } from "../../../support/wait.ts";
 
 /** The ids, each with what a spreadsheet reads for it: RFC 4180. */
 const IDS = {
@@ -81,6 +82,14 @@ const statementOf = (config: string, ...more: string[]) => {
   const args = ["--account", "acme", "--month", "2026-01", "--config", config];
   return runHere(["billing", "statement", ...args, ...more]);
 };
+
+it("usage sync ends when nobody reads its output any more", async (t) => {
+  const sync = run(t, ["usage", "sync", "--config", configFile(demo({ data_dir: made() }))]);
+  sync.child.stdout!.destroy();
+  const { code, stderr } = await within(sync.ended, "the end");
+  assert.equal(code, 1);
+  assert.match(stderr, /^chat-gateway: write EPIPE$/m);
+});
 
 describe("billing statement", { concurrency: 2 }, () => {
   const config = configFile(demo({ data_dir: made() }));
