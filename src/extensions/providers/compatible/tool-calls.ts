@@ -158,10 +158,11 @@ const keyIn = (choice = 0, key: number | string | undefined) =>
   choice === 0 || key === undefined ? key : `${choice} ${key}`;
 
 /**
- * Whether a fragment starts another call than the one with its key: some providers give all parallel
- * calls the index 0, some the same id too. Another name starts another call. The same name does so
- * if it comes again in one message; or with another id, unless the arguments so far are incomplete;
- * or with more arguments after complete ones. Otherwise the fragment repeats the name of its call.
+ * Whether a fragment starts another call than the one with its key: some providers give all
+ * parallel calls the index 0, some the same id too. Another name starts another call. The same name
+ * does so if it comes again in one message; or with another id, unless the arguments so far are
+ * incomplete; or with more arguments after complete ones. Otherwise the fragment repeats the name
+ * of its call.
  */
 function startsAnother(call: OpenCall, fragment: Fragment, message: object): boolean {
   const { id, name, piece, isObject } = fragment;

@@ -1,5 +1,5 @@
-// Sockets to a provider through a proxy: asks the proxy for a connection by CONNECT, and then uses it
-// like a direct one. TLS is between the gateway and the provider.
+// Sockets to a provider through a proxy: asks the proxy for a connection by CONNECT, and then uses
+// it like a direct one. TLS is between the gateway and the provider.
 import net from "node:net";
 import tls from "node:tls";
 import { ProviderError } from "../../../core/providers/provider-error.ts";

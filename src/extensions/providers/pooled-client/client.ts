@@ -12,13 +12,15 @@ import { createPool, type Pool } from "./pool.ts";
 import { connectTo, type Connect } from "./socket.ts";
 
 /**
- * The most parsed URLs that are kept. A configuration has fewer. After many reloads, all are dropped
- * and parsed again.
+ * The most parsed URLs that are kept. A configuration has fewer. After many reloads, all are
+ * dropped and parsed again.
  */
 const MAX_TARGETS = 1_000;
 
 export interface PooledClient {
-  /** Sends a request, and once more on a new connection if the pooled one turns out to be closed. */
+  /**
+   * Sends a request, and once more on a new connection if the pooled one turns out to be closed.
+   */
   readonly send: Transport;
   /** Closes the idle connections, and others when their response is complete. */
   close(): void;

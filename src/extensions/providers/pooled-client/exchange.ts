@@ -1,7 +1,7 @@
 // One request and its response, from when the request waits for a connection until the end of the
 // response has been read. It lives that long, so it must not hold the request's text. It passes the
-// body's bytes on as they arrive; Node's streams would cost several times as much. It is a class for
-// speed: one is made for every request, and closures took some microseconds more.
+// body's bytes on as they arrive; Node's streams would cost several times as much. It is a class
+// for speed: one is made for every request, and closures took some microseconds more.
 import type { Socket } from "node:net";
 import type {
   PassedBody,
