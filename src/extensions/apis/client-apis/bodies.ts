@@ -16,8 +16,8 @@ export type Body = Readonly<Record<string, unknown>>;
 const anyBody = jsonObject();
 
 /**
- * Checks a body. A large one is checked in steps, some elements of its member `list` in each. Throws
- * a ValidationError.
+ * Checks a body. A large one is checked in steps, some elements of its member `list` in each.
+ * Throws a ValidationError.
  */
 export function* checkedBody<T>(
   { json, large }: ParsedBody,

@@ -1,7 +1,7 @@
-// Calls from browsers (CORS, https://fetch.spec.whatwg.org): pages of the configured origins may call
-// the public listener and read its responses. Credentials are never allowed: a page must have a key
-// of its own, and cannot use the browser's cookies or certificates. For the same reason a page may
-// send and read any header.
+// Calls from browsers (CORS, https://fetch.spec.whatwg.org): pages of the configured origins may
+// call the public listener and read its responses. Credentials are never allowed: a page must have
+// a key of its own, and cannot use the browser's cookies or certificates. For the same reason a
+// page may send and read any header.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { strict } from "../../../config/fields.ts";
 import { repeatedIn } from "../../../config/references.ts";

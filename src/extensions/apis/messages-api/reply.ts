@@ -1,6 +1,6 @@
 // Writes a reply of the Messages API: as a stream of events, or as the message that they make. The
-// reply of a provider of the same format passes unchanged, except for the model's name. The parts of
-// any other reply become events.
+// reply of a provider of the same format passes unchanged, except for the model's name. The parts
+// of any other reply become events.
 import { randomHex } from "../../../core/ids.ts";
 import type { FinishReason, NativePart, Part } from "../../../core/openai/parts.ts";
 import { RECOVERED, type ReplyWriter } from "../../../core/openai/reply.ts";

@@ -1,6 +1,6 @@
 // Translates a client's messages into those of a checked request. A message with tool results
-// becomes several, and a tool's images follow its text in a user message. Results follow their calls
-// directly, because providers refuse any message between them.
+// becomes several, and a tool's images follow its text in a user message. Results follow their
+// calls directly, because providers refuse any message between them.
 import { textOf, type ContentPart, type Message } from "../../../core/openai/request.ts";
 import type { Steps } from "../../../core/turns.ts";
 import {

@@ -1,5 +1,5 @@
-// The body of a native request: the client's own, without thinking blocks that the gateway made from
-// other providers' replies, because a provider of this format would refuse them.
+// The body of a native request: the client's own, without thinking blocks that the gateway made
+// from other providers' replies, because a provider of this format would refuse them.
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 
 /** The gateway's signature for thoughts of other providers, which have none. */

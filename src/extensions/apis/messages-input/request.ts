@@ -143,7 +143,9 @@ function toolsOf(request: MessagesRequest, note: Note) {
   return { tools: kept, toolMarks };
 }
 
-/** `isNativeOnly`: only a provider of the same format is asked. The choice may name its own tool. */
+/**
+ * `isNativeOnly`: only a provider of the same format is asked. The choice may name its own tool.
+ */
 function toolUse({ tool_choice: choice }: MessagesRequest, tools: Tool[], isNativeOnly: boolean) {
   const isDemanded = choice?.type === "any" || choice?.type === "tool";
   if (tools.length === 0) {

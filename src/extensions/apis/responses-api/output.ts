@@ -1,6 +1,6 @@
 // The output items of a response, and their events. Messages and reasoning have one text each: the
-// item ends when another kind of text begins. Calls of the client's tools stay open until the end of
-// the reply, because a provider may interleave the arguments of several.
+// item ends when another kind of text begins. Calls of the client's tools stay open until the end
+// of the reply, because a provider may interleave the arguments of several.
 import { randomHex } from "../../../core/ids.ts";
 import type { Part, TextPart, TokenLogprob } from "../../../core/openai/parts.ts";
 import { isObject } from "../../../core/schema/checker.ts";

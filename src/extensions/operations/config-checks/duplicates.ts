@@ -1,6 +1,6 @@
 // Finds duplicate members in a JSON text. JSON.parse silently keeps the last one, so a part of what
-// the operator wrote would have no effect. Takes linear time, and uses neither recursion nor regular
-// expressions, so that deep nesting and long strings cannot exhaust the stack.
+// the operator wrote would have no effect. Takes linear time, and uses neither recursion nor
+// regular expressions, so that deep nesting and long strings cannot exhaust the stack.
 import type { ValidationIssue } from "../../../core/schema/checker.ts";
 
 /** An object or array that contains the scanner's position. */

@@ -1,6 +1,6 @@
 // Finds mistakes in a configuration that its shape does not show: duplicate members, a missing key
-// of a provider, and an address that repeats the path which the gateway appends. Reads the raw JSON,
-// so that these are found even if the shape of another part is wrong.
+// of a provider, and an address that repeats the path which the gateway appends. Reads the raw
+// JSON, so that these are found even if the shape of another part is wrong.
 import { configMoments } from "../../../config/extension.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
 import { vendorPreset } from "../../../config/vendors.ts";

@@ -65,17 +65,12 @@ export function convertGroups(
   return { models, aliases };
 }
 
-interface Models {
-  readonly models: Fields;
-  /** The names of each group's models. */
-  readonly namesByGroup: ReadonlyMap<string, readonly string[]>;
-}
-
+/** The models, and the names of each group's models. */
 function modelsOf(
   deployments: readonly Deployment[],
   providerOf: (deployment: Deployment) => string,
   fallbacks: ReadonlyMap<string, readonly string[]>,
-): Models {
+) {
   // Without a prototype, as a name may be __proto__.
   const models: Record<string, unknown> = Object.create(null);
   const namesByGroup = new Map<string, string[]>(deployments.map(({ group }) => [group, []]));

@@ -1,5 +1,5 @@
-// The fields of a LiteLLM configuration that gateway.json cannot have: their paths, and the reasons,
-// which name what this gateway has instead.
+// The fields of a LiteLLM configuration that gateway.json cannot have: their paths, and the
+// reasons, which name what this gateway has instead.
 
 /** An object of the file. */
 export type Fields = Readonly<Record<string, unknown>>;

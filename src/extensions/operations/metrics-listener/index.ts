@@ -71,7 +71,8 @@ const alive: Handler = ({ res }) => sendJson(res, 200, { status: "ok" }, NO_STOR
 
 /**
  * Answers whether the installation can take requests. It is not ready if any of its processes is
- * draining, if any cannot write its spend log, or if each model has an open breaker in some process.
+ * draining, if any cannot write its spend log, or if each model has an open breaker in some
+ * process.
  */
 const readiness =
   (host: Host): Handler =>

@@ -12,8 +12,8 @@ import {
 } from "../turns/index.ts";
 
 /**
- * The thinking blocks before a tool call, unchanged. Empty: the model did not think. Undefined:
- * that is forgotten, or was never known.
+ * The thinking blocks before a tool call, unchanged. Empty: the model did not think. Undefined: not
+ * known, or forgotten.
  */
 export function thoughtsBefore(
   { id }: Call,
@@ -38,8 +38,8 @@ export function contentBlocks(
     blocks.push(blockOf(item));
   }
   // A prefill must not end in blanks.
-  const begun = isLast && role === "assistant" ? items.at(-1) : undefined;
-  if (begun?.type === "text") blocks.splice(-1, 1, { ...begun, text: begun.text.trimEnd() });
+  const prefill = isLast && role === "assistant" ? items.at(-1) : undefined;
+  if (prefill?.type === "text") blocks.splice(-1, 1, { ...prefill, text: prefill.text.trimEnd() });
   return blocks;
 }
 
@@ -62,7 +62,7 @@ function blockOf(item: Item): object {
 const PDF = "application/pdf";
 const TEXT = "text/plain";
 
-/** Anthropic takes documents of two types. */
+/** Anthropic accepts documents of two types. */
 export const documentRule: MediaRule = ({ type }, { mediaType = "" }) =>
   type !== "file" || [PDF, TEXT].includes(mediaType.toLowerCase())
     ? undefined

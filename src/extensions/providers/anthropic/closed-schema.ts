@@ -1,8 +1,8 @@
-// JSON Schemas in the form that Anthropic demands where a reply must satisfy them: objects are
-// closed, and bounds, which it refuses, are described in words.
+// Converts JSON Schemas to the form that Anthropic demands for structured replies: closes objects,
+// and moves bounds, which it refuses, into descriptions.
 import { isObject } from "../../../core/schema/checker.ts";
 
-/** The keywords that it refuses. */
+/** The keywords that Anthropic refuses. */
 const BOUNDS = new Set([
   "minimum",
   "maximum",
@@ -16,14 +16,14 @@ const BOUNDS = new Set([
   "maxItems",
   "uniqueItems",
 ]);
-/** Keywords whose value is data and no schema. */
+/** Keywords whose value is data, not a schema. */
 const DATA = new Set(["enum", "const", "default", "examples"]);
-/** Keywords whose value has schemas by names. The names may be any, also those of keywords. */
+/** Keywords whose value has schemas by name. The names may equal keywords. */
 const SCHEMAS_BY_NAME = new Set(["properties", "$defs", "definitions"]);
 
 /**
- * The schema in this form. Undefined: it has an object of any names, for which Anthropic has no
- * form: closed, it could only be empty.
+ * The schema in this form. Undefined: it has an object with arbitrary names, which Anthropic cannot
+ * express: a closed one could only be empty.
  */
 export function closedSchema(schema: unknown): unknown {
   let hasMap = false;
@@ -45,7 +45,7 @@ export function closedSchema(schema: unknown): unknown {
   function member(keyword: string, value: unknown): unknown {
     if (DATA.has(keyword)) return value;
     if (!SCHEMAS_BY_NAME.has(keyword) || !isObject(value)) return closed(value);
-    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, closed(each)]));
+    return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, closed(part)]));
   }
 
   const whole = closed(schema);
@@ -55,7 +55,7 @@ export function closedSchema(schema: unknown): unknown {
 const isBound = ([name, value]: [string, unknown]): boolean =>
   BOUNDS.has(name) && typeof value !== "object";
 
-/** Whether a schema is of an object of any names. */
+/** Whether a schema describes an object with arbitrary names. */
 function isMap({ properties, additionalProperties: others }: Record<string, unknown>): boolean {
   const isAny = others === true || (isObject(others) && Object.keys(others).length === 0);
   const isNamed = isObject(properties) && Object.keys(properties).length > 0;

@@ -71,7 +71,7 @@ export function createAnthropicDecoder(
   return withUsage((json) => (isOver ? undefined : usageIn(json)), decoder);
 }
 
-/** An object without one of these types is not an event of this format. */
+/** Whether an event has a type, as every event of this format does. */
 const isEventType = (type: unknown): boolean => /^\w{1,64}$/.test(asString(type) ?? "");
 
 /** The part of a whole message that repeats no earlier event: its end, and its figures. */
@@ -119,9 +119,9 @@ function createBlockReader(signatures: SignatureStore, reasoning: boolean) {
     if (!name) throw namelessCall();
     const call = calls;
     calls += 1;
-    const led = thoughts.take();
-    // A call of a model that did not think, though it can, differs from one that is forgotten.
-    if (led && (reasoning || led.length > 0)) signatures.set(id, JSON.stringify(led));
+    const before = thoughts.take();
+    // An empty list says that a model that can think did not, which differs from a forgotten call.
+    if (before && (reasoning || before.length > 0)) signatures.set(id, JSON.stringify(before));
     const { input } = piece;
     const isEmpty = typeof input === "object" && Object.keys(asObject(input)).length === 0;
     const text = isEmpty ? "" : textOf(input);

@@ -61,9 +61,9 @@ export function thinkingPlan(
 }
 
 /**
- * The field `thinking` of a client that states its own, where its `max_tokens` was lowered to
- * `limit`: a budget must stay below that. A pair that the client stated wrong stays as it is, for
- * the provider to judge.
+ * The field `thinking` of a native request whose `max_tokens` was lowered to `limit`: a budget must
+ * be less. A budget that was not less than the client's own `max_tokens` stays, and the provider
+ * refuses it.
  */
 export function fittingThinking(field: unknown, stated: number, limit: number): unknown {
   const { type, budget_tokens } = asObject(field);

@@ -1,7 +1,7 @@
 // `cache_control` on the parts of messages and on tools: the client's marks for a provider's cache.
-// The check of a request joins texts and drops marks, so this extension reads both from the JSON, and
-// a dialect can send the parts as they were written. In a request with a mark every message keeps its
-// parts: clients move their marks, and a message must look the same without its mark.
+// The check of a request joins texts and drops marks, so this extension reads both from the JSON,
+// and a dialect can send the parts as they were written. In a request with a mark every message
+// keeps its parts: clients move their marks, and a message must look the same without its mark.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { moments } from "../../../core/extension/places.ts";
 import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";

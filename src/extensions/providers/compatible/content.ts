@@ -15,7 +15,7 @@ export const noTexts = (): Texts => ({ text: "", reasoning: "", refusal: "" });
 
 const KINDS = ["text", "reasoning", "refusal"] as const;
 
-/** Types of parts that have, or show, something of the answer. */
+/** Types of parts that belong to the answer. */
 const PARTS = new Set<unknown>([
   "text",
   "output_text",
@@ -32,8 +32,8 @@ const PARTS = new Set<unknown>([
 const NOTES = new Set<unknown>(["reference", "tool_reference", "redacted_thinking"]);
 
 /**
- * Reads the texts of a reply's messages. `repeats`: a piece of reasoning that comes twice in a row
- * is meant once.
+ * Reads the texts of a reply's messages. `repeats`: the provider sends each piece of reasoning
+ * twice in a row.
  */
 export function createTextReader(repeats: boolean) {
   /** The choice that each kind of text is read from: the first one that has any. */

@@ -59,12 +59,12 @@ const SWITCHES = new Map([
 /** All values of `thinking`, in the order in which messages list them. */
 const THINKING_SWITCHES = ["thinking", "reasoning_effort", ...SWITCHES.keys(), "none"];
 
-/** Chat templates know one of two names. The other one has no effect. */
+/** A chat template knows one of the two names, and ignores the other. */
 function templateFields(enabled: boolean): object {
   return { chat_template_kwargs: { enable_thinking: enabled, thinking: enabled } };
 }
 
-/** The fields that switch thinking on or off, where the switch is no documented one. */
+/** The fields that switch thinking on or off. Empty if the switch is a documented one. */
 function thinkingFields(
   { wantsThinking, effort }: ChatRequest,
   { reasoning, traits }: Target,
@@ -78,7 +78,7 @@ function thinkingFields(
   return { ...fields.on, reasoning_effort: known };
 }
 
-/** OpenAI's models that take tools in this API only without thinking. */
+/** OpenAI's models that accept tools in this API only without thinking. */
 const NO_THINKING_WITH_TOOLS = /^gpt-(5\.[2-9]|[6-9])/;
 /** Values of the trait `thinking` whose models refuse to think when a tool is forced. */
 const NO_THINKING_WHEN_FORCED = ["thinking", "enable_thinking"];

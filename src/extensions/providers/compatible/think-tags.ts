@@ -1,8 +1,8 @@
 // Reasoning that a model writes into its text, between two tags at the beginning.
 
 const OPENINGS = ["<think>", "<mm:think>"] as const;
-/** No other text begins with that of MiniMax. */
-const UNMISTAKABLE = ["<mm:think>"] as const;
+/** The tag of MiniMax, which cannot be ordinary text. */
+const UNAMBIGUOUS = ["<mm:think>"] as const;
 
 /** The most blanks that are held back because a tag may follow them. */
 const MAX_BLANKS = 10_000;
@@ -20,11 +20,11 @@ const EMPTY_SPLIT: SplitText = { text: "", reasoning: "" };
 export function createThinkTagSplitter(
   isExpected: boolean,
 ): (piece: string, isLast: boolean) => SplitText {
-  const openings: readonly string[] = isExpected ? OPENINGS : UNMISTAKABLE;
+  const openings: readonly string[] = isExpected ? OPENINGS : UNAMBIGUOUS;
   let state: "start" | "reasoning" | "text" = "start";
   /** The tag that ends the reasoning. */
   let closing = "";
-  /** Text that may be, or end in, a part of a tag. */
+  /** Text that may be a part of a tag, or end in one. */
   let held = "";
 
   /** Decides whether the text begins with a tag, once that is certain. */
@@ -53,7 +53,7 @@ export function createThinkTagSplitter(
       state = "text";
       return split;
     }
-    // What the text ends with may be the beginning of the closing tag.
+    // The end of the text may be the beginning of the closing tag.
     const bracket = held.lastIndexOf("<");
     const mayClose = !isLast && bracket !== -1 && closing.startsWith(held.slice(bracket));
     const certain = mayClose ? bracket : held.length;

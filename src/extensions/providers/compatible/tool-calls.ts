@@ -18,7 +18,7 @@ interface OpenCall {
   readonly statedId: string | undefined;
   /** Undefined: it has not arrived. */
   name?: string;
-  /** The call's index in the reply. It means nothing before the name has arrived. */
+  /** The call's index in the reply. 0 until the name has arrived. */
   index: number;
   /** Arguments that have not become a part: all of them until the name has arrived. */
   held: string;
@@ -56,15 +56,15 @@ export function createToolCallReader() {
   /** The call that a fragment belongs to. */
   function callOf(fragment: Fragment, message: CallMessage): OpenCall {
     const { id, name, key } = fragment;
-    const ownKey = message.isWhole ? Symbol() : keyIn(message.choice, key);
-    lastKey = ownKey ?? (name === undefined ? lastKey : Symbol());
+    const statedKey = message.isWhole ? Symbol() : keyIn(message.choice, key);
+    lastKey = statedKey ?? (name === undefined ? lastKey : Symbol());
     const current = openCalls.get(lastKey);
     if (current && !startsAnother(current, fragment, message)) return current;
-    // Clients answer a call by its id.
-    const ownId = id === undefined || ids.has(id) ? `call_${randomHex(12)}` : id;
-    ids.add(ownId);
+    // Ids must be unique, because clients answer a call by its id.
+    const uniqueId = id === undefined || ids.has(id) ? `call_${randomHex(12)}` : id;
+    ids.add(uniqueId);
     const text = createJsonText();
-    const started: OpenCall = { id: ownId, statedId: id, index: 0, held: "", text };
+    const started: OpenCall = { id: uniqueId, statedId: id, index: 0, held: "", text };
     openCalls.set(lastKey, started);
     nameless += 1;
     return started;
@@ -77,7 +77,7 @@ export function createToolCallReader() {
     const call = callOf(fragment, message);
     latest = call;
     call.message = message;
-    // Clients take the arguments of one call after the other.
+    // The previous call is complete: clients expect the calls one after the other.
     const parts = before && before !== call ? placeholderOf(before) : [];
     addArguments(call, fragment);
     if (call.name === undefined && name !== undefined) {
@@ -123,7 +123,7 @@ function addArguments(call: OpenCall, { piece, isObject }: Fragment): void {
   }
 }
 
-/** The arguments of a call that got none but a placeholder. Nothing, if it got others. */
+/** The arguments of a call that had only a placeholder. Empty if it had others. */
 function placeholderOf(call: OpenCall): Part[] {
   if (call.placeholder === undefined || call.name === undefined) return [];
   call.placeholder = undefined;
@@ -131,7 +131,7 @@ function placeholderOf(call: OpenCall): Part[] {
   return [{ type: "tool_arguments", call: call.index, text: "{}" }];
 }
 
-/** Placeholders for arguments. Some servers send one first, and the arguments after it. */
+/** Placeholders for arguments. Some servers send one before the arguments. */
 const PLACEHOLDER = /^(\{\}|null)$/;
 
 /** What a fragment states. An empty id or name is none. */
@@ -142,7 +142,7 @@ interface Fragment {
   readonly key: number | string | undefined;
   /** The next arguments. */
   readonly piece: string;
-  /** Whether the server sends the arguments as an object: then they are all there. */
+  /** Whether the arguments are an object, not a text, and so complete. */
   readonly isObject: boolean;
 }
 
@@ -158,10 +158,11 @@ const keyIn = (choice = 0, key: number | string | undefined) =>
   choice === 0 || key === undefined ? key : `${choice} ${key}`;
 
 /**
- * Some providers give all parallel calls the index 0, some the same id too. Another name starts
- * another call; so does a name that comes again in the same message, or unless arguments are open
- * with another id, or with arguments behind whole ones. Else a fragment repeats the name of its
- * call.
+ * Whether a fragment starts another call than the one with its key: some providers give all
+ * parallel calls the index 0, some the same id too. Another name starts another call. The same name
+ * does so if it comes again in one message; or with another id, unless the arguments so far are
+ * incomplete; or with more arguments after complete ones. Otherwise the fragment repeats the name
+ * of its call.
  */
 function startsAnother(call: OpenCall, fragment: Fragment, message: object): boolean {
   const { id, name, piece, isObject } = fragment;
@@ -169,7 +170,7 @@ function startsAnother(call: OpenCall, fragment: Fragment, message: object): boo
   if (name !== call.name || call.message === message) return true;
   const state = call.text.state();
   if (id !== undefined && id !== call.statedId) return state !== "open";
-  // A server that goes on with a text sends the object first.
+  // A text may follow a placeholder that was an object, but not one that was a text.
   const isWhole = state === "whole" || call.placeholder === "text";
   return (isWhole || (isObject && call.placeholder === "object")) && piece.trim() !== "";
 }
@@ -177,7 +178,7 @@ function startsAnother(call: OpenCall, fragment: Fragment, message: object): boo
 /** A text of JSON that grows. */
 interface JsonText {
   add(piece: string): void;
-  /** Whether a bracket or a string in it is open. */
+  /** "open": a bracket or a string is not closed. "blank": there are only blanks. */
   state(): "blank" | "open" | "whole";
 }
 

@@ -5,10 +5,7 @@ import type { ChatRequest, Message } from "../../../core/openai/request.ts";
 import { statedId } from "../provider-words/index.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 
-/**
- * The fields that take the place of the documented ones. A request that needs another form never
- * comes here.
- */
+/** Replaces the documented fields. The candidates of a request know the forms that it needs. */
 export function toolFields(
   { tools, tool_choice: choice }: ChatRequest,
   known: Exclude<Traits["tool_choice"], "all">,
@@ -25,7 +22,7 @@ export function toolFields(
   };
 }
 
-/** Mistral takes nine letters and digits. Other providers' ids become such ones. */
+/** Mistral demands ids of nine letters and digits. Others are hashed. */
 const shortId = (id: string): string => (/^[a-z\d]{9}$/i.test(id) ? id : sha256(id).slice(0, 9));
 
 /** Mistral refuses any message but the model's own directly after the result of a call. */
@@ -36,7 +33,7 @@ const BETWEEN: Message = {
   tool_calls: [],
 };
 
-/** The messages with ids, and in an order, that Mistral takes. */
+/** The messages with ids, and in an order, that Mistral accepts. */
 export const forMistral = (messages: readonly Message[]): readonly Message[] =>
   withIds(messages, shortId).flatMap((message, at) => {
     const isOther = message.role === "user" || message.role === "system";
@@ -45,8 +42,7 @@ export const forMistral = (messages: readonly Message[]): readonly Message[] =>
   });
 
 /**
- * The messages with the ids of calls that the provider stated, but for an id that it stated of
- * several calls.
+ * Restores the provider's own ids of calls, except for an id that several calls share.
  */
 export function withStatedIds(messages: readonly Message[]): readonly Message[] {
   const calls = messages.flatMap((message) =>
@@ -55,14 +51,14 @@ export function withStatedIds(messages: readonly Message[]): readonly Message[] 
   const stated = new Map<string, string>();
   const counts = new Map<string, number>();
   for (const { id } of calls) {
-    const own = statedId(id);
-    if (own !== id && !stated.has(id)) counts.set(own, (counts.get(own) ?? 0) + 1);
-    if (own !== id) stated.set(id, own);
+    const original = statedId(id);
+    if (original !== id && !stated.has(id)) counts.set(original, (counts.get(original) ?? 0) + 1);
+    if (original !== id) stated.set(id, original);
   }
   if (stated.size === 0) return messages;
   return withIds(messages, (id) => {
-    const own = stated.get(id);
-    return own !== undefined && counts.get(own) === 1 ? own : id;
+    const original = stated.get(id);
+    return original !== undefined && counts.get(original) === 1 ? original : id;
   });
 }
 

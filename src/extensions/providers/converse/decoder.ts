@@ -34,12 +34,13 @@ export function createConverseDecoder(): Decoder {
 
   function startCall(block: number, stated: unknown): Part[] {
     const { toolUseId, name } = asObject(stated);
-    const [id, called] = [asString(toolUseId), asString(name)];
-    if (!id || !called) throw namelessCall();
+    const id = asString(toolUseId);
+    const toolName = asString(name);
+    if (!id || !toolName) throw namelessCall();
     const call = started;
     started += 1;
     calls.set(block, call);
-    return [{ type: "tool_call", call, id, name: called }];
+    return [{ type: "tool_call", call, id, name: toolName }];
   }
 
   function deltaParts(block: number, stated: unknown): Part[] {
@@ -88,22 +89,22 @@ const NOTES = ["citation", "toolResult"];
 function textParts(content: Record<string, unknown>): Part[] {
   const { text, reasoningContent, citationsContent, ...other } = content;
   const cited = asArray(asObject(citationsContent)["content"]).map(
-    (each) => asObject(each)["text"],
+    (part) => asObject(part)["text"],
   );
   const isUnknown = Object.keys(other).some((name) => !NOTES.includes(name));
   return [
     ...textPart("reasoning", reasoningText(reasoningContent)),
-    ...[text, ...cited, isUnknown ? other : undefined].flatMap((each) => textPart("text", each)),
+    ...[text, ...cited, isUnknown ? other : undefined].flatMap((value) => textPart("text", value)),
   ];
 }
 
-/** The text of a piece of reasoning: as a stream or as a whole reply has it. */
+/** The text of reasoning, in the form of a stream or of a whole reply. */
 function reasoningText(stated: unknown): unknown {
   const { text, reasoningText } = asObject(stated);
   return text ?? asObject(reasoningText)["text"];
 }
 
-/** Tokens that the cache had, or was given, are counted beside the others of the prompt. */
+/** `inputTokens` excludes the tokens that were read from the cache, or written to it. */
 function usageIn(json: unknown): UsageReport | undefined {
   const event = asObject(json);
   const count = tokenCounter(event["usage"] ?? asObject(event["metadata"])["usage"]);

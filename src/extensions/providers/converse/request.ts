@@ -18,7 +18,7 @@ export function requestBody(chat: ChatRequest, target: Target): object {
   const conversation = turnsOf(chat);
   const { system } = conversation;
   const mayCall = (chat.tool_choice ?? "none") !== "none";
-  const turns = mayCall ? conversation.turns : conversation.turns.map(inWords);
+  const turns = mayCall ? conversation.turns : conversation.turns.map(withoutCalls);
   const { temperature, top_p, max_tokens, stop } = parametersOf(chat, traitsOf(target));
   const { systemBlocks, contentOf } = createBlockWriter(hasCache(target));
   return {
@@ -38,10 +38,10 @@ export function requestBody(chat: ChatRequest, target: Target): object {
 }
 
 /**
- * A turn with its calls and results as texts. Converse cannot forbid calls, except by knowing no
- * tools, and then it takes no calls in the history either.
+ * A turn with its calls and results as texts. Converse can only forbid calls by a request without
+ * tools, and then it accepts no calls in the history.
  */
-const inWords = ({ role, items }: Turn): Turn => ({
+const withoutCalls = ({ role, items }: Turn): Turn => ({
   role,
   items: items.map((item) => {
     if (item.type === "call")
@@ -65,12 +65,12 @@ const CACHING = /anthropic\.claude-([a-z]+-\d|3-7)|amazon\.nova-/;
 const hasCache = ({ upstreamModel, traits }: Target): boolean =>
   traits.cache_control || CACHING.test(upstreamModel);
 
-/** Where the client marks the end of what the cache is to keep. */
+/** Marks the end of the part that the cache is to keep. */
 const CACHE_POINT = { cachePoint: { type: "default" } };
 
 /** Writes the blocks of one request. `cacheable`: with the client's marks for the cache. */
 function createBlockWriter(cacheable: boolean) {
-  /** Their names must differ in the whole conversation. */
+  /** The number of documents. Numbers in their names make these unique, as Converse demands. */
   let documents = 0;
 
   const withMark = (block: object, mark: object | undefined): object[] =>
@@ -104,9 +104,9 @@ function createBlockWriter(cacheable: boolean) {
         : [{ text: content }],
     contentOf({ role, items }: Turn, isLast: boolean): object[] {
       // A prefill must not end in blanks.
-      const begun = isLast && role === "assistant" ? items.at(-1) : undefined;
-      const isText = begun?.type === "text";
-      const written = isText ? items.with(-1, { ...begun, text: begun.text.trimEnd() }) : items;
+      const prefill = isLast && role === "assistant" ? items.at(-1) : undefined;
+      const isText = prefill?.type === "text";
+      const written = isText ? items.with(-1, { ...prefill, text: prefill.text.trimEnd() }) : items;
       const blocks = written.flatMap(blocksOf);
       // Documents must be accompanied by a text.
       const isBare = blocks.some(has("document")) && !blocks.some(has("text"));
@@ -118,7 +118,7 @@ function createBlockWriter(cacheable: boolean) {
 
 const has = (name: string) => (block: object) => name in block;
 
-/** Converse takes ids of these characters only. */
+/** Converse accepts only ids of these characters. */
 const safeId = (id: string): string => (/^[\w-]{1,64}$/.test(id) ? id : hashedId(id));
 
 /** Converse's names of media types. */
@@ -136,7 +136,7 @@ const formatsOf = (type: string) => (type === "image_url" ? IMAGES : DOCUMENTS);
 const formatOf = (type: string, mediaType = ""): string | undefined =>
   formatsOf(type).get(mediaType.toLowerCase());
 
-/** Converse takes data of these types, and no address. */
+/** Converse accepts data of these types, and no addresses. */
 export const typeRule: MediaRule = ({ type }, { mediaType, url }) => {
   if (formatOf(type, mediaType) !== undefined) return undefined;
   const types = [...formatsOf(type).keys()].join(", ");

@@ -15,7 +15,7 @@ import {
   turnsOf,
 } from "../turns/index.ts";
 
-/** Tokens to think with, by effort. */
+/** The thinking budget in tokens, by effort. */
 const BUDGETS: { readonly [effort: string]: number } = { low: 1_024, medium: 8_192, high: 24_576 };
 /** The model decides how much it thinks. */
 const ANY_BUDGET = -1;
@@ -28,7 +28,7 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
   const texts = createTextCounter();
   const { system, turns } = turnsOf(chat, texts);
   const text = system.map(({ content }) => content).join("\n\n");
-  // Such models demand signatures whether they think or not.
+  // These models demand signatures even if they do not think.
   const mustSign = target.traits.thinking === "level";
   const takesIds = !target.traits.omit.includes("call_ids");
   return {
@@ -49,7 +49,7 @@ interface ContentOptions {
   readonly signatures: SignatureStore;
   /** Whether the first tool call of a turn must carry a signature. */
   readonly mustSign: boolean;
-  /** Whether calls and results have ids. Without, a result is that of the call in its place. */
+  /** Whether calls and results have ids. Otherwise they are matched by their order. */
   readonly takesIds: boolean;
   /** Counts the texts that are parsed. */
   readonly texts: TextCounter;

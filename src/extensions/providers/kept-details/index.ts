@@ -1,5 +1,5 @@
-// A library for dialects: keeps details that a provider wants back with its tool calls. They are the
-// details of the reasoning before the calls (OpenRouter, MiniMax), and each call's signature
+// A library for dialects: keeps details that a provider wants back with its tool calls. They are
+// the details of the reasoning before the calls (OpenRouter, MiniMax), and each call's signature
 // (Google). Clients do not get them, so this library keeps them by the ids of the calls.
 import type { Part } from "../../../core/openai/parts.ts";
 import type { Message } from "../../../core/openai/request.ts";

@@ -1,7 +1,7 @@
 // A library: decides which parts of a native Messages request go to a provider of that format. The
-// parts that always pass are listed here. All others, also new ones, pass only if the trait `passes`
-// lists them: fields that raise the price, tools that run at the provider, and ids of things that
-// are stored there under the operator's key.
+// parts that always pass are listed here. All others, also new ones, pass only if the trait
+// `passes` lists them: fields that raise the price, tools that run at the provider, and ids of
+// things that are stored there under the operator's key.
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 import type { Traits } from "../../../core/providers/traits.ts";

@@ -1,5 +1,4 @@
-// Routes to providers other than a direct connection: through a proxy, with
-// private authorities, or with a client certificate.
+// Routes to providers through a proxy, with private authorities, or with a client certificate.
 import { createSecureContext, rootCertificates } from "node:tls";
 import { configMoments } from "../../../config/extension.ts";
 import { nullable } from "../../../config/fields.ts";
@@ -28,7 +27,7 @@ import { connectThrough, type ForwardProxy } from "./tunnel.ts";
 /** The address of a proxy: `http://USER:PASSWORD@HOST:PORT`. */
 const proxyCheck = ({ credential }: CheckContext): Check<ForwardProxy> =>
   refine(credential, (text) => {
-    // The placeholder of a variable that is not set, where that is no issue.
+    // "unset" stands for a variable without a value, where that is allowed.
     const url = new URL(URL.canParse(text) ? text : "http://unset.invalid");
     const isPlain = url.protocol === "http:" && url.pathname === "/" && url.search === "";
     if (!isPlain || (!URL.canParse(text) && text !== "unset"))
@@ -50,7 +49,7 @@ function decoded(text: string): string {
   }
 }
 
-/** The text of a file in PEM. Undefined: it cannot be read, where that is no issue. */
+/** The text of a PEM file. Undefined: it cannot be read, where that is allowed. */
 const pemCheck = ({ fileText }: CheckContext, what: "ca" | "cert" | "key") =>
   refine(nonEmpty, (path): string | undefined => {
     const text = fileText(path);
@@ -77,14 +76,15 @@ interface Route {
   readonly proxy: ForwardProxy | undefined;
   /** Authorities in addition to Node's, in PEM. */
   readonly ca: string | undefined;
-  /** Of this client, in PEM. */
+  /** The client certificate, in PEM. */
   readonly cert: string | undefined;
+  /** The key of the client certificate, in PEM. */
   readonly key: string | undefined;
 }
 
-/** Clients of routes that are not plain, by the routes. Unchanged ones outlive a reload. */
+/** The clients by their routes. A reload keeps those of unchanged routes. */
 const clients = new Map<string, PooledClient>();
-/** A configuration has fewer routes; after many reloads all are closed and opened anew. */
+/** A configuration has fewer routes. After many reloads, all are closed and opened again. */
 const MAX_CLIENTS = 1_000;
 
 function closeAll(): void {
@@ -113,16 +113,16 @@ export function install(gateway: Installer): void {
 }
 
 function routeOf(settings: object, config: object): Route {
-  const own = ownProxy.of(settings);
+  const proxy = ownProxy.of(settings);
   return {
-    proxy: own === undefined ? generalProxy.of(config) : (own ?? undefined),
+    proxy: proxy === undefined ? generalProxy.of(config) : (proxy ?? undefined),
     ca: ownCa.of(settings) ?? generalCa.of(config),
     cert: ownCert.of(settings),
     key: ownKey.of(settings),
   };
 }
 
-/** Throws a ValidationError if the files of a provider are not what TLS can use. */
+/** Throws a ValidationError if TLS cannot use the files of a provider. */
 function assertUsable(config: Config): void {
   const usable = new Set<string>();
   for (const [name, settings] of config.providers) {
@@ -134,10 +134,10 @@ function assertUsable(config: Config): void {
 }
 
 function clientOf(route: Route, provider: string): PooledClient {
-  const place = JSON.stringify(route);
+  const identity = JSON.stringify(route);
   if (clients.size >= MAX_CLIENTS) closeAll();
-  const client = clients.get(place) ?? createClient(route, provider);
-  clients.set(place, client);
+  const client = clients.get(identity) ?? createClient(route, provider);
+  clients.set(identity, client);
   return client;
 }
 
@@ -151,8 +151,8 @@ function createClient(route: Route, provider: string): PooledClient {
 }
 
 /**
- * The certificates for all connections of a route. Node takes tens of milliseconds to read all
- * authorities, during which the event loop is blocked: for each connection that would be too long.
+ * The certificates for all connections of a route. Made once per route, because reading the
+ * authorities blocks the event loop for tens of milliseconds.
  */
 function securedBy({ ca, cert, key }: Omit<Route, "proxy">, provider: string): SecureOptions {
   if ((ca ?? cert) === undefined) return {};
@@ -168,7 +168,7 @@ function securedBy({ ca, cert, key }: Omit<Route, "proxy">, provider: string): S
   }
 }
 
-/** Certificates of clients without their keys, or the other way round. */
+/** Client certificates without keys, and keys without certificates. */
 const issuesIn = (json: unknown): readonly ValidationIssue[] =>
   Object.entries(asObject(asObject(json)["providers"])).flatMap(([name, written]) => {
     const { cert_file, key_file } = asObject(written);

@@ -1,5 +1,5 @@
-// Sockets to a provider through a proxy: the proxy is asked for a connection by CONNECT, and the
-// rest is as without it. TLS is spoken with the provider, not with the proxy.
+// Sockets to a provider through a proxy: asks the proxy for a connection by CONNECT, and then uses
+// it like a direct one. TLS is between the gateway and the provider.
 import net from "node:net";
 import tls from "node:tls";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
@@ -12,7 +12,7 @@ export interface ForwardProxy {
   readonly authorization: string | undefined;
 }
 
-/** A proxy that never ends its answer cannot fill the memory. */
+/** The most bytes of a proxy's answer. */
 const MAX_HEAD_BYTES = 16 * 1024;
 
 /** Opens sockets to an origin through this proxy. `secured`: as for endpointOf. */
@@ -28,8 +28,8 @@ export const connectThrough =
       let head = Buffer.alloc(0);
 
       /** Until the proxy has answered, every error concerns the proxy. */
-      function refuse(what: string): void {
-        if (!hasAnswered) failed(refused(proxy, what));
+      function failBy(fault: string): void {
+        if (!hasAnswered) failed(proxyError(proxy, fault));
       }
 
       function readHead(bytes: Buffer): void {
@@ -38,8 +38,8 @@ export const connectThrough =
         if (end === -1 && head.length <= MAX_HEAD_BYTES) return;
         const status = /^HTTP\/1\.[01] (\d{3})/.exec(head.toString("latin1", 0, 20))?.[1];
         if (end === -1 || end + 4 < head.length || status === undefined)
-          refuse("did not answer by HTTP");
-        else if (!status.startsWith("2")) refuse(`answered with status ${status}`);
+          failBy("did not answer by HTTP");
+        else if (!status.startsWith("2")) failBy(`answered with status ${status}`);
         else begin();
       }
 
@@ -56,9 +56,9 @@ export const connectThrough =
       }
 
       raw.on("data", readHead);
-      raw.on("end", () => refuse("closed the connection without an answer"));
+      raw.on("end", () => failBy("closed the connection without an answer"));
       raw.on("error", ({ code, message }: NodeJS.ErrnoException) =>
-        refuse(`cannot be reached: ${code ?? message}`),
+        failBy(`cannot be reached: ${code ?? message}`),
       );
       raw.on("connect", () => raw.write(connectRequest(authority, proxy)));
       follow(raw);
@@ -66,12 +66,12 @@ export const connectThrough =
   };
 
 function connectRequest(authority: string, { authorization }: ForwardProxy): string {
-  const own = authorization === undefined ? "" : `Proxy-Authorization: ${authorization}\r\n`;
-  return `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${own}\r\n`;
+  const auth = authorization === undefined ? "" : `Proxy-Authorization: ${authorization}\r\n`;
+  return `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${auth}\r\n`;
 }
 
 /** An error of the proxy, for the operator. It shows neither the password nor the proxy's text. */
-const refused = ({ host, port }: ForwardProxy, what: string): ProviderError =>
-  new ProviderError("model_unavailable", `the proxy ${host}:${port} ${what}`, {
+const proxyError = ({ host, port }: ForwardProxy, fault: string): ProviderError =>
+  new ProviderError("model_unavailable", `the proxy ${host}:${port} ${fault}`, {
     operator: "other",
   });

@@ -11,15 +11,15 @@ export function createOllamaDecoder(): Decoder {
   let calls = 0;
   let isDone = false;
 
-  /** Calls come whole, and without ids. */
+  /** Ollama sends calls whole, and without ids. */
   function callParts(stated: unknown): Part[] {
     const { name, arguments: args } = asObject(asObject(stated)["function"]);
-    const called = asString(name);
-    if (!called) throw namelessCall();
+    const toolName = asString(name);
+    if (!toolName) throw namelessCall();
     const call = calls;
     calls += 1;
     return [
-      { type: "tool_call", call, id: `call_${randomHex(12)}`, name: called },
+      { type: "tool_call", call, id: `call_${randomHex(12)}`, name: toolName },
       { type: "tool_arguments", call, text: JSON.stringify(args ?? {}) },
     ];
   }
@@ -41,7 +41,7 @@ export function createOllamaDecoder(): Decoder {
   return { ...withUsage(usageIn, { push }), ended: () => isDone };
 }
 
-/** The last line has the figures. A prompt that was in the cache may be left out. */
+/** The figures of the last line. It may lack those of a cached prompt. */
 function usageIn(json: unknown): UsageReport | undefined {
   const count = tokenCounter(json);
   const prompt = count("prompt_eval_count");

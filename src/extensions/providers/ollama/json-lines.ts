@@ -2,7 +2,7 @@
 import { StringDecoder } from "node:string_decoder";
 import type { EventReader, Framing } from "../../../core/http/event-reader.ts";
 
-/** A provider that never ends a line cannot fill the memory. */
+/** The most characters of a line. */
 const MAX_CHARS = 16 * 1024 * 1024;
 
 export const jsonLines: Framing = { mediaType: "application/x-ndjson", createReader };
@@ -15,8 +15,8 @@ function createReader(): EventReader {
     const lines = text.split("\n");
     lines[0] = line + lines[0];
     line = lines.pop()!;
-    // A byte order mark counts as a blank.
-    const events = lines.map((each) => each.trim()).filter((each) => each !== "");
+    // trim() also removes a byte order mark.
+    const events = lines.map((text) => text.trim()).filter((text) => text !== "");
     if (events.length === 0 && line.length > MAX_CHARS)
       throw new RangeError(`a line of more than ${MAX_CHARS} characters`);
     return events;

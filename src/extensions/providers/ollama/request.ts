@@ -30,7 +30,7 @@ export function requestBody(chat: ChatRequest, target: Target): object {
   };
 }
 
-/** A depth if the model knows some, else a switch. Undefined: it thinks unasked. */
+/** The effort if the model has any, else a switch. Undefined: the model always thinks. */
 function thinkOf({ wantsThinking, effort }: ChatRequest, { traits }: Target) {
   if (!wantsThinking) return traits.thinking_off ? false : undefined;
   return effortOf(effort ?? "medium", traits) ?? true;
@@ -41,13 +41,10 @@ function formatOf({ response_format: format }: ChatRequest): unknown {
   return format.json_schema.schema ?? "json";
 }
 
-/** Behind the places of calls. */
+/** Sorts after the places of calls. */
 const LAST = Number.MAX_SAFE_INTEGER;
 
-/**
- * The results of calls directly behind them, in the order of the calls. What stands between them
- * comes after.
- */
+/** Sorts the results of calls directly after the calls, in their order. Other messages follow. */
 function inCallOrder(messages: readonly Message[]): readonly Message[] {
   let turn = 0;
   let places = new Map<string, number>();
@@ -64,7 +61,7 @@ function inCallOrder(messages: readonly Message[]): readonly Message[] {
     .map(({ message }) => message);
 }
 
-/** Calls have no ids here: a result names its tool, and stands where its call does. */
+/** Ollama's calls have no ids: a result names its tool, and has the position of its call. */
 function messagesOf(messages: readonly Message[]): readonly object[] {
   const texts = createTextCounter();
   const names = new Map<string, string>();
@@ -82,11 +79,11 @@ function messagesOf(messages: readonly Message[]): readonly object[] {
   });
 }
 
-/** Ollama fetches nothing. */
+/** Ollama does not fetch images. */
 export const imageRule: MediaRule = (_part, { mediaType }) =>
   mediaType === undefined ? "this model takes images as data, not by address" : undefined;
 
-/** The texts of a message, and its images as data. A text beside an image is a line of its own. */
+/** The texts of a message, and its images as data. An image separates lines of text. */
 function contentOf(content: Message["content"]): object {
   if (content === null || typeof content === "string") return { content: content ?? "" };
   const images = content.flatMap((part) =>

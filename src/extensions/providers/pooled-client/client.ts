@@ -12,13 +12,15 @@ import { createPool, type Pool } from "./pool.ts";
 import { connectTo, type Connect } from "./socket.ts";
 
 /**
- * URLs whose parts are remembered. A configuration has fewer; after many reloads all are forgotten
- * and parsed again.
+ * The most parsed URLs that are kept. A configuration has fewer. After many reloads, all are
+ * dropped and parsed again.
  */
 const MAX_TARGETS = 1_000;
 
 export interface PooledClient {
-  /** Sends once more, on a new connection, where a pooled one turns out to be closed. */
+  /**
+   * Sends a request, and once more on a new connection if the pooled one turns out to be closed.
+   */
   readonly send: Transport;
   /** Closes the idle connections, and others when their response is complete. */
   close(): void;
@@ -31,8 +33,8 @@ interface Target {
 }
 
 /**
- * At most `maxConnections` to one origin; further requests wait. Absent: no limit. `connect` says
- * how sockets to an origin are opened.
+ * Opens at most `maxConnections` to one origin; further requests wait. Absent: no limit. `connect`
+ * opens the sockets to an origin.
  */
 export function createPooledClient(
   maxConnections = Infinity,
@@ -72,8 +74,8 @@ export function createPooledClient(
 }
 
 /**
- * Sends a request, once more if its pooled connection turns out to be closed. Only what sends it
- * again holds its text, and the exchange drops that when a response has come.
+ * Sends a request, and once more if its pooled connection turns out to be closed. Only the function
+ * that sends it again holds its text, and the exchange drops this function when a response arrives.
  */
 function post({ pool, start }: Target, request: UpstreamRequest): Promise<UpstreamResponse> {
   const { cancel, resent } = request;

@@ -16,13 +16,13 @@ export interface Connection {
 
 /** The events that a connection reports to the pool. */
 export interface ConnectionOwner {
-  /** A response is complete, and another request can be sent. Closes itself when it gets none. */
+  /** A response is complete, and another request can be sent until the connection closes itself. */
   idle(connection: Connection): void;
   /** The connection cannot be used any more. Called once. */
   closed(connection: Connection): void;
 }
 
-/** `connectMs`: the most milliseconds to connect. After them it fails with a ConnectTimeout. */
+/** Fails with a ConnectTimeout if connecting takes longer than `connectMs` milliseconds. */
 export function openConnection(
   connect: Connect,
   connectMs: number,
@@ -31,10 +31,10 @@ export function openConnection(
   let exchange: Exchange | undefined;
   let head: ResponseHead | undefined;
   let state: "connecting" | "open" | "closed" = "connecting";
-  /** A request has been answered on this connection. */
-  let reused = false;
-  /** A byte has come since the present exchange began. */
-  let answered = false;
+  /** Whether the connection has completed an earlier exchange. */
+  let isReused = false;
+  /** Whether a byte has arrived since the current exchange began. */
+  let hasAnswer = false;
 
   const parser = new ResponseParser({
     head(parsed) {
@@ -44,14 +44,14 @@ export function openConnection(
     body: (bytes) => exchange?.push(Buffer.from(bytes)),
     complete,
   });
-  const late = (): void => close(new ConnectTimeout(`no connection within ${connectMs} ms`));
-  const deadline = setTimeout(late, connectMs);
+  const timeOut = (): void => close(new ConnectTimeout(`no connection within ${connectMs} ms`));
+  const deadline = setTimeout(timeOut, connectMs);
   const stop = (): void => close(closedEarly());
   const idleTimer = createIdleTimer(() => exchange ?? stop());
   let socket: Socket;
   connect({ follow, opened, receive, failed: close });
 
-  /** The listeners of the socket serve all exchanges. None is added or removed for a request. */
+  /** Adds the listeners of a socket, which serve all exchanges. */
   function follow(next: Socket): void {
     socket = next;
     socket.on("end", () => parser.end() || stop());
@@ -64,7 +64,7 @@ export function openConnection(
     send();
   }
 
-  /** Head and body in one write: two would be two packets, and two system calls. */
+  /** Sends head and body in one write: two would be two packets and two system calls. */
   function send(): void {
     if (!exchange?.bytes) return;
     socket.write(exchange.bytes);
@@ -73,9 +73,9 @@ export function openConnection(
   }
 
   function receive(bytes: Buffer): void {
-    answered = true;
+    hasAnswer = true;
     try {
-      // Section 9.2: bytes that answer no request would be taken for the answer to the next one.
+      // Section 9.2: bytes without a request would be taken for the answer to the next request.
       if (exchange) parser.push(bytes);
       else stop();
     } catch (error) {
@@ -86,13 +86,13 @@ export function openConnection(
   function complete(surplus: boolean): void {
     exchange?.end(); // its reader may close the connection
     exchange = undefined;
-    // Section 9.5: the server may answer before the request has left, and read no more of it.
+    // Section 9.5: a server may answer before it has read the whole request, and stop reading.
     if (state === "closed" || surplus || !head?.idleMs || socket.writableLength > 0) {
       stop();
       return;
     }
-    reused = true;
-    if (socket.isPaused()) socket.resume(); // or the server's closing would not be noticed
+    isReused = true;
+    if (socket.isPaused()) socket.resume(); // to notice when the server closes
     socket.unref();
     idleTimer.start(head.idleMs);
     owner.idle(connection);
@@ -107,15 +107,15 @@ export function openConnection(
     const failed = exchange;
     exchange = undefined;
     owner.closed(connection);
-    failed?.fail(error, reused && !answered && CLOSED.includes(error.code));
+    failed?.fail(error, isReused && !hasAnswer && CLOSED_CODES.includes(error.code));
   }
 
   const connection: Connection = {
     carry(next) {
       exchange = next;
-      answered = false;
+      hasAnswer = false;
       next.detach = stop;
-      if (reused) socket.ref();
+      if (isReused) socket.ref();
       if (state === "open") send();
     },
     close: stop,
@@ -124,8 +124,8 @@ export function openConnection(
 }
 
 /**
- * The time for which an unused connection is kept. It runs on during an exchange, in which its end
- * means nothing: so a request needs no new timer.
+ * A timer for the time that an idle connection is kept. It keeps running during an exchange, when
+ * `over` ignores it, so that a request needs no new timer.
  */
 function createIdleTimer(over: () => void) {
   let timer: NodeJS.Timeout | undefined;
@@ -144,9 +144,9 @@ function createIdleTimer(over: () => void) {
   };
 }
 
-/** The codes of a connection that the server had closed. */
-const CLOSED: readonly (string | undefined)[] = ["ECONNRESET", "EPIPE"];
+/** The error codes of a connection that the server had closed. */
+const CLOSED_CODES: readonly (string | undefined)[] = ["ECONNRESET", "EPIPE"];
 
-/** The connection ended where it should not. */
+/** The error of a connection that ended during an exchange. */
 const closedEarly = (): NodeJS.ErrnoException =>
   Object.assign(new Error("closed before the response was complete"), { code: "ECONNRESET" });

@@ -1,8 +1,7 @@
-// One request and its response, from the moment that the request waits for a connection until the
-// end of the response has been read. It outlives both, so it must not hold the request's text. The
-// bytes of the body are passed on as they come from the connection. Node's streams could do it at
-// several times the cost. It is a class because it is made for every request: as closures it took
-// some microseconds more.
+// One request and its response, from when the request waits for a connection until the end of the
+// response has been read. It lives that long, so it must not hold the request's text. It passes the
+// body's bytes on as they arrive; Node's streams would cost several times as much. It is a class
+// for speed: one is made for every request, and closures took some microseconds more.
 import type { Socket } from "node:net";
 import type {
   PassedBody,
@@ -12,7 +11,7 @@ import type {
 } from "../../../core/upstream/transport.ts";
 import type { ResponseHead } from "./response-head.ts";
 
-/** Queued bytes at which the connection is paused: a reader that keeps up leaves nothing queued. */
+/** Queued bytes at which the connection is paused. A reader that keeps up leaves none queued. */
 const MAX_QUEUED_BYTES = 16 * 1024;
 
 /** How a promise is settled. */
@@ -26,7 +25,7 @@ interface Reader extends Settle<void> {
   readonly take: TakePiece;
 }
 
-/** The body is for one reader. It gets all that came while it had no room as one piece. */
+/** The body has one reader. It gets the bytes that arrived while it had no room as one piece. */
 export class Exchange implements PassedBody {
   /** The request. The connection removes it when it sends it. */
   bytes: Buffer | undefined;
@@ -34,7 +33,7 @@ export class Exchange implements PassedBody {
   readonly connectMs: number;
   /** Called when the request has been written to its connection. */
   readonly sent: () => void;
-  /** Takes the exchange from where it is: the queue, or its connection. Undefined: it is over. */
+  /** Leaves the queue, or closes the connection. Undefined: the exchange is over. */
   detach: (() => void) | undefined;
   /** Resolves when the head of the response has arrived. The body may follow later. */
   readonly response: Promise<UpstreamResponse>;
@@ -46,7 +45,7 @@ export class Exchange implements PassedBody {
   #ended = false;
   #failure: { readonly error: unknown } | undefined;
   #reader: Reader | undefined;
-  /** The reader has no room at the moment. */
+  /** Whether the reader has no room at the moment. */
   #isFull = false;
 
   /** Sends the request once more. Undefined: the response has come, or this was done. */
@@ -67,14 +66,14 @@ export class Exchange implements PassedBody {
     });
   }
 
-  /** The head of the response has come from this socket. */
+  /** Call this with the head of the response and the socket that delivers it. */
   respond({ status, headers, body }: ResponseHead, socket: Socket): void {
     this.#socket = socket;
     this.#sendAgain = undefined;
     this.#settle.resolve({ status, headers, body: body === null ? null : this });
   }
 
-  /** Bytes of the body have come. */
+  /** Call this with bytes of the body. */
   push(bytes: Uint8Array): void {
     this.#queue.push(bytes);
     this.#queuedBytes += bytes.length;
@@ -82,7 +81,7 @@ export class Exchange implements PassedBody {
     else if (this.#queuedBytes >= MAX_QUEUED_BYTES) this.#socket?.pause();
   }
 
-  /** The response is complete. */
+  /** Call this when the response is complete. */
   end(): void {
     this.#ended = true;
     this.#socket = undefined;
@@ -91,14 +90,14 @@ export class Exchange implements PassedBody {
   }
 
   /**
-   * There will be no response, or no more of it. The reader gets this error after what has come: a
-   * reply whose end was there by then is whole. Does nothing once the end has been read, or after
-   * another failure that has been read up to. `isStale`: the server had closed the connection after
-   * an earlier request, and has not seen this one. It is sent once more, on a new connection.
+   * Ends the exchange with an error, which the reader gets after the bytes that have arrived. Does
+   * nothing once the reader has had the end or an error. `isStale`: the server had closed the
+   * connection after an earlier request, and has not seen this one. It is sent once more, on a new
+   * connection.
    */
   fail(error: unknown, isStale = false): void {
     if (isStale && this.#sendAgain) {
-      this.#goAgain(this.#sendAgain);
+      this.#resend(this.#sendAgain);
       return;
     }
     if (this.#ended && this.#queuedBytes === 0) return;
@@ -106,11 +105,11 @@ export class Exchange implements PassedBody {
     this.#socket = undefined;
     this.#sendAgain = undefined;
     this.#failure = { error };
-    this.#settle.reject(error); // changes nothing once there was a response
+    this.#settle.reject(error); // no effect after a response
     if (this.#queuedBytes === 0) this.#takeReader()?.reject(error);
   }
 
-  /** Ends the exchange at once, wherever it is by then. Discards the bytes that were not read. */
+  /** Ends the exchange at once. Discards the bytes that were not read. */
   abort(reason: unknown): void {
     this.fail(reason);
     this.#queue = [];
@@ -125,7 +124,7 @@ export class Exchange implements PassedBody {
     });
   }
 
-  #goAgain(sendAgain: () => void): void {
+  #resend(sendAgain: () => void): void {
     this.#sendAgain = undefined;
     try {
       sendAgain();
@@ -160,13 +159,13 @@ export class Exchange implements PassedBody {
     else if (this.#ended) this.#takeReader()?.resolve();
   }
 
-  /** The reader reads no further. */
+  /** Ends the exchange because the reader has failed. */
   #abandon(error: unknown): void {
     this.#takeReader()?.reject(error);
     if (!this.#ended) this.detach?.();
   }
 
-  /** The reader, which gets nothing more. Undefined: it has had the end. */
+  /** Removes and returns the reader. Undefined: it has had the end. */
   #takeReader(): Reader | undefined {
     const reader = this.#reader;
     this.#reader = undefined;

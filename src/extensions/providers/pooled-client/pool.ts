@@ -6,7 +6,7 @@ import type { Connect } from "./socket.ts";
 export interface Pool {
   /**
    * Sends the request of an exchange: on the idle connection that was used last, on a new one, or
-   * when there is room. `fresh`: on a new connection at once, though it be one more than allowed.
+   * when there is room. `fresh`: on a new connection at once, even beyond the limit.
    */
   start(exchange: Exchange, fresh: boolean): void;
   /** Closes the idle connections, and others when their response is complete. */
@@ -14,7 +14,7 @@ export interface Pool {
 }
 
 export function createPool(connect: Connect, maxConnections: number): Pool {
-  /** The last one was used last, and is used next, so that the others can expire. */
+  /** In the order of their use. The last one is used next, so that the others can expire. */
   const idle: Connection[] = [];
   const waiting = new Set<Exchange>();
   let connections = 0;

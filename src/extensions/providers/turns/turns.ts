@@ -1,7 +1,7 @@
 // Converts a conversation for the native formats: system texts apart, the rest as turns of user and
 // assistant. Neighbours of one role are merged. The first turn is the user's, and so is the last,
-// unless the client's last message is the assistant's. Each tool call is answered at the beginning of
-// the next turn.
+// unless the client's last message is the assistant's. Each tool call is answered at the beginning
+// of the next turn.
 import { sha256 } from "../../../core/hash.ts";
 import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
 import { argumentsIn, createTextCounter, type TextCounter } from "./text-objects.ts";
@@ -66,9 +66,9 @@ const SYSTEM_HEADING = "(What follows is an instruction of the system.)\n";
 
 /**
  * In chat completions all system texts are moved to the beginning (wire.md "Turns"). Clients of the
- * other APIs send instructions in the middle of a conversation. Such a text stays at its place, as a
- * text of the user, so that the provider finds the messages before it in its cache. `texts` counts
- * the texts that are parsed, here and by the dialect (`objectIn`).
+ * other APIs send instructions in the middle of a conversation. Such a text stays at its place, as
+ * a text of the user, so that the provider finds the messages before it in its cache. `texts`
+ * counts the texts that are parsed, here and by the dialect (`objectIn`).
  */
 export function turnsOf(
   { messages, native }: Pick<ChatRequest, "messages" | "native">,
@@ -130,7 +130,9 @@ export function turnsOf(
     if (mark) result.cache_control = mark;
   }
 
-  /** Ends an assistant's turn if the messages after it were left out: providers would continue it. */
+  /**
+   * Ends an assistant's turn if the messages after it were left out: providers would continue it.
+   */
   function endAnswer(previous: Message | undefined): void {
     if (previous?.role !== "assistant" && turns.at(-1)?.role === "assistant")
       turns.push(userTurn(CLOSING));

@@ -1,5 +1,5 @@
-// data_dir and the folder of the spend log in it. Checks, together with the rest of a configuration,
-// whether this user can write there; at the start creates the folders.
+// data_dir and the folder of the spend log in it. Checks, together with the rest of a
+// configuration, whether this user can write there; at the start creates the folders.
 import {
   accessSync,
   constants,

@@ -1,5 +1,5 @@
-// Files that several processes of one machine share: locks, atomic replacement, ids and secrets that
-// are made once, watching.
+// Files that several processes of one machine share: locks, atomic replacement, ids and secrets
+// that are made once, watching.
 export { dataDirIssues, makeDataDir } from "./data-dir.ts";
 export {
   acquireSocketLock,

@@ -14,7 +14,9 @@ import { moveUnlessTaken } from "./replace-file.ts";
 /** Operating systems take at most this many bytes for the path of a socket, or a little more. */
 const MAX_SOCKET_PATH = 103;
 
-/** Errors of connecting that prove that no process listens. Others, such as a full queue, do not. */
+/**
+ * Errors of connecting that prove that no process listens. Others, such as a full queue, do not.
+ */
 const NO_LISTENER = ["ECONNREFUSED", "ENOENT", "ENOTSOCK"];
 
 /** Another process held a lock for longer than the caller was ready to wait. */
@@ -39,10 +41,10 @@ interface LockOptions {
  * Runs `work` while no other process holds the same lock. Throws a BusyError if another one holds
  * it all the time.
  *
- * Each process first opens a socket with a random name, and then looks for the sockets of others. Of
- * two processes the second sees the first, so two never work at once. If both open theirs at the
- * same moment, both close them and try again after a random pause. A socket that does not answer was
- * left by a dead process.
+ * Each process first opens a socket with a random name, and then looks for the sockets of others.
+ * Of two processes the second sees the first, so two never work at once. If both open theirs at the
+ * same moment, both close them and try again after a random pause. A socket that does not answer
+ * was left by a dead process.
  */
 export async function withLock<T>(options: LockOptions, work: () => Promise<T>): Promise<T> {
   const { dir, name, patienceMs = 60_000, clock = systemClock } = options;
@@ -111,8 +113,8 @@ export const inodeOf = (path: string): number | undefined =>
  */
 export async function acquireSocketLock(path: string): Promise<(() => void) | undefined> {
   socketPath(path);
-  // The socket gets its final name only when it answers. Otherwise another process could take it for
-  // the socket of a dead process.
+  // The socket gets its final name only when it answers. Otherwise another process could take it
+  // for the socket of a dead process.
   const draft = join(dirname(path), `${randomBytes(6).toString("hex")}.new`);
   const server = createServer((socket) => socket.destroy())
     .on("error", () => undefined)

@@ -1,5 +1,6 @@
-// Encrypts texts that clients keep for the gateway and send back, so that the gateway need not store
-// them. Only the same installation can read them: the key is derived from a secret in data_dir.
+// Encrypts texts that clients keep for the gateway and send back, so that the gateway need not
+// store them. Only the same installation can read them: the key is derived from a secret in
+// data_dir.
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 
 export interface Sealer {
@@ -16,8 +17,8 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * A text that was sealed for one `purpose` cannot be opened for another. `secret` is called when the
- * first text is sealed or opened.
+ * A text that was sealed for one `purpose` cannot be opened for another. `secret` is called when
+ * the first text is sealed or opened.
  */
 export function createSealer(purpose: string, secret: () => Buffer): Sealer {
   let derived: Buffer | undefined;

@@ -1,5 +1,5 @@
-// Random values that a data_dir keeps for good, each in a file that only the owner may read: its id,
-// and a secret. Also a fingerprint that distinguishes a data_dir from its copies.
+// Random values that a data_dir keeps for good, each in a file that only the owner may read: its
+// id, and a secret. Also a fingerprint that distinguishes a data_dir from its copies.
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -11,8 +11,8 @@ const MAX_BYTES = 1024;
 
 /**
  * Reads a file of random hex digits. The first process that needs the file creates it, and all
- * processes read the same digits. A new file holds `lastKnown`, the digits before it was deleted, or
- * if that is absent `bytes` random bytes. Throws if the folder is missing, or the file can be
+ * processes read the same digits. A new file holds `lastKnown`, the digits before it was deleted,
+ * or if that is absent `bytes` random bytes. Throws if the folder is missing, or the file can be
  * neither read nor created.
  */
 export function readOrCreateHex(path: string, bytes: number, lastKnown?: string): string {
@@ -31,8 +31,8 @@ export function readOrCreateHex(path: string, bytes: number, lastKnown?: string)
 
 /**
  * The secret from which the keys of an installation are derived: 64 hex digits in the file
- * `fingerprint-secret`, which is created if it is missing. If it cannot be read or created, `failed`
- * is called with the reason, and a random secret is returned instead.
+ * `fingerprint-secret`, which is created if it is missing. If it cannot be read or created,
+ * `failed` is called with the reason, and a random secret is returned instead.
  */
 export function installationSecret(dataDir: string, failed: (reason: string) => void): Buffer {
   try {
@@ -49,9 +49,9 @@ export function installationSecret(dataDir: string, failed: (reason: string) => 
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 /**
- * The id of a data_dir: 32 hex digits in the file `gateway-id`, which never change. The spend_ids of its requests
- * begin with the first eight. Throws if data_dir is missing, or the file can be neither read nor
- * made.
+ * The id of a data_dir: 32 hex digits in the file `gateway-id`, which never change. The spend_ids
+ * of its requests begin with the first eight. Throws if data_dir is missing, or the file can be
+ * neither read nor made.
  */
 export const gatewayInstanceId = (dataDir: string): string =>
   readOrCreateHex(join(dataDir, "gateway-id"), 16);

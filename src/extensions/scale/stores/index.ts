@@ -1,5 +1,5 @@
-// Shared by the stores outside of the process: loads the optional packages that connect to them, and
-// finds the passwords in their addresses, which must not appear in a log.
+// Shared by the stores outside of the process: loads the optional packages that connect to them,
+// and finds the passwords in their addresses, which must not appear in a log.
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { fail } from "../../../core/schema/checker.ts";
