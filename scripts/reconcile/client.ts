@@ -112,8 +112,7 @@ function createPlanner({ random, between, pick }: Random, isReference: boolean) 
       gateway,
       startedAt: Date.now(),
     };
-    // The reference edition bills nothing of what was left before any of the reply came.
-    const leaves = !isReference && random() < 0.13;
+    const leaves = random() < 0.13;
     return { key, body, about, leaveAfterMs: leaves ? between(0, 60) : undefined };
   };
 }

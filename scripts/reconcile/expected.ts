@@ -96,8 +96,24 @@ function ofContinued(status: string, call: Call, asked: Asked, { isFirst, isLast
   return [...left, ...figures, ...(isShown ? [] : [NOTHING])];
 }
 
+/**
+ * Whether it is unknown how much of a call was read: the network broke its connection; or it is the
+ * reference edition, which bills nothing of what its client left before any of the reply came, and
+ * whose fetch may lose what came just before the provider broke off.
+ */
+function isUnread(status: string, call: Call, isReference: boolean): boolean {
+  if (call.troubles.length > 0) return true;
+  const isBroken = call.behaviour === "cut" || call.behaviour === "reset";
+  return isReference && (status === "cancelled" || (status === "failed" && isBroken));
+}
+
 /** What may be billed of each call of a request that ended with this status. */
-export function stepsOf(status: string, calls: readonly Call[], asked: Asked): readonly Step[] {
+export function stepsOf(
+  status: string,
+  calls: readonly Call[],
+  asked: Asked,
+  isReference: boolean,
+): readonly Step[] {
   return calls.map((call, index) => {
     const isFirst = calls.slice(0, index).every(({ text }) => text === "");
     const isLast = index === calls.length - 1;
@@ -107,9 +123,8 @@ export function stepsOf(status: string, calls: readonly Call[], asked: Asked): r
     const ways = isContinued
       ? ofContinued(status, call, asked, { isFirst, isLast })
       : ofLast(status, call, asked);
-    // How much came before the network broke its connection?
-    const isBroken = call.troubles.length > 0;
-    return { model, ways: isBroken ? [...ways, NOTHING, ...whereLeft(call, asked)] : ways };
+    const isLoose = isUnread(status, call, isReference);
+    return { model, ways: isLoose ? [...ways, NOTHING, ...whereLeft(call, asked)] : ways };
   });
 }
 

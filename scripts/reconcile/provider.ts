@@ -184,17 +184,13 @@ interface Body {
   readonly max_completion_tokens?: number;
 }
 
-/**
- * `isReference`: the reference edition does not read what is kept in the cache for an hour, and may
- * lose what came just before a connection broke, so nothing breaks.
- */
+/** `isReference`: the reference edition does not read what is kept in the cache for an hour. */
 export async function startProvider(random: Random, isReference = false): Promise<Provider> {
   const ledger = new Map<number, Call[]>();
-  const drawn = DRAWN.filter((name) => !isReference || (name !== "cut" && name !== "reset"));
 
   /** A call that begins goes into the ledger. `begun`: the text that it goes on with. */
   function enter(serial: number, body: Body, begun: string): Call {
-    const behaviour = random.pick(drawn);
+    const behaviour = random.pick(DRAWN);
     const call: Call = {
       serial,
       model: body.model,

@@ -124,8 +124,12 @@ function basisOf(bases: readonly Basis[]): Basis {
 function explained(house: House, settle: Line, asked: Asked, parts: readonly Part[]) {
   const { status, attempts, usage_source: source } = settle;
   const calls = house.calls.get(asked.serial) ?? [];
-  const steps = stepsOf(status, calls, asked);
-  const isLost = attempts.length > calls.length && wasDisturbed(house, "provider", asked);
+  const steps = stepsOf(status, calls, asked, house.isReference);
+  // The reference edition takes a request for sent when it gives it to Node's fetch, which may not
+  // have sent it yet when the client leaves.
+  const mayBeLost =
+    wasDisturbed(house, "provider", asked) || (house.isReference && asked.verdict === "left");
+  const isLost = attempts.length > calls.length && mayBeLost;
   const all = isLost ? [...steps, lostStep(asked)] : steps;
   if (status === "completed" && all.length === 0) return undefined;
   return explanations(parts, all)
