@@ -164,6 +164,10 @@ const HTTP_MUTATIONS: Readonly<Record<string, Mutate>> = {
     headers.splice(between(0, headers.length - 1), 1),
   "many headers": ({ headers }, { between, pick }) =>
     headers.push(...many(between(1, pick([400, 6_000])))),
+  // A malformed head is searched for its id by hand: a pattern of quadratic time takes seconds for
+  // so many blanks.
+  "blanks in a header": ({ headers }, { between }) =>
+    headers.push(`X-Request-Id:${" ".repeat(between(30_000, 60_000))}`, "no colon"),
   "long header": ({ headers }, { between }) =>
     headers.push(`X-Long: ${"y".repeat(between(1_000, 100_000))}`),
   "long header name": ({ headers }, { between }) =>
