@@ -40,8 +40,6 @@ import {
 
 const ID = `req_${"0123456789abcdef".repeat(2)}`;
 let asked = 0;
-const authorization = "Bearer sk-demo";
-const withRight = { forward: () => ({ headers: { authorization } }) };
 const noThought: Fault["answer"] = body("choices[].message.reasoning_content", undefined);
 
 const ofChecks = own("spec", {
@@ -142,7 +140,7 @@ const ofSample = sampled("spec", {
 
   "limit.exists": {
     when: ({ headers }) => headers.authorization === "Bearer sk-limited",
-    ...withRight,
+    forward: () => ({ headers: { authorization: "Bearer sk-demo" } }),
   },
   "limit.status": limited(status(403)),
   "limit.type": limited(error("type", "requests")),
