@@ -22,7 +22,7 @@ import {
 import { hasModule, noPython, notInstalled, PYTHON, skipUnless } from "./lab.ts";
 
 /** This file, as the manual names it. */
-const THIS = "test/clients/programs.test.ts";
+const THIS = "test/clients/client-programs.test.ts";
 /** The Python of the frameworks, whose packages do not go with those of the SDKs. */
 const FRAMEWORKS_PYTHON = process.env["FRAMEWORKS_PYTHON"] ?? PYTHON;
 /** Importing a framework takes seconds on a busy machine. */
