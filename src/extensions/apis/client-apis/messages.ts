@@ -37,6 +37,12 @@ export function splitResult(callId: string, parts: readonly ContentPart[], separ
   };
 }
 
+/** Moves an element to the end of a set, in constant time. */
+export function moveToEnd<T>(set: Set<T>, element: T): void {
+  set.delete(element);
+  set.add(element);
+}
+
 /** Throws the ValidationError for a result without a call. */
 export const refuseOrphan = (path: Path): never =>
   fail("invalid_value", "answers no tool call of an assistant message before it", path);
