@@ -7,6 +7,7 @@ export { checkedBody, kind, type Body } from "./bodies.ts";
 export {
   inputMessage,
   messageFields,
+  moveToEnd,
   refuseOrphan,
   splitResult,
   type Entry,

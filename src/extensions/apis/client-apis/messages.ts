@@ -37,13 +37,19 @@ export function splitResult(callId: string, parts: readonly ContentPart[], separ
   };
 }
 
+/** Moves an element to the end of a set, in constant time. */
+export function moveToEnd<T>(set: Set<T>, element: T): void {
+  set.delete(element);
+  set.add(element);
+}
+
 /** Throws the ValidationError for a result without a call. */
 export const refuseOrphan = (path: Path): never =>
   fail("invalid_value", "answers no tool call of an assistant message before it", path);
 
 /**
- * The fields of a checked request that follow from its messages. `paths`: for errors, the client's
- * paths of fields that have another one in the client's own request.
+ * The fields of a checked request that follow from its messages. `paths`: those fields that have
+ * another path in the client's request, with this path, which errors state.
  */
 export function messageFields(entries: readonly Entry[], paths: Readonly<Record<string, Path>>) {
   const pathOf = (field: string): Path => paths[field] ?? [field];

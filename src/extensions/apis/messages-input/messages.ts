@@ -5,6 +5,7 @@ import { textOf, type ContentPart, type Message } from "../../../core/openai/req
 import type { Steps } from "../../../core/turns.ts";
 import {
   inputMessage,
+  moveToEnd,
   splitResult,
   type Entry,
   type Path,
@@ -34,13 +35,16 @@ type Mark = ContentPart["cache_control"];
 
 export function* conversationOf(request: MessagesRequest, note: Note): Steps<Conversation> {
   /** A turn is one message with the results of its calls. */
-  const turns: MarkedEntry[][] = [];
+  const turns = new Set<MarkedEntry[]>();
+  /** Whether the last turn is the assistant's, without calls. */
+  let endsInText = false;
   /** The turns with calls, by the ids of the calls. */
   const callers = new Map<string, MarkedEntry[]>();
   let orphan: Path | undefined;
 
   function addInput(role: "user" | "system", parts: Parts, path: Path): void {
-    turns.push([{ message: inputMessage(role, parts.map(withoutMark)), parts, path }]);
+    turns.add([{ message: inputMessage(role, parts.map(withoutMark)), parts, path }]);
+    endsInText = false;
   }
 
   function addUser(blocks: readonly Block[], path: Path): void {
@@ -67,9 +71,8 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
     if (caller) {
       caller.push({ message, parts: [part], path });
       // A text of the assistant after its calls goes before them: at the end it would be a prefill.
-      const last = turns.at(-1)![0]?.message;
-      const isText = last?.role === "assistant" && last.tool_calls.length === 0;
-      if (isText && turns.at(-2) === caller) turns.push(...turns.splice(-2, 1));
+      if (endsInText) moveToEnd(turns, caller);
+      endsInText = false;
     } else {
       // The provider may have the call, in a conversation that it stores. Only native requests can
       // do that, so this translation only serves to count tokens.
@@ -97,7 +100,8 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
     const reasoning_content = thoughts.join("\n") || undefined;
     const message: Message = { role: "assistant", content, reasoning_content, tool_calls };
     turn.push({ message, parts, path });
-    turns.push(turn);
+    turns.add(turn);
+    endsInText = tool_calls.length === 0;
   }
 
   function addMessage({ role, content }: ClientMessage, path: Path): void {
@@ -115,7 +119,7 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
     addMessage(message, ["messages", index, "content"]);
     yield;
   }
-  return { entries: turns.flat(), orphan };
+  return { entries: [...turns].flat(), orphan };
 }
 
 /** A text part. It keeps the client's mark for the provider's cache. */

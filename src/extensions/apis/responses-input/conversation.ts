@@ -6,6 +6,7 @@ import type { ContentPart, Message } from "../../../core/openai/request.ts";
 import { fail } from "../../../core/schema/checker.ts";
 import {
   inputMessage,
+  moveToEnd,
   refuseOrphan,
   splitResult,
   type Entry,
@@ -40,8 +41,12 @@ interface AssistantTurn {
   readonly media: Entry[];
 }
 
+/** Whether a turn has texts and no calls. */
+const isOnlyText = (turn: AssistantTurn | undefined): boolean =>
+  turn !== undefined && turn.texts.length > 0 && turn.calls.length === 0;
+
 export function createConversation(tools: ToolSet, open: Open) {
-  const turns: (Entry | AssistantTurn)[] = [];
+  const turns = new Set<Entry | AssistantTurn>();
   /** The turns with calls, by the ids of the calls. If an id is repeated, the later call counts. */
   const callers = new Map<string, AssistantTurn>();
   let turn: AssistantTurn | undefined;
@@ -52,20 +57,20 @@ export function createConversation(tools: ToolSet, open: Open) {
   function assistant(path: Path): AssistantTurn {
     if (turn) return turn;
     turn = { path, texts: [], thoughts: [], calls: [], results: [], media: [] };
-    turns.push(turn);
+    turns.add(turn);
     return turn;
   }
 
   /** Adds a message of a user or the system. `path`: that of the content. */
   function addInput(role: "user" | "system", content: string | ContentPart[], path: Path): void {
     turn = undefined;
-    turns.push({ message: inputMessage(role, content), path });
+    turns.add({ message: inputMessage(role, content), path });
   }
 
   function addResult(tool_call_id: string, parts: readonly ContentPart[], path: Path): void {
     const caller = callers.get(tool_call_id) ?? refuseOrphan([...path, "call_id"]);
     // A text of the assistant after its calls must not become the prefill of the answer.
-    if (turn?.calls.length === 0 && turns.at(-2) === caller) turns.push(...turns.splice(-2, 1));
+    if (isOnlyText(turn)) moveToEnd(turns, caller);
     turn = undefined;
     const result = splitResult(tool_call_id, parts, "");
     caller.results.push({ message: { role: "tool", tool_call_id, content: result.text }, path });
@@ -129,7 +134,7 @@ export function createConversation(tools: ToolSet, open: Open) {
     addInput,
     addItem,
     /** All messages. Call it after the last addition. */
-    entries: () => turns.flatMap((turn) => ("message" in turn ? [turn] : entriesOf(turn))),
+    entries: () => [...turns].flatMap((turn) => ("message" in turn ? [turn] : entriesOf(turn))),
     /** The number of sealed texts that could not be opened, and are left out. */
     unread: (): number => unreadCount,
   };

@@ -225,10 +225,11 @@ function createThoughtCollector() {
 const TOKEN_COUNTS: readonly string[] = [
   "input_tokens",
   "cache_creation_input_tokens",
-  "cache_creation",
+  "ephemeral_5m_input_tokens",
+  "ephemeral_1h_input_tokens",
   "cache_read_input_tokens",
   "output_tokens",
-  "output_tokens_details",
+  "thinking_tokens",
 ];
 
 /**
@@ -240,7 +241,10 @@ function createUsageReader(): (json: unknown) => UsageReport | undefined {
   let usage: Record<string, unknown> = {};
   return (json) => {
     const event = asObject(json);
-    const latest = asObject(event["usage"] ?? asObject(event["message"])["usage"]);
+    const { cache_creation, output_tokens_details, ...others } = asObject(
+      event["usage"] ?? asObject(event["message"])["usage"],
+    );
+    const latest = { ...asObject(cache_creation), ...asObject(output_tokens_details), ...others };
     const stated = TOKEN_COUNTS.filter((name) => (latest[name] ?? null) !== null);
     if (stated.length === 0) return undefined;
     const counted = (name: string) => latest[name] || (usage[name] ?? 0);
@@ -252,7 +256,7 @@ function createUsageReader(): (json: unknown) => UsageReport | undefined {
       prompt: sumOf(count("input_tokens"), cacheWrite, cacheHit),
       completion: tokenCounter(latest)("output_tokens"),
       cacheHit: cacheHit ?? 0,
-      reasoning: tokenCounter(usage["output_tokens_details"])("thinking_tokens") ?? 0,
+      reasoning: count("thinking_tokens") ?? 0,
       ...(cacheWrite ? { cacheWrite, cacheWrite1h } : {}),
     };
   };
@@ -264,9 +268,9 @@ function createUsageReader(): (json: unknown) => UsageReport | undefined {
  * Undefined: nothing is stated.
  */
 function writtenIn(usage: Record<string, unknown>) {
-  const part = tokenCounter(usage["cache_creation"]);
-  const cacheWrite1h = part("ephemeral_1h_input_tokens");
-  const stated = tokenCounter(usage)("cache_creation_input_tokens");
-  const cacheWrite = stated ?? sumOf(part("ephemeral_5m_input_tokens"), cacheWrite1h);
+  const count = tokenCounter(usage);
+  const cacheWrite1h = count("ephemeral_1h_input_tokens");
+  const stated = count("cache_creation_input_tokens");
+  const cacheWrite = stated ?? sumOf(count("ephemeral_5m_input_tokens"), cacheWrite1h);
   return { cacheWrite, cacheWrite1h: cacheWrite1h ?? 0 };
 }

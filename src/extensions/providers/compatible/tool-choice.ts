@@ -5,7 +5,7 @@ import type { ChatRequest, Message } from "../../../core/openai/request.ts";
 import { statedId } from "../provider-words/index.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 
-/** Replaces the documented fields. The candidates of a request know the forms that it needs. */
+/** Replaces the documented fields. A request goes only to models that know the form it needs. */
 export function toolFields(
   { tools, tool_choice: choice }: ChatRequest,
   known: Exclude<Traits["tool_choice"], "all">,

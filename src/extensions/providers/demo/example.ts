@@ -10,7 +10,7 @@ const MAX_DEPTH = 20;
 /** From this level on, the smallest value is used: null, an empty list, no optional property. */
 const TERSE_DEPTH = 3;
 const MAX_VALUES = 2_000;
-/** Long constants and names count as one more value for each of these many characters. */
+/** A constant or a name counts as one more value for each CHARS_A_VALUE of its characters. */
 const CHARS_A_VALUE = 100;
 const MAX_ITEMS = 1_000;
 /** Alternatives of a choice beyond this number are ignored. */

@@ -254,16 +254,16 @@ describe("messages", () => {
   });
 
   it("end with the results, also if the assistant said something behind its calls", () => {
-    const messages = [
-      ...HI,
-      { role: "assistant", content: [use("a")] },
-      { role: "assistant", content: [text("I wait.")] },
-      { role: "user", content: [resultOf("a", "one"), resultOf("a", "two")] },
-    ];
-    assert.deepEqual(
-      messagesOf({ messages }).map(({ content }) => content),
-      ["Hi", "I wait.", null, "one", "two"],
-    );
+    const contents = (...between: Json[]) => {
+      const calling = { role: "assistant", content: [use("a")] };
+      const waiting = { role: "assistant", content: [text("I wait.")] };
+      const results = { role: "user", content: [resultOf("a", "one"), resultOf("a", "two")] };
+      const messages = [...HI, calling, ...between, waiting, results];
+      return messagesOf({ messages }).map(({ content }) => content);
+    };
+    assert.deepEqual(contents(), ["Hi", "I wait.", null, "one", "two"]);
+    const asked = { role: "user", content: "So?" };
+    assert.deepEqual(contents(asked), ["Hi", "So?", "I wait.", null, "one", "two"]);
   });
 
   it("may be empty where the vendor lets them", () => {

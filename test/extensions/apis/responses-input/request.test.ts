@@ -215,6 +215,7 @@ describe("a request of the Responses API", () => {
     const hurry = { role: "user", content: "hurry" };
     const note = { role: "developer", content: "note" };
     const said = { role: "assistant", content: "Well." };
+    const thought = { type: "reasoning", summary: [{ type: "summary_text", text: "Hm." }] };
     const [c, d, e] = [call("c"), call("d"), call("e")];
     const orders: [object[], string][] = [
       [[c, hurry, result("c")], "call c, = c, user: hurry"],
@@ -222,6 +223,8 @@ describe("a request of the Responses API", () => {
       [[c, d, result("c"), hurry, result("d")], "call c d, = c, = d, user: hurry"],
       [[c, d, result("d"), e, result("c"), result("e")], "call c d, = d, = c, call e, = e"],
       [[c, d, result("c"), said, result("d")], "call, call c d, = c, = d"],
+      [[c, hurry, said, result("c")], "user: hurry, call, call c, = c"],
+      [[c, hurry, thought, result("c")], "call c, = c, user: hurry"],
       [[c, d, result("c"), said, hurry, result("d")], "call c d, = c, = d, call, user: hurry"],
       [[c, result("c"), hurry, c, result("c")], "call c, = c, user: hurry, call c, = c"],
     ];

@@ -145,6 +145,7 @@ describe("token counts", () => {
   };
   const ZEROS = { input_tokens: 0, cache_read_input_tokens: 0 };
   const TWO_SPANS = { ephemeral_5m_input_tokens: 3, ephemeral_1h_input_tokens: 6 };
+  const NO_SPANS = { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 };
   const NINE = { ...USAGE, cache_creation_input_tokens: 9, cache_creation: TWO_SPANS };
   const PARTS = { cache_creation: TWO_SPANS, output_tokens: 7 };
   const HOUR = { cache_creation: { ephemeral_1h_input_tokens: 90 } };
@@ -181,6 +182,13 @@ describe("token counts", () => {
       NINE,
       NINE,
       { output_tokens: 7, cache_creation: null },
+      counts(27, 8, 7, { cache_write_tokens: 9, cache_write_1h_tokens: 6 }),
+    ],
+    [
+      "zeros for the parts of what was written",
+      NINE,
+      NINE,
+      { output_tokens: 7, cache_creation_input_tokens: 0, cache_creation: NO_SPANS },
       counts(27, 8, 7, { cache_write_tokens: 9, cache_write_1h_tokens: 6 }),
     ],
     [

@@ -56,6 +56,10 @@ describe("the settings of a cloud", () => {
     ],
     [azure({}, { api_key: "k" }), "credentials: cannot stand beside api_key"],
     [azure({ type: "kerberos" }), /^credentials/],
+    [
+      azure({ type: "command", run: ["echo", "a\0b"], ttl_s: 60 }),
+      /^credentials\.run\[1\]: expected a text without NUL/,
+    ],
     [vertex()],
     [
       vertex({ project: undefined, location: undefined }),
