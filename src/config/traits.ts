@@ -58,7 +58,7 @@ const names = refine(record(nonEmpty), (entries) => {
 
 const PLACEHOLDERS = ["model", ...PLACES];
 /** Is appended to base_url. */
-const path = refine(nonEmpty, (text) => {
+const path = refine(sendable(1), (text) => {
   if (!text.startsWith("/")) fail("invalid_value", 'expected a path that begins with "/"');
   if (text.includes("#")) fail("invalid_value", "must not have a fragment, which is never sent");
   for (const [, name = ""] of text.matchAll(/\{([^}]*)\}/g))
