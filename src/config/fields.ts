@@ -32,7 +32,7 @@ export const section = <F extends Fields>(fields: F): Check<Checked<F>> =>
   withDefault(strict(fields), strict(fields)({}));
 
 /** A text that every address, process and store of the books can take. `min`: fewest characters. */
-export const sendable = (min: number): Check<string> =>
+export const wellFormed = (min: number): Check<string> =>
   string({
     min,
     pattern: /^[^\0\p{Cs}]*$/u,

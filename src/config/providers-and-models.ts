@@ -12,7 +12,7 @@ import {
   string,
   withDefault,
 } from "../core/schema/checker.ts";
-import { integer, ms, partial, positive, price, sendable, strict, url } from "./fields.ts";
+import { integer, ms, partial, positive, price, wellFormed, strict, url } from "./fields.ts";
 import type { CheckContext } from "./setting.ts";
 import { traitChecks } from "./traits.ts";
 import { vendorAddress, vendorPreset, type Formats } from "./vendors.ts";
@@ -102,7 +102,7 @@ export const modelCheck = ({ extended }: CheckContext, formats: Formats) =>
     extended("models.*", {
       provider: nonEmpty,
       dialect: optional(literal(...formats.dialectNames)),
-      upstream_model: optional(sendable(1)),
+      upstream_model: optional(wellFormed(1)),
       reasoning: withDefault(boolean(), false),
       ...traitsIn(formats),
       context_tokens: optional(positive),

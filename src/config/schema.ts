@@ -35,7 +35,7 @@ import {
   port,
   positive,
   section,
-  sendable,
+  wellFormed,
   strict,
   host,
 } from "./fields.ts";
@@ -145,7 +145,7 @@ const keyCheck = ({ credential, extended }: CheckContext) =>
   refine(
     strict(
       extended("keys.*", {
-        account: sendable(1),
+        account: wellFormed(1),
         key: optional(credential),
         sha256: optional(
           string({

@@ -14,13 +14,13 @@ import {
   refine,
   type Check,
 } from "../core/schema/checker.ts";
-import { sendable } from "./fields.ts";
+import { wellFormed } from "./fields.ts";
 import { openHeaderName, openHeaders } from "./headers.ts";
 import { PLACES } from "./vendors.ts";
 
 const sampling = ["temperature", "top_p"] as const;
 const tokens = optional(number({ min: 1, integer: true }));
-const texts = refine(record(sendable(0)), (entries) => Object.fromEntries(entries));
+const texts = refine(record(wellFormed(0)), (entries) => Object.fromEntries(entries));
 
 /** Parameters that not every provider takes. */
 const omitted = [
@@ -58,7 +58,7 @@ const names = refine(record(nonEmpty), (entries) => {
 
 const PLACEHOLDERS = ["model", ...PLACES];
 /** Is appended to base_url. */
-const path = refine(nonEmpty, (text) => {
+const path = refine(wellFormed(1), (text) => {
   if (!text.startsWith("/")) fail("invalid_value", 'expected a path that begins with "/"');
   if (text.includes("#")) fail("invalid_value", "must not have a fragment, which is never sent");
   for (const [, name = ""] of text.matchAll(/\{([^}]*)\}/g))

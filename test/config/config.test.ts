@@ -319,6 +319,7 @@ describe("references", () => {
     ["keys[0].account", /half of a character/, keys({ ...k, account: "a\ud800" })],
     ["models.m.upstream_model", /half of a character/, nest("models.m.upstream_model", "\ud800")],
     ["providers.x.path", /must not have a fragment/, openai({ path: "/x#y" })],
+    ["providers.x.path", /half of a character/, openai({ path: "/\ud800" })],
     ["providers.x.query.a", /half of a character/, openai({ query: { a: "\ud800" } })],
     ["keys[1]", /twice/, keys(k, { account: "b", sha256: sha256("k") })],
     ["providers.x.base_url", /required/, x({ dialect: "openai" })],

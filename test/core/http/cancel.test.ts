@@ -19,4 +19,17 @@ describe("Cancel", () => {
     assert.deepEqual(calls, ["first", "nested", "late"]);
     assert.deepEqual([cancel.aborted, cancel.reason], [true, "reason"]);
   });
+
+  it("is an AbortSignal with the same reason, before and after the abort", () => {
+    const early = new Cancel();
+    const { signal } = early;
+    assert.equal(signal.aborted, false);
+    assert.equal(early.signal, signal);
+    const late = new Cancel();
+    const reason = new Error("left");
+    for (const cancel of [early, late]) {
+      cancel.abort(reason);
+      assert.deepEqual([cancel.signal.aborted, cancel.signal.reason], [true, reason]);
+    }
+  });
 });

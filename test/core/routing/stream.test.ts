@@ -51,6 +51,15 @@ describe("the decoding of a stream's events", () => {
     say([text("a")], { bug: true }, [usage]);
     assert.deepEqual(decoding.takeParts(), [text("a")]);
   });
+
+  it("refuses more than 10,000 parts in an event", () => {
+    const parts = (count: number) => Array.from({ length: count }, () => text("a"));
+    const { decoding, say } = setUp();
+    say(parts(10_000));
+    assert.equal(decoding.error, undefined);
+    say(parts(10_001));
+    assert.match(String(decoding.error), /more than 10000 parts/);
+  });
 });
 
 describe("the pump", () => {

@@ -51,6 +51,8 @@ const show = withCopiedBooks(async ({ books, config, args, terminal }) => {
       `warning: keys of ${account} whose secrets cannot be read here have budgets that are ` +
         `not shown: ${unread.length}`,
     );
+  if (own.length === 0 && unread.length > 0)
+    throw new Error(`no budget of ${account} can be shown`);
   if (own.length === 0) throw new Error(`${account} has no budget, and no key of it has one`);
   const counters = createSpendCounters(books.clock.now);
   // Without a shared store each gateway counts only its own spending.

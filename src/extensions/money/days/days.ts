@@ -5,7 +5,7 @@ import { readFileSync, statSync } from "node:fs";
 import { appendFile, truncate } from "node:fs/promises";
 import { dirname } from "node:path";
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
-import { syncToDisk } from "../../scale/data-files/index.ts";
+import { syncToDisk, writeError } from "../../scale/data-files/index.ts";
 import { isDay } from "../records/index.ts";
 
 /** How the operator repairs a damaged file of the books. */
@@ -130,7 +130,10 @@ export function createDays(path: string): Days {
     async append(text) {
       all();
       if (knownSize > knownBytes) await truncate(path, knownBytes);
-      await appendFile(path, `${text}\n`, { mode: 0o600, flush: true });
+      const options = { mode: 0o600, flush: true };
+      await appendFile(path, `${text}\n`, options).catch((error: Error) => {
+        throw writeError(error, path);
+      });
       await syncToDisk(dirname(path));
     },
   };

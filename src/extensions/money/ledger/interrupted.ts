@@ -5,7 +5,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { Clock } from "../../../core/clock.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
 import { NO_USAGE } from "../../../core/ledger/meter.ts";
-import { acquireSocketLock } from "../../scale/data-files/index.ts";
+import { acquireSocketLock, writeError } from "../../scale/data-files/index.ts";
 import { readLines } from "../days/index.ts";
 import { settleRecord, type OpenRecord } from "../records/index.ts";
 import { socketOf } from "./segment-names.ts";
@@ -64,6 +64,8 @@ export async function settleInterrupted(
     truncateSync(path, end);
     appendFileSync(path, lines.join(""), { flush: true });
     return true;
+  } catch (error) {
+    throw writeError(error as Error, path);
   } finally {
     release();
   }

@@ -1,7 +1,7 @@
 // A token that a command prints, for services without a type of their own:
 //   { "type": "command", "run": ["gcloud", "auth", "print-access-token"], "ttl_s": 3000 }
 import { execFile, type ExecFileException } from "node:child_process";
-import { integer, sendable, strict } from "../../../config/fields.ts";
+import { integer, wellFormed, strict } from "../../../config/fields.ts";
 import { array, literal, refine, type Infer } from "../../../core/schema/checker.ts";
 import { bearerCredentials, type CredentialType, type Lease } from "../token-services/index.ts";
 
@@ -12,7 +12,7 @@ const MAX_OUTPUT_BYTES = 64 * 1024;
 const settings = strict({
   type: literal("command"),
   /** The program and its arguments. It runs without a shell. */
-  run: array(sendable(1), { min: 1 }),
+  run: array(wellFormed(1), { min: 1 }),
   /** How long a token lives, in seconds. */
   ttl_s: integer(1, 86_400),
 });

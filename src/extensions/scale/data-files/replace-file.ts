@@ -31,9 +31,9 @@ export async function writeDraft(path: string, content: Content): Promise<string
   }
 }
 
-/** The error of a write to a file. By itself that of a full disk does not say which disk. */
+/** The error of a write to a file, with its path: by themselves only errors of opening name it. */
 export function writeError(error: NodeJS.ErrnoException, path: string): Error {
-  if (error.code === "ENOSPC") error.message += ` ${path}`;
+  if (["write", "fsync"].includes(error.syscall ?? "")) error.message += ` ${path}`;
   return error;
 }
 

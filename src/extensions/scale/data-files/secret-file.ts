@@ -5,7 +5,7 @@ import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { readRegularFile } from "../../../config/regular-file.ts";
-import { moveUnlessTaken } from "./replace-file.ts";
+import { moveUnlessTaken, writeError } from "./replace-file.ts";
 
 const MAX_BYTES = 1024;
 
@@ -22,6 +22,8 @@ export function readOrCreateHex(path: string, bytes: number, lastKnown?: string)
     try {
       writeFileSync(draft, digits, { mode: 0o600, flush: true });
       moveUnlessTaken(draft, path);
+    } catch (error) {
+      throw writeError(error as Error, draft);
     } finally {
       rmSync(draft, { force: true });
     }

@@ -2,9 +2,13 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { readFileSync, rmSync, truncateSync } from "node:fs";
+import { readFileSync, rmSync, symlinkSync, truncateSync } from "node:fs";
+import { join } from "node:path";
 import { describe, it } from "node:test";
+import { createDays } from "../../../../src/extensions/money/days/index.ts";
+import { replaceFile } from "../../../../src/extensions/scale/data-files/index.ts";
 import { openLine, settleLine, spendId, type Line } from "../../../support/books.ts";
+import { folder } from "../../../support/folder.ts";
 import {
   createScene,
   numbersOf,
@@ -186,6 +190,17 @@ describe("the projection of the spend log", () => {
       days,
     );
   });
+});
+
+it("a file that has no room is named", async () => {
+  const [lines, file] = ["days.jsonl", "file"].map((name) => join(folder(), name)) as [
+    string,
+    string,
+  ];
+  for (const path of [lines, `${file}.new`]) symlinkSync("/dev/full", path);
+  const message = "ENOSPC: no space left on device, write";
+  await assert.rejects(createDays(lines).append("{}"), { message: `${message} ${lines}` });
+  await assert.rejects(replaceFile(file, "{}"), { message: `${message} ${file}.new` });
 });
 
 describe("lines of the spend log that should not be there", () => {

@@ -80,7 +80,7 @@ describe("a watched file", () => {
     assert.deepEqual(told, ["two", "six"]);
   });
 
-  it("written again at the moment at which the change before was knownState is a change", async (t) => {
+  it("written again at the moment at which the change before was seen is a change", async (t) => {
     const { file } = place();
     writeFileSync(file, "000");
     const told: string[] = [];
