@@ -211,6 +211,13 @@ describe("places in flight", () => {
     for (let at = 0; at < 100; at += 1) release(request(null));
     assert.deepEqual(admit(request(1)), full, "what was taken without a place gives none back");
   });
+
+  it("are an account's own, and given back more often than taken they do not become more", () => {
+    const { admit, release } = limiter();
+    for (let at = 0; at < 5; at += 1) release(request(2));
+    for (const admitted of [true, true, false]) assert.equal(admit(request(2)).admitted, admitted);
+    assert.ok(admit({ ...request(2), account: "b" }).admitted);
+  });
 });
 
 it("decide tells of the window with the least left, of equal ones of that which takes longest; never less than nothing", () => {

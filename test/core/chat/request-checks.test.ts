@@ -536,7 +536,7 @@ describe("response_format", () => {
 });
 
 describe("fields that are never an error", () => {
-  it("is inert without what it is about; parts of a refusal are text", async (t) => {
+  it("do nothing without what they belong to, or are passed on as they are; a refusal is text", async (t) => {
     const assistant = (content: unknown) => ({ messages: [{ role: "assistant", content }] });
     const parts = [
       { type: "refusal", refusal: "I will " },
@@ -545,6 +545,11 @@ describe("fields that are never an error", () => {
     await acceptEach(bench(t), [
       [{ top_logprobs: 20 }, {}],
       [{ parallel_tool_calls: true }, {}],
+      [
+        { tools: [fn("f")], parallel_tool_calls: true },
+        { tools: [fn("f")], tool_choice: "none", parallel_tool_calls: true },
+      ],
+      [{ seed: -1 }, { seed: -1 }],
       [assistant(parts), assistant("I will not.")],
     ]);
   });

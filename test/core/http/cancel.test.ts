@@ -19,4 +19,14 @@ describe("Cancel", () => {
     assert.deepEqual(calls, ["first", "nested", "late"]);
     assert.deepEqual([cancel.aborted, cancel.reason], [true, "reason"]);
   });
+
+  it("is an AbortSignal with the same reason, also of what was aborted before", () => {
+    const early = new Cancel();
+    const { signal } = early;
+    early.abort("left");
+    const late = new Cancel();
+    late.abort("left");
+    for (const each of [signal, late.signal])
+      assert.deepEqual([each.aborted, each.reason], [true, "left"]);
+  });
 });
