@@ -368,6 +368,15 @@ describe("messages", () => {
     assert.deepEqual(await sent({ ...plain, reasoning_content: "b" }, thinking), plain);
     assert.deepEqual(await sent({ ...plain, reasoning_content: 5 }), plain);
   });
+
+  it("fields that a message does not have are ignored and stay here", async (t) => {
+    const { accepted } = bench(t);
+    const names = ["name", "id", "cache_control", "tool_call_id", "audio", "annotations"];
+    const extra = Object.fromEntries(names.map((name) => [name, "x"]));
+    const messages = ["system", "user", "assistant"].map((role) => ({ role, content: "a" }));
+    const given = messages.map((message) => ({ ...message, ...extra }));
+    assert.deepEqual(await accepted({ messages: given }), { ...PLAIN, messages });
+  });
 });
 
 /** Refuses values of one field, at paths below it. */
