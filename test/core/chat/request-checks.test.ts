@@ -368,6 +368,15 @@ describe("messages", () => {
     assert.deepEqual(await sent({ ...plain, reasoning_content: "b" }, thinking), plain);
     assert.deepEqual(await sent({ ...plain, reasoning_content: 5 }), plain);
   });
+
+  it("fields that a message does not have are ignored and stay here", async (t) => {
+    const { accepted } = bench(t);
+    const names = ["name", "id", "cache_control", "tool_call_id", "audio", "annotations"];
+    const extra = Object.fromEntries(names.map((name) => [name, "x"]));
+    const messages = ["system", "user", "assistant"].map((role) => ({ role, content: "a" }));
+    const given = messages.map((message) => ({ ...message, ...extra }));
+    assert.deepEqual(await accepted({ messages: given }), { ...PLAIN, messages });
+  });
 });
 
 /** Refuses values of one field, at paths below it. */
@@ -536,7 +545,7 @@ describe("response_format", () => {
 });
 
 describe("fields that are never an error", () => {
-  it("is inert without what it is about; parts of a refusal are text", async (t) => {
+  it("do nothing without what they belong to, or are passed on as they are; a refusal is text", async (t) => {
     const assistant = (content: unknown) => ({ messages: [{ role: "assistant", content }] });
     const parts = [
       { type: "refusal", refusal: "I will " },
@@ -545,6 +554,11 @@ describe("fields that are never an error", () => {
     await acceptEach(bench(t), [
       [{ top_logprobs: 20 }, {}],
       [{ parallel_tool_calls: true }, {}],
+      [
+        { tools: [fn("f")], parallel_tool_calls: true },
+        { tools: [fn("f")], tool_choice: "none", parallel_tool_calls: true },
+      ],
+      [{ seed: -1 }, { seed: -1 }],
       [assistant(parts), assistant("I will not.")],
     ]);
   });
