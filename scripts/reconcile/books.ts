@@ -64,7 +64,8 @@ function entriesOf({ name, lines }: LinesFile, { gateway, days, ever, findings }
       continue;
     }
     const open = opened.get(id);
-    findings.check(open !== undefined, () => `${name}: ${id} was settled twice, or never opened`);
+    const isRight = type === "settle" && open !== undefined;
+    findings.check(isRight, () => `${name}: ${type} ${id} was settled twice, or never opened`);
     if (!open) continue;
     opened.delete(id);
     const sha256 = createHash("sha256")

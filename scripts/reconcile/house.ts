@@ -32,7 +32,7 @@ export interface Estate {
   live: Line[];
 }
 
-export const emptyEstate = (): Estate => ({
+const emptyEstate = (): Estate => ({
   segments: [],
   days: [],
   usageFiles: [],

@@ -9,6 +9,7 @@ import { costOf, pico, sum } from "./money.ts";
 /** What a receipt says by the names of the books. */
 const STATED = ["spend_id", "request_id", "status", "error_code", "finish_reason", "currency"];
 const AMOUNTS = ["cost", "usage_source", "started_at", "ended_at", "first_token_ms"];
+const REST = ["model_requested", "notes"];
 
 /** What the figures of a receipt, or of one attempt, cost at the prices that stand beside them. */
 function costOfFigures({ usage, prices }: Line): bigint {
@@ -41,7 +42,7 @@ export function judgeReceipts(house: House, entries: readonly Entry[], findings:
     findings.equal([status, more], [200, []], what);
     if (!receipt) continue;
     const facts = factsOf(entry);
-    for (const name of [...STATED, ...AMOUNTS])
+    for (const name of [...STATED, ...AMOUNTS, ...REST])
       findings.equal(receipt[name], facts[name], `${what}, ${name}`);
     findings.equal(countsOf(receipt["usage"]), countsOf(entry.settle["usage"]), `${what}, usage`);
     const attempts = receipt["attempts"].map(({ model, cost }: Line) => [model, cost]);
