@@ -8,6 +8,8 @@ import { REFERENCE_EDITION, referenceTable } from "./build.ts";
 
 /** The most lines of code that src/core may have: what can be read in an evening. */
 export const CORE_CEILING = 5_000;
+/** The most lines of code that an extension may have. */
+export const EXTENSION_CEILING = 700;
 
 export interface Size {
   readonly files: number;

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import {
   CORE_CEILING,
+  EXTENSION_CEILING,
   isCode,
   sizeOf,
   sizeOfReference,
@@ -77,6 +78,17 @@ describe("promises", () => {
       lines < CORE_CEILING,
       `src/core has ${lines} lines of code, contributing.md promises fewer than ${promised}`,
     );
+  });
+
+  it("an extension has fewer lines of code than contributing.md promises", () => {
+    const page = readFileSync(STATES_SIZES, "utf8");
+    assert.ok(page.includes(`an extension under ${EXTENSION_CEILING}`));
+    for (const group of readdirSync("src/extensions"))
+      for (const name of readdirSync(join("src/extensions", group))) {
+        if (name.endsWith(".md")) continue;
+        const { lines } = sizeOf(join("src/extensions", group, name));
+        assert.ok(lines < EXTENSION_CEILING, `${group}/${name} has ${lines} lines of code`);
+      }
   });
 
   it("no runtime dependency, and the listed development ones only", () => {

@@ -27,9 +27,7 @@ export function install(gateway: Installer): void {
   gateway.fill(programSlots.command("budget show"), showCommand);
   gateway.on(once, serveWorkers);
   gateway.on(configMoments.warnings, unpricedModels);
-  gateway.on(moments.status, (reports, { currency }) => ({
-    budgets: statusOf(reports, currency),
-  }));
+  gateway.on(moments.status, (reports, { currency }) => ({ budgets: statusOf(reports, currency) }));
 }
 
 function start(context: GatewayContext): HoldFor {

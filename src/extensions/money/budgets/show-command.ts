@@ -5,7 +5,7 @@ import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { table } from "../../../command-line/table.ts";
 import { configuredKeys } from "../../../core/accounts/keyring.ts";
 import type { Config } from "../../../core/config.ts";
-import { createdKeysIn, keysInConfig, UNREAD_ID } from "../../operations/keys/index.ts";
+import { createdKeysIn, isUnread, keysInConfig } from "../../operations/keys/index.ts";
 import { hasWriter } from "../ledger/index.ts";
 import { parseMoney } from "../records/index.ts";
 import type { BooksFiles } from "../usage/index.ts";
@@ -21,9 +21,7 @@ const COLUMNS = ["budget", "period", "amount", "spent", "held", "left", "ends"] 
 function budgetsOf(account: string, config: Config): readonly Budget[] {
   // As in the keyring, a key of the configuration replaces a created key.
   const keys = new Map([...createdKeysIn(config.data_dir).byDigest, ...configuredKeys(config)]);
-  const own = [...keys.values()].filter(
-    (key) => key.account === account && key.key_id !== UNREAD_ID,
-  );
+  const own = [...keys.values()].filter((key) => key.account === account && !isUnread(key));
   const budgets = [accountBudget(account, config), ...own.map(keyBudget)];
   return budgets.filter((budget) => budget !== undefined);
 }
@@ -44,15 +42,11 @@ const show = withCopiedBooks(async ({ books, config, args, terminal }) => {
   const { operand: account } = args;
   const own = budgetsOf(account, config);
   const unread = keysInConfig(config).filter(
-    (key) => key.key_id === UNREAD_ID && key.account === account && key.budget,
-  );
-  if (unread.length > 0)
-    terminal.warn(
-      `warning: keys of ${account} whose secrets cannot be read here have budgets that are ` +
-        `not shown: ${unread.length}`,
-    );
-  if (own.length === 0 && unread.length > 0)
-    throw new Error(`no budget of ${account} can be shown`);
+    (key) => key.account === account && key.budget && isUnread(key),
+  ).length;
+  if (unread > 0)
+    terminal.warn(`warning: budgets of keys whose secrets cannot be read are not shown: ${unread}`);
+  if (own.length === 0 && unread > 0) throw new Error(`no budget of ${account} can be shown`);
   if (own.length === 0) throw new Error(`${account} has no budget, and no key of it has one`);
   const counters = createSpendCounters(books.clock.now);
   // Without a shared store each gateway counts only its own spending.
@@ -65,8 +59,8 @@ const show = withCopiedBooks(async ({ books, config, args, terminal }) => {
     budget: row.account ?? row.key_id,
     ends: row.ends ?? "never",
   }));
-  const data = { account, budgets };
-  await terminal.answer(args, data, `in ${books.currency}\n${table(COLUMNS, rows)}`);
+  const text = `in ${books.currency}\n${table(COLUMNS, rows)}`;
+  await terminal.answer(args, { account, budgets }, text);
 });
 
 export const showCommand: Command = {

@@ -118,8 +118,7 @@ export function createSpendCounters(now: () => number): SpendCounters {
     },
     figures(budget) {
       const { day, spent, held } = countersOn(dayOf(now()), budget.name);
-      const { period } = budget;
-      return { ...budget, spent: spent[period], held, ends: periodEnd(period, day) };
+      return { ...budget, spent: spent[budget.period], held, ends: periodEnd(budget.period, day) };
     },
   };
 }

@@ -13,9 +13,9 @@ import { createKey, keyFile, readKeys, revokeKey } from "./created-keys.ts";
 import {
   checkedTerms,
   isConfigured,
+  isUnread,
   keysInConfig,
   listed,
-  UNREAD_ID,
   type NewKey,
 } from "./schema.ts";
 
@@ -72,9 +72,7 @@ async function list(args: CommandArguments, terminal: Terminal): Promise<void> {
   const { config } = await terminal.load(args, NO_SECRETS);
   const created = readKeys(keyFile(config.data_dir)).map(listed);
   const configured = keysInConfig(config).map((key) =>
-    key.key_id === UNREAD_ID
-      ? { ...key, key_id: null, name: IN_CONFIG_UNREAD }
-      : { ...key, name: IN_CONFIG },
+    isUnread(key) ? { ...key, key_id: null, name: IN_CONFIG_UNREAD } : { ...key, name: IN_CONFIG },
   );
   const keys = [...configured, ...created];
   const rows = keys.map(({ budget, ...key }) => ({

@@ -12,9 +12,9 @@ export { createdKeysIn, createKey, keyFile, readKeys, revokeKey } from "./create
 export {
   checkedTerms,
   isConfigured,
+  isUnread,
   keysInConfig,
   listed,
-  UNREAD_ID,
   type CreatedKey,
   type ListedKey,
 } from "./schema.ts";

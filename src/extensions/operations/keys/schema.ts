@@ -115,10 +115,12 @@ export type ListedKey = Omit<CreatedKey, "sha256" | "created"> & {
 /** A key of keys.json as it is listed. */
 export const listed = ({ sha256: _, ...key }: CreatedKey): ListedKey => key;
 
-/** The id of all keys whose secret (environment variable or file) a command cannot read. */
-export const UNREAD_ID = keyIdOf(sha256(UNREAD_SECRET));
+const UNREAD_ID = keyIdOf(sha256(UNREAD_SECRET));
 
-/** The keys of a configuration, as those of keys.json are listed. Several may have UNREAD_ID. */
+/** Whether a command cannot read the key's secret (environment variable or file). */
+export const isUnread = ({ key_id }: Pick<ListedKey, "key_id">): boolean => key_id === UNREAD_ID;
+
+/** The keys of a configuration, as those of keys.json are listed. The unread ones have one id. */
 export const keysInConfig = ({ keys }: Config): ListedKey[] =>
   keys
     .flatMap((key) => [...configuredKeys({ keys: [key] }).values()])

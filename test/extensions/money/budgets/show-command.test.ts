@@ -72,7 +72,7 @@ describe("budget show", () => {
     const file = configFile({ ...config, keys: [key, { ...key, key: "$NOR_THIS" }] });
     const { stdout, stderr } = await command(file, "budget", "show", "acme");
     assert.doesNotMatch(stdout, /key_/);
-    assert.match(stderr, /keys of acme whose secrets cannot be read .* not shown: 2\n$/);
+    assert.match(stderr, /budgets of keys whose secrets cannot be read are not shown: 2\n$/);
     const beta = configFile({ ...config, keys: [{ ...key, account: "beta" }] });
     const alone = await command(beta, "budget", "show", "beta");
     assert.match(alone.stderr, /not shown: 1\nchat-gateway: no budget of beta can be shown\n$/);
