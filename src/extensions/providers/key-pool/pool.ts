@@ -68,7 +68,7 @@ export function createKeyPool(
 ): KeyPool {
   const ends = keys.map(({ key }) => endOf(key));
   const states = keys.map(({ rpm, tpm, ...row }, at) => {
-    const end = endOf(row.key);
+    const end = ends[at]!;
     const alike = ends.slice(0, at).filter((other) => other === end).length;
     // By the key, not by its index, which a reload may change.
     const name = `key ${sha256(row.key)} of ${provider}`;

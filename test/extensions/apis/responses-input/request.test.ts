@@ -203,7 +203,7 @@ describe("a request of the Responses API", () => {
     ]);
   });
 
-  it("has each result right after its call, and what stood between them after that, but a text of the assistant before", () => {
+  it("has each result right after its call; between them, input moves after, an assistant's text before", () => {
     const order = (...items: object[]) =>
       messages([asked, ...items])
         .slice(1)
