@@ -9,7 +9,8 @@
 // itself: `node --import tsx --test FILE`.
 //
 // LONG_TESTS=1 is for the long form of all tests (test/support/long.ts), LONG_TESTS=2/4 for that of
-// the second quarter of the files, and the usual form of the others.
+// the second quarter of the files, and the usual form of the others; a file with many cases that
+// each take long tries a quarter of them then, whichever form it has (test/support/todays.ts).
 
 import { spawnSync } from "node:child_process";
 import {
@@ -179,7 +180,10 @@ const tests = testsOf(positionals);
 const temporary = temporaryFolder();
 const environment: NodeJS.ProcessEnv = { ...process.env, TMPDIR: temporary };
 const [, part, parts] = /^(\d+)\/(\d+)$/.exec(process.env["LONG_TESTS"] ?? "")?.map(Number) ?? [];
-if (parts !== undefined) delete environment["LONG_TESTS"];
+if (parts !== undefined) {
+  environment["LONG_PART"] = environment["LONG_TESTS"];
+  delete environment["LONG_TESTS"];
+}
 let files = tests;
 if (!values.sources) {
   environment["COMPILED_PROGRAM"] = await prepare();

@@ -99,7 +99,7 @@ describe("an extension that is deleted", () => {
     await assertServes(t, place);
   });
 
-  // Each takes seconds, so the suite tries some of them, and other ones each day.
+  // Each takes seconds, so the suite tries some of them: other ones each day, a twelfth in .ci/run.
   for (const name of todays(names, 48)) {
     const others = [...withDependents(name)].filter((other) => other !== name);
     const together = others.length > 0 ? `, together with ${others.join(", ")} that import it` : "";

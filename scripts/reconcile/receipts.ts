@@ -1,27 +1,32 @@
-// Receipts against the spend log: each says what its request came to and proves its cost by its own
-// figures, and no other account sees it.
+// Receipts against the spend log: each says what its request came to, with the tokens and prices that
+// its cost is made of, and no other account sees it.
 
 import { countsOf, type Entry, factsOf } from "./books.ts";
 import type { Findings } from "./findings.ts";
 import type { House, Line } from "./house.ts";
-import { costOf, pico, sum } from "./money.ts";
+import { priceSetting } from "./money.ts";
 
 /** What a receipt says by the names of the books. */
 const STATED = ["spend_id", "request_id", "status", "error_code", "finish_reason", "currency"];
 const AMOUNTS = ["cost", "usage_source", "started_at", "ended_at", "first_token_ms"];
 const REST = ["model_requested", "notes"];
 
-/** What the figures of a receipt, or of one attempt, cost at the prices that stand beside them. */
-function costOfFigures({ usage, prices }: Line): bigint {
-  if (!prices) return 0n;
-  return costOf(countsOf(usage), {
-    hit: prices.input_cache_hit ?? undefined,
-    miss: prices.input_cache_miss,
-    write: prices.input_cache_write ?? undefined,
-    write1h: prices.input_cache_write_1h,
-    output: prices.output,
+/** The prices that a receipt states, as the spend log has them. */
+const settingOf = (prices: Line | null): object | null =>
+  prices &&
+  priceSetting({
+    hit: prices["input_cache_hit"] ?? undefined,
+    miss: prices["input_cache_miss"],
+    write: prices["input_cache_write"] ?? undefined,
+    write1h: prices["input_cache_write_1h"],
+    output: prices["output"],
   });
-}
+
+/** What a receipt bills of one attempt, and the share of it that the spend log has. */
+const billedOf = ({ model, usage, prices = null, cost }: Line) =>
+  usage ? [model, countsOf(usage), settingOf(prices), cost] : [model];
+const shareOf = ({ model, share }: Line) =>
+  share ? [model, countsOf(share), share.prices ?? null, share.cost] : [model];
 
 /** The line of days.jsonl that proves it: the gateway that was asked knows only its own. */
 function sealOf({ estates }: House, { gateway, day }: Entry, asked: number): unknown {
@@ -45,12 +50,12 @@ export function judgeReceipts(house: House, entries: readonly Entry[], findings:
     for (const name of [...STATED, ...AMOUNTS, ...REST])
       findings.equal(receipt[name], facts[name], `${what}, ${name}`);
     findings.equal(countsOf(receipt["usage"]), countsOf(entry.settle["usage"]), `${what}, usage`);
-    const attempts = receipt["attempts"].map(({ model, cost }: Line) => [model, cost]);
-    findings.equal(attempts, facts["attempts"], `${what}, attempts`);
-    const shares = receipt["attempts"].filter(({ usage }: Line) => usage);
-    const parts: Line[] = shares.length > 0 ? shares : [receipt];
-    const cost = sum(parts.map(costOfFigures));
-    findings.equal(pico(receipt["cost"]), cost, `${what}: its cost by its own figures`);
+    findings.equal(settingOf(receipt["prices"]), facts["prices"] ?? null, `${what}, prices`);
+    const [billed, shares] = [
+      receipt["attempts"].map(billedOf),
+      entry.settle["attempts"].map(shareOf),
+    ];
+    findings.equal(billed, shares, `${what}, attempts`);
     // When the first receipts were asked for, the last day was open.
     if (isLate || receipt["seal"] !== null)
       findings.equal(receipt["seal"], sealOf(house, entry, gateway), `${what}, the seal`);

@@ -83,12 +83,25 @@ const BOOKS = [
   }),
 ];
 
-/** A settle line at the prices of the other table. */
+/** No request is this long before or after a change of prices, and still under the other ones. */
+const STEADY_MS = 200;
+
+/** A settle line at the prices of the other table, of a request that began far from any change. */
 function atOtherPrices(house: House): void {
-  const { line } = settledIn(
-    house,
-    (each) => isBilled(each) && each["prices"] && each["model_served"] === "plain",
-  );
+  const isSteady = ({ startedAt, endedAt, verdict }: House["asked"][number]) =>
+    verdict === "whole" &&
+    house.changes.every(
+      ({ from, until }) => until < startedAt - STEADY_MS || from > endedAt + STEADY_MS,
+    );
+  const steady = new Set(house.asked.filter(isSteady).map(({ id }) => id));
+  const fits = (each: Line) =>
+    isBilled(each) &&
+    each["prices"] &&
+    each["model_served"] === "plain" &&
+    steady.has(each["gateway_request_id"]);
+  const place: Place | undefined = settledIn(house, fits);
+  if (!place) return;
+  const { line } = place;
   const [one, other] = TABLES.map(({ plain }) => plain!);
   const price = Number(one!.miss) === line["prices"].input_cache_miss ? other! : one!;
   line["prices"] = priceSetting(price);
@@ -132,7 +145,7 @@ const ANSWERS = [
   spoil("a receipt with one pico-unit more", /receipt of .*, cost/, (house) =>
     more(receiptIn(house, isBilled)),
   ),
-  spoil("a receipt with another price", /cost by its own figures/, (house) => {
+  spoil("a receipt with another price", /receipt of .*, prices/, (house) => {
     const receipt = receiptIn(house, (one) => isBilled(one) && one["prices"]);
     if (receipt) receipt["prices"].output = "0.000001";
   }),

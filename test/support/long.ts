@@ -3,3 +3,8 @@
 // files, another one for each commit.
 
 export const LONG = process.env["LONG_TESTS"] !== undefined;
+
+const [, number, of] = /^(\d+)\/(\d+)$/.exec(process.env["LONG_PART"] ?? "")?.map(Number) ?? [];
+
+/** The part of the long form that this run is, from 1; scripts/test.ts tells all files of it. */
+export const PART = number !== undefined && of !== undefined ? { number, of } : undefined;
