@@ -103,7 +103,7 @@ export function testerOf(run: Run, check: string): Tester {
   /** How long to wait before the request is repeated, in seconds. */
   function waitAfter({ request, status, headers }: Exchange): number | undefined {
     const { authorization, "x-api-key": key = authorization } = request.headers ?? {};
-    const isOwn = key === options.key || key === `Bearer ${options.key}`;
+    const isOwn = key?.replace(/^bearer /i, "") === options.key;
     const seconds = Number(headers["retry-after"]);
     const isWait = seconds >= 1 && seconds <= 60;
     return mayRepeat && isOwn && status === 429 && isWait ? seconds : undefined;
