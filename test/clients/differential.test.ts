@@ -144,7 +144,7 @@ const FIELDS: Readonly<Record<string, readonly Json[]>> = {
   reasoning_effort: ["none", "high", "max"],
   logit_bias: [{}, { "50256": -100 }, { "0": 100 }],
   verbosity: ["low", "medium", "high"],
-  prompt_cache_key: ["", "x".repeat(64), "\u{1F600}".repeat(64)],
+  prompt_cache_key: ["", "a\nb", "x".repeat(64), "\u{1F600}".repeat(64)],
   prompt_cache_retention: ["in_memory", "24h"],
   safety_identifier: ["", "u"],
   modalities: [[], ["text"]],
