@@ -34,8 +34,6 @@ import {
 export const SCHEMA_BOUNDS = { maxValues: 10_000, maxChars: 256 * 1024 };
 /** The parameters of all tools together. */
 const TOOLS_BOUNDS = { maxValues: 40_000, maxChars: 1024 * 1024 };
-/** The object of an audio clip or a file. Its data is one text. */
-export const MEDIA_BOUNDS = { maxValues: 1_000 };
 
 const text = object({ type: literal("text"), text: string() });
 /** An assistant's earlier refusal: a part of its own for the client, a text for a provider. */
@@ -43,13 +41,20 @@ const refusal = refine(object({ type: literal("refusal"), refusal: string() }), 
   type: "text" as const,
   text: part.refusal,
 }));
+/** An object of texts. A provider gets no other members of it. */
+const texts = (...names: string[]) =>
+  refine(
+    object(Object.fromEntries(names.map((name) => [name, optional(string())]))),
+    (members): Readonly<Record<string, unknown>> => members,
+  );
+export const audio = texts("data", "format");
 const mediaParts = {
   image_url: object({
     type: literal("image_url"),
     image_url: object({ url: nonEmpty, detail: optional(string()) }),
   }),
-  input_audio: object({ type: literal("input_audio"), input_audio: jsonObject(MEDIA_BOUNDS) }),
-  file: object({ type: literal("file"), file: jsonObject(MEDIA_BOUNDS) }),
+  input_audio: object({ type: literal("input_audio"), input_audio: audio }),
+  file: object({ type: literal("file"), file: texts("file_data", "filename", "file_id") }),
 };
 type CheckedPart = Infer<typeof text> | Infer<(typeof mediaParts)[keyof typeof mediaParts]>;
 export type ContentPart = CheckedPart & {

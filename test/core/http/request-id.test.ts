@@ -18,6 +18,7 @@ describe("requestId", () => {
 it("the id is found in a head that is malformed, as far as one read goes", () => {
   const after = (bytes: number) => `G\r\nA: ${"b".repeat(bytes)}\r\nX-Request-Id: \t mine 7 \t\r\n`;
   assert.equal(requestIdFromBytes(Buffer.from(after(65_000))), "mine 7");
+  assert.equal(requestIdFromBytes(Buffer.from("G\nX-Request-Id: mine\n\n")), "mine");
   const without = ["", "X-Request-Id: mine\r\n", "G\r\nX-Request-Id: mine", after(66_000)];
   for (const text of without) assert.match(requestIdFromBytes(Buffer.from(text)), GENERATED);
   assert.match(requestIdFromBytes(undefined), GENERATED);

@@ -36,13 +36,13 @@ const tokenId = string({ pattern: /^[0-9]{1,10}$/, expected: "the id of a token,
 /** More tokens than any client needs. The bound limits the work on them. */
 const logitBias = mapOf(tokenId, number({ min: -100, max: 100 }), 1_024, "tokens");
 
-const key = string({ pattern: /^.{1,64}$/su, expected: "a name of 1 to 64 characters" });
-const text = string({ pattern: /^.{0,512}$/su, expected: "at most 512 characters" });
+const key = string({ pattern: /^[\s\S]{1,64}$/u, expected: "a name of 1 to 64 characters" });
+const text = string({ pattern: /^[\s\S]{0,512}$/u, expected: "at most 512 characters" });
 /** OpenAI's bounds, for providers that accept `metadata`. */
 export const openaiBounds = object({ metadata: optional(mapOf(key, text, 16, "members")) });
 
 /** OpenAI's bound. An emoji counts as one character. */
-const cacheKey = string({ pattern: /^.{0,64}$/su, expected: "at most 64 characters" });
+const cacheKey = string({ pattern: /^[\s\S]{0,64}$/u, expected: "at most 64 characters" });
 
 /** An empty text counts as absent. */
 const unlessEmpty = (text: string | undefined): string | undefined => text || undefined;

@@ -1,12 +1,7 @@
 // The checks of the body of POST /v1/responses: its fields, its input items, its tools. The parts
 // of messages become those of chat completions. Requests for something that the vendor's service
 // has stored are refused here.
-import {
-  MEDIA_BOUNDS,
-  SCHEMA_BOUNDS,
-  textOf,
-  type ContentPart,
-} from "../../../core/openai/request.ts";
+import { audio, SCHEMA_BOUNDS, textOf, type ContentPart } from "../../../core/openai/request.ts";
 import {
   withCheckedAhead,
   array,
@@ -121,7 +116,7 @@ const mediaParts = {
     ({ file_data, filename }): ContentPart => ({ type: "file", file: { file_data, filename } }),
   ),
   input_audio: refine(
-    object({ ...stored, input_audio: jsonObject(MEDIA_BOUNDS) }),
+    object({ ...stored, input_audio: audio }),
     ({ input_audio }): ContentPart => ({ type: "input_audio", input_audio }),
   ),
 };

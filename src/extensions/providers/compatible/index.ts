@@ -3,6 +3,7 @@
 // `openai`, which reads only the documented format.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
+import { sha256 } from "../../../core/hash.ts";
 import { textOf, type ChatRequest, type Message } from "../../../core/openai/request.ts";
 import type { Dialect, Target } from "../../../core/providers/dialect.ts";
 import { choiceIn } from "../../../core/providers/openai/decoder.ts";
@@ -113,6 +114,9 @@ function withMarkedPrefill(
   return { ...body, messages, continue_final_message: true, add_generation_prompt: false };
 }
 
+/** A header takes few characters beyond printable ASCII: a text with others becomes its hash. */
+const headerText = (text: string): string => (/^[ -~]+$/.test(text) ? text : sha256(text));
+
 export const compatibleDialect: Dialect = {
   ...openaiDialect,
   request(chat, target) {
@@ -131,7 +135,7 @@ export const compatibleDialect: Dialect = {
     const body =
       tool_choice === "all" ? documented : { ...documented, ...toolFields(written, tool_choice) };
     const hint = cache_header && chat.further?.["prompt_cache_key"];
-    const headers = hint ? { [cache_header]: String(hint) } : {};
+    const headers = hint ? { [cache_header]: headerText(String(hint)) } : {};
     return { path: PATH, headers, body: withFurther(body, chat.further, takes) };
   },
   isReply(json) {

@@ -579,14 +579,14 @@ describe("a request of the Responses API", () => {
   });
 
   it("names the part of a tool's output that is refused after it was moved", () => {
-    const input_audio = { data: Array.from({ length: 2_000 }, () => 0), format: "wav" };
+    const input_audio = { data: 0, format: "wav" };
     const output = [
       { type: "input_text", text: "x" },
       { type: "input_audio", input_audio },
     ];
     assert.deepEqual(refused({}, [asked, call("a"), call("b"), result("a"), result("b", output)]), [
-      "invalid_value",
-      "input[4].output[1].input_audio",
+      "invalid_type",
+      "input[4].output[1].input_audio.data",
     ]);
   });
 });
