@@ -29,14 +29,18 @@ export function nativeBody(body: Body): Body {
   return mustNotThink ? { ...passed, thinking: { type: "disabled" } } : passed;
 }
 
-function withoutUnsigned(message: unknown): unknown {
+function withoutUnsigned(message: unknown, index: number, all: readonly unknown[]): unknown {
   const blocks = blocksOf(message);
-  if (!blocks.some(isUnsigned)) return message;
   const kept = blocks.filter((block) => !isUnsigned(block));
-  // A message must not be empty.
+  // Other providers' replies may be empty. Only the last message may be empty here.
+  const isEmptyReply = index < all.length - 1 && isEmpty(asObject(message));
+  if (kept.length === blocks.length && !isEmptyReply) return message;
   const filled = kept.length > 0 ? kept : [{ type: "text", text: "(no answer)" }];
   return { ...asObject(message), content: filled };
 }
+
+const isEmpty = ({ role, content }: Body): boolean =>
+  role === "assistant" && Array.isArray(content) && content.length === 0;
 
 /**
  * The model's messages with calls in its unfinished turn, last to first. The turn began after the

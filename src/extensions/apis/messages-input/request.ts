@@ -10,6 +10,7 @@ import {
   type Tool,
 } from "../../../core/openai/request.ts";
 import { fail, type Check } from "../../../core/schema/checker.ts";
+import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 import type { Steps } from "../../../core/turns.ts";
 import { withParts } from "../../providers/cache-marks/index.ts";
 import { checkedBody, refuseOrphan, messageFields, type Body } from "../client-apis/index.ts";
@@ -132,7 +133,8 @@ function toolsOf(request: MessagesRequest, note: Note) {
     if ("type" in tool) note(["tools", index, "type"], tool.value);
     else if (!TOOL_NAME.pattern.test(tool.name)) note(["tools", index, "name"], tool);
     else {
-      const { name, description, input_schema: parameters, strict, cache_control } = tool;
+      const { name, description, input_schema: parameters, cache_control } = tool;
+      const strict = tool.strict && requiresAll(parameters) ? true : undefined;
       tools.push({ type: "function", function: { name, description, parameters, strict } });
       places.push(index);
       if (cache_control) toolMarks.set(name, cache_control);
@@ -176,8 +178,23 @@ function replyFormat({ output_config, output_format }: MessagesRequest, note: No
   if (format?.type === "unknown") note(place);
   if (format?.type !== "json_schema") return { response_format: undefined, place };
   const { type, schema } = format;
-  const json_schema = { name: "reply", description: undefined, schema, strict: true };
+  const strict = requiresAll(schema) ? true : undefined;
+  const json_schema = { name: "reply", description: undefined, schema, strict };
   return { response_format: { type, json_schema }, place };
+}
+
+/**
+ * Whether a schema requires all properties. OpenAI refuses any other one as `strict`, while
+ * Anthropic's strict schemas may have optional properties.
+ */
+function requiresAll(schema: unknown): boolean {
+  if (typeof schema !== "object" || schema === null) return true;
+  const { properties, required } = asObject(schema);
+  const demanded = new Set(asArray(required));
+  const isOptional = (name: string): boolean => !demanded.has(name);
+  return (
+    !Object.keys(asObject(properties)).some(isOptional) && Object.values(schema).every(requiresAll)
+  );
 }
 
 function thinkingOf({ thinking, output_config }: MessagesRequest) {
