@@ -12,7 +12,7 @@ import {
   PATH,
 } from "../../../core/providers/openai/index.ts";
 import { requestBody } from "../../../core/providers/openai/request.ts";
-import { effortOf } from "../../../core/providers/parameters.ts";
+import { effortOf, pseudonymOf } from "../../../core/providers/parameters.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { finishReasonOf, refusal } from "../provider-words/index.ts";
 import { createSignatureStore, scopedStore } from "../turns/index.ts";
@@ -113,6 +113,10 @@ function withMarkedPrefill(
   return { ...body, messages, continue_final_message: true, add_generation_prompt: false };
 }
 
+/** A client's text as the value of a header: one that no header can have is hashed. */
+const headerText = (text: string): string =>
+  /^[\x20-\x7e]+$/.test(text) ? text : pseudonymOf(text);
+
 export const compatibleDialect: Dialect = {
   ...openaiDialect,
   request(chat, target) {
@@ -131,7 +135,7 @@ export const compatibleDialect: Dialect = {
     const body =
       tool_choice === "all" ? documented : { ...documented, ...toolFields(written, tool_choice) };
     const hint = cache_header && chat.further?.["prompt_cache_key"];
-    const headers = hint ? { [cache_header]: String(hint) } : {};
+    const headers = hint ? { [cache_header]: headerText(String(hint)) } : {};
     return { path: PATH, headers, body: withFurther(body, chat.further, takes) };
   },
   isReply(json) {

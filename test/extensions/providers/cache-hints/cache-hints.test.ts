@@ -68,6 +68,8 @@ describe("a hint for the provider's cache", () => {
     assert.equal("prompt_cache_key" in derived.body, false);
     const own = await ask(turns[0]!, { prompt_cache_key: "mine" });
     assert.equal(own.headers["x-grok-conv-id"], "mine");
+    const unsendable = await ask(turns[0]!, { prompt_cache_key: "a\r\nb: \u65e5" });
+    assert.match(String(unsendable.headers["x-grok-conv-id"]), /^[0-9a-f]{32}$/);
   });
 
   it("goes to no vendor that does not take one", async (t) => {
