@@ -104,7 +104,14 @@ describe("an answer other than 200", () => {
         [403, " <!DOCTYPE html><p>No"],
       ],
     ],
-    ["model_overloaded", false, [[429, "Request too large"]]],
+    [
+      "model_overloaded",
+      false,
+      [
+        [429, "Request too large"],
+        [413, { error: { code: "rate_limit_exceeded", message: "Request too large" } }],
+      ],
+    ],
     [
       "model_overloaded",
       true,
