@@ -204,7 +204,7 @@ function readReply(
   deliver: TakeParts,
 ): Promise<unknown> {
   if (!body) throw upstreamError("the answer has no body");
-  const encoding = headers.get("content-encoding")?.toLowerCase() ?? "identity";
+  const encoding = headers.get("content-encoding")?.toLowerCase() || "identity";
   if (encoding !== "identity")
     throw upstreamError("the answer is compressed although identity was asked for");
   const mediaType = headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase();

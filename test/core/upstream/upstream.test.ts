@@ -64,8 +64,9 @@ describe("a call", () => {
     ["Application/JSON; charset=UTF-8", `\ufeff${REPLY}`],
     ["Text/Event-Stream;charset=utf-8", `\ufeffdata: ${EVENT}\n\n`],
   ] as const)
-    it(`whose answer is ${mediaType}, with a byte order mark, is read`, async (t) => {
-      const { response } = await answered(t, status(200, text, { "content-type": mediaType }));
+    it(`whose answer is ${mediaType}, with a byte order mark and no encoding, is read`, async (t) => {
+      const headers = { "content-type": mediaType, "content-encoding": "" };
+      const { response } = await answered(t, status(200, text, headers));
       assert.equal((await json(response)).choices[0].message.content, "Hi.");
     });
 

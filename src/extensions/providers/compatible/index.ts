@@ -3,7 +3,6 @@
 // `openai`, which reads only the documented format.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
-import { sha256 } from "../../../core/hash.ts";
 import { textOf, type ChatRequest, type Message } from "../../../core/openai/request.ts";
 import type { Dialect, Target } from "../../../core/providers/dialect.ts";
 import { choiceIn } from "../../../core/providers/openai/decoder.ts";
@@ -13,7 +12,7 @@ import {
   PATH,
 } from "../../../core/providers/openai/index.ts";
 import { requestBody } from "../../../core/providers/openai/request.ts";
-import { effortOf } from "../../../core/providers/parameters.ts";
+import { effortOf, pseudonymOf } from "../../../core/providers/parameters.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { finishReasonOf, refusal } from "../provider-words/index.ts";
 import { createSignatureStore, scopedStore } from "../turns/index.ts";
@@ -114,8 +113,9 @@ function withMarkedPrefill(
   return { ...body, messages, continue_final_message: true, add_generation_prompt: false };
 }
 
-/** A header takes few characters beyond printable ASCII: a text with others becomes its hash. */
-const headerText = (text: string): string => (/^[ -~]+$/.test(text) ? text : sha256(text));
+/** A client's text as the value of a header: one that no header can have is hashed. */
+const headerText = (text: string): string =>
+  /^[\x20-\x7e]+$/.test(text) ? text : pseudonymOf(text);
 
 export const compatibleDialect: Dialect = {
   ...openaiDialect,

@@ -34,6 +34,8 @@ const KEY_REFUSED = { code: "model_unavailable", operator: "key" } as const;
 const GATEWAY_REFUSED = { code: "model_unavailable", operator: "other" } as const;
 /** The provider is alive, but could not process this content. */
 const CONTENT_FAILED = { code: "upstream_error", fromContent: true } as const;
+/** The request alone exceeds the operator's limit of tokens a minute at the provider. */
+const OVER_LIMIT = { code: "model_overloaded", fromContent: true } as const;
 
 const INVALID_KEY_NAMES = /invalid_api_key|api_key_(invalid|expired)/i;
 const INVALID_KEY = [
@@ -45,11 +47,11 @@ const CLOSED_NAMES = /^arrearage|billing_hard_limit_reached/i;
 const CLOSED = [
   /^you have reached your specified api usage limits|^this organization has been disabled/i,
 ];
-const NO_MODEL_NAMES = /model_decommissioned|model_not_found|^invalid_model$/i;
+const NO_MODEL_NAMES = /model_decommissioned|model_not_found| invalid_model$/i;
 /** The provider no longer has the model, or not for this account. */
 const NO_MODEL = [
   /^model not exist|^\S+ is not a valid model id|^1211 |^the provided model identifier is invalid/i,
-  /^invocation of model id \S+ with on-demand throughput/i,
+  /^invocation of model id \S+ with on-demand throughput|^your organization must be verified/i,
 ];
 const FAILED_NAMES = /tool_use_failed|json_validate_failed|output_parse_failed/i;
 const FAILED = [
@@ -79,12 +81,19 @@ const NO_CACHE = [
   /^you invoked an unsupported model or your request did not allow prompt caching/i,
 ];
 const NO_FILE = [/permission to access the file|^no such file object/i];
+/** No server of the model (OpenRouter) can do what this request asks for. */
+const NO_ENDPOINT = [/^no endpoints found that (support|can handle)/i];
 /** A firewall in front of the provider rejects the content with a page of its own. */
 const WEB_PAGE = [/^\s*<(!doctype|html)/i];
 /** The account has credit, but not enough for this request. */
 const CREDIT_TOO_LOW = [/fewer max_tokens|^prompt tokens limit exceeded/i];
-const NO_CREDIT = [/insufficient_quota|insufficient balance|^1113 /i];
+const NO_CREDIT = [
+  /insufficient_quota|exceeded_current_quota|insufficient balance|^1113 /i,
+  /^your team \S+ has either used all available credits/i,
+];
 const TOO_LARGE = [/^request too large/i];
+/** Groq's name for it. */
+const LIMITED_NAMES = /^rate_limit_exceeded/;
 
 const BAD = /^(400|413|422)$/;
 
@@ -97,6 +106,7 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: /^(400|413|422|424)$/, code: "context_length_exceeded", messages: CONTEXT },
   { status: /^424$/, ...CONTENT_FAILED },
   { status: /^(400|413|422|403)$/, code: "content_filter", messages: FILTER },
+  { status: /^413$/, ...OVER_LIMIT, names: LIMITED_NAMES },
   { status: BAD, code: "upstream_rejected" },
   { status: /^(403|404)$/, code: "upstream_rejected", messages: NO_FILE },
   { status: /^403$/, code: "upstream_rejected", messages: NO_CACHE },
@@ -104,8 +114,9 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: /^402$/, ...KEY_REFUSED, messages: CREDIT_TOO_LOW, fromContent: true },
   { status: /^(401|402|403)$/, ...KEY_REFUSED },
   { status: /^429$/, ...KEY_REFUSED, messages: NO_CREDIT },
-  { status: /^429$/, code: "model_overloaded", messages: TOO_LARGE, fromContent: true },
+  { status: /^429$/, ...OVER_LIMIT, messages: TOO_LARGE },
   { status: /^(408|409|425|429|503|529)$/, code: "model_overloaded" },
+  { status: /^404$/, ...GATEWAY_REFUSED, messages: NO_ENDPOINT, fromContent: true },
   { status: /^4..$/, ...GATEWAY_REFUSED },
   { status: /^.*$/, code: "upstream_error" },
 ];

@@ -92,10 +92,10 @@ const bounded =
     });
   };
 
-/** The ending of an attempt that failed with `error`. */
+/** The ending of an attempt that failed with `error`. A request that is too large is no overload. */
 function endingOf(error: unknown): Ending {
-  const isOverload = error instanceof ProviderError && error.code === "model_overloaded";
-  return isOverload ? "overload" : "other";
+  const isOfProvider = error instanceof ProviderError && error.countsForBreaker;
+  return isOfProvider && error.code === "model_overloaded" ? "overload" : "other";
 }
 
 /** Passes all gates or none. Throws a ProviderError that the breaker does not count. */

@@ -2,7 +2,6 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { sha256 } from "../../../../src/core/hash.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, KEY, startGateway } from "../../../support/gateway.ts";
 import { speak, startProvider, type Asked } from "../../../support/provider.ts";
@@ -69,10 +68,8 @@ describe("a hint for the provider's cache", () => {
     assert.equal("prompt_cache_key" in derived.body, false);
     const own = await ask(turns[0]!, { prompt_cache_key: "mine" });
     assert.equal(own.headers["x-grok-conv-id"], "mine");
-    for (const beyondHeaders of ["für dich", "会話", "a\r\nx-evil: 1"]) {
-      const { headers } = await ask(turns[0]!, { prompt_cache_key: beyondHeaders });
-      assert.equal(headers["x-grok-conv-id"], sha256(beyondHeaders));
-    }
+    const unsendable = await ask(turns[0]!, { prompt_cache_key: "a\r\nb: \u65e5" });
+    assert.match(String(unsendable.headers["x-grok-conv-id"]), /^[0-9a-f]{32}$/);
   });
 
   it("goes to no vendor that does not take one", async (t) => {

@@ -86,6 +86,11 @@ describe("an answer other than 200", () => {
         [400, "Model Not Exist"],
         [400, "x/y is not a valid model ID"],
         [400, { error: { code: "model_decommissioned" } }],
+        [
+          400,
+          { object: "error", message: "Invalid model: x", type: "invalid_model", code: "1500" },
+        ],
+        [400, "Your organization must be verified to stream this model."],
         [400, { error: { code: "Arrearage" } }],
         [401, { message: "Unauthorized", request_id: "x" }],
         [402, "Insufficient Balance"],
@@ -94,6 +99,8 @@ describe("an answer other than 200", () => {
         [429, { error: { code: "insufficient_quota", message: "You exceeded your quota" } }],
         [429, { error: { code: "1113", message: "余额不足" } }],
         [429, "Insufficient balance or no resource package."],
+        [429, { error: { type: "exceeded_current_quota_error", message: "suspended" } }],
+        [429, { code: "x", error: "Your team t has either used all available credits or" }],
       ],
     ],
     [
@@ -102,9 +109,17 @@ describe("an answer other than 200", () => {
       [
         [402, "You need fewer max_tokens"],
         [403, " <!DOCTYPE html><p>No"],
+        [404, "No endpoints found that support tool use."],
       ],
     ],
-    ["model_overloaded", false, [[429, "Request too large"]]],
+    [
+      "model_overloaded",
+      false,
+      [
+        [429, "Request too large"],
+        [413, { error: { code: "rate_limit_exceeded", message: "Request too large" } }],
+      ],
+    ],
     [
       "model_overloaded",
       true,

@@ -308,4 +308,17 @@ describe("a provider with limits", () => {
     assert.ok(seconds > 20 && seconds <= 30, `${seconds}`);
     assert.equal(provider.asked.length, 1);
   });
+
+  it("that adapts does not shrink when a request alone is too large", async (t) => {
+    const error = { message: "Request too large for the model: limit 10, requested 20" };
+    const provider = await startProvider(t, status(429, { error }));
+    const config = configFor(provider.url, ["m"], {
+      providers: { lab: { limits: { adaptive: true } } },
+      retry: { max_retries: 0 },
+    });
+    const { chat, gateway } = await startGateway(t, config);
+    assert.equal((await chat({ model: "m", messages: user("1") })).status, 503);
+    const state = await (await fetch(`${gateway.adminAddress()}/status`)).json();
+    assert.deepEqual((state as Record<string, unknown>)["provider_limits"], { "provider lab": 10 });
+  });
 });
