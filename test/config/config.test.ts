@@ -130,7 +130,7 @@ describe("ranges", () => {
     ["models.m.price.input_cache_write", prices.good, prices.bad, MISS],
     ["models.m.price.input_cache_write_1h", prices.good, prices.bad, MISS],
     ["currency", ["USD", "EUR"], ["usd", "US", "EURO", "", "$", 1]],
-    ["data_dir", ["./data"], [""]],
+    ["data_dir", ["./data"], ["", "./\ud800"]],
     [
       "server.host",
       ["0.0.0.0", "::1", "fe80::1%eth0", "gateway.internal", "localhost"],
