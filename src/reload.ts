@@ -82,22 +82,27 @@ interface ReloadFault {
 export interface ReloadRecord {
   /** The configuration file in force. Null: the built-in configuration. */
   file: string | null;
+  /** When the configuration in force was loaded, in ISO 8601. */
+  loadedAt: string;
   /** Null: the last reload succeeded, or there was none. */
   fault: ReloadFault | null;
   /** The settings that have changed since the start and need a restart. */
   restart: readonly string[];
 }
 
+const timeNow = (): string => new Date(systemClock.now()).toISOString();
+
 /** The record of a gateway that has just started. */
 export const startRecord = (file: string | undefined): ReloadRecord => ({
   file: file ?? null,
+  loadedAt: timeNow(),
   fault: null,
   restart: [],
 });
 
 /**
- * Adds `config_file`, `config_fault` and `restart_needed` to GET /status. Each process reports its
- * own, because a worker may fail where the first process does not.
+ * Adds `config_file`, `config_loaded_at`, `config_fault` and `restart_needed` to GET /status. Each
+ * process reports its own fault, because a worker may fail where the first process does not.
  */
 export const reloadStatus = (record: ReloadRecord): Extension => ({
   name: "last-reload",
@@ -107,6 +112,7 @@ export const reloadStatus = (record: ReloadRecord): Extension => ({
       const records = [record, ...(reports as readonly (ReloadRecord | undefined)[])];
       return {
         config_file: record.file,
+        config_loaded_at: record.loadedAt,
         config_fault: records.find((each) => each?.fault)?.fault ?? null,
         restart_needed: records.find((each) => each?.restart.length)?.restart ?? [],
       };
@@ -149,6 +155,7 @@ export function createReloader(
       file ??= loaded.source;
       gateway.reload(loaded.config, loaded.extensions);
       record.file = loaded.source ?? null;
+      record.loadedAt = timeNow();
     });
     // Also after a failed reload: correcting a secret's file must reload the configuration.
     watchFiles(secretFiles);
@@ -179,7 +186,7 @@ export async function reportFailure(
       error instanceof ValidationError
         ? issuesAsJson(error)
         : [{ path: "", message: (error as Error).message }];
-    const time = new Date(systemClock.now()).toISOString();
+    const time = timeNow();
     const { path = "", message = "" } = faults[0] ?? {};
     record.fault = { time, path, message, count: faults.length };
     const detail = "the configuration before it stays in force";

@@ -85,6 +85,7 @@ function providerIssues(
   else if (preset && (base_url ?? preset.base_url) === undefined)
     issues.push(invalid([...path, "base_url"], "is required"));
   if (preset) issues.push(...placeIssues(path, provider, preset));
+  issues.push(...unfilledPlaces(path, provider, provider));
   if (provider["auth"] === "none" && ["api_key", "api_keys"].some((name) => provider[name]))
     issues.push(invalid([...path, "auth"], "no request would carry the key"));
   if (isByModel) return issues;
@@ -105,6 +106,18 @@ function vendorIssues(
   return [invalid([...path, "vendor"], `is required for the dialect ${JSON.stringify(dialect)}`)];
 }
 
+/** Placeholders in the paths that a provider or a model states, without a setting to fill them. */
+const unfilledPlaces = (
+  path: Path,
+  row: Record<string, unknown>,
+  provider: Record<string, unknown>,
+): ValidationIssue[] =>
+  ["path", "stream_path"].flatMap((field) =>
+    PLACES.filter((name) => provider[name] == null && String(row[field]).includes(`{${name}}`)).map(
+      (name) => invalid([...path, field], `{${name}} needs the ${name} of the provider`),
+    ),
+  );
+
 /** Parts of the vendor's addresses that are missing, or that they do not have. */
 function placeIssues(
   path: Path,
@@ -114,13 +127,13 @@ function placeIssues(
   const presets = [preset, ...preset.variants.values()];
   const addresses = presets.map(({ base_url }) => base_url);
   const paths = presets.map(({ traits: { path, stream_path } }) => [path, stream_path]);
-  const versioned = JSON.stringify(preset.versioned ?? {});
+  const others = [preset.versioned, provider["path"], provider["stream_path"]];
   return PLACES.flatMap((name) => {
     const isIn = (texts: unknown): boolean => JSON.stringify(texts).includes(`{${name}}`);
     const isStated = provider[name] != null;
     const isNeeded = isIn(paths) || (isIn(addresses) && provider["base_url"] == null);
     if (isNeeded && !isStated) return [invalid([...path, name], "is required by this vendor")];
-    const isKnown = isNeeded || isIn(addresses) || versioned.includes(`{${name}}`);
+    const isKnown = isNeeded || isIn(addresses) || isIn(others);
     if (isStated && !isKnown)
       return [invalid([...path, name], "this vendor's addresses have none")];
     return [];
@@ -149,6 +162,7 @@ function modelIssues(
             `its provider's vendor has no API of the format ${dialect}`,
           ),
         ]),
+    ...unfilledPlaces(path, model, provider),
     ...unsupportedTraits(path, model, formats, dialect),
     // Where each model has its own format, what the provider states must fit all of them.
     ...((model["thinking"] ?? null) === null && preset?.by_model

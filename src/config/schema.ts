@@ -102,7 +102,7 @@ export function configSchema(options: SchemaOptions, formats: Formats): Check<Wr
           max_in_flight: withDefault(positive, 10_000),
         }),
       ),
-      data_dir: withDefault(nonEmpty, "./data"),
+      data_dir: withDefault(wellFormed(1), "./data"),
       providers: record(providerCheck(context, formats)),
       models: record(modelCheck(context, formats)),
       aliases: withDefault(record(aliasCheck(context)), new Map()),

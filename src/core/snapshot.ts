@@ -38,7 +38,6 @@ export function createSnapshots(initial: Config, options: SnapshotOptions) {
         breakers,
       }),
       guard: (exchange) => guards.some((guard) => guard(exchange)),
-      loadedAt: new Date(clock.now()).toISOString(),
     };
   }
 

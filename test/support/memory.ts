@@ -268,7 +268,7 @@ export function createMemoryGateway(
     fault: () => null,
   };
   const aroundLeft = aroundStreams(createLeftStreams(clock), () => config);
-  const snapshot = { config, keyring, catalog, guard: () => false, loadedAt: "" };
+  const snapshot = { config, keyring, catalog, guard: () => false };
   const handle = createChatHandlers(() => snapshot, {
     limiter: createLimiter(clock.monotonic),
     ledger,

@@ -26,8 +26,6 @@ export interface Snapshot {
   readonly catalog: Catalog;
   /** Calls the guards of all extensions in order, until one answers or refuses. */
   readonly guard: Guard;
-  /** When the configuration was put in force, in ISO 8601. */
-  readonly loadedAt: string;
 }
 
 /** Services that outlive a configuration. */

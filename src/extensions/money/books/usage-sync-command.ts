@@ -24,8 +24,13 @@ const run = withBooks(async ({ books, config, args, terminal }) => {
   if (once) return await report(await copySettled(books));
   while (!terminal.stopped.aborted) {
     const result = await copySettled(books).catch((error: Error) => terminal.warn(error.message));
-    // Output that nobody reads any more ends the command, as it ends every other.
-    if (result) await report(result);
+    // Output that nobody reads any more ends the command, as it ends every other. A file that
+    // cannot take it does not.
+    if (result)
+      await report(result).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === "EPIPE") throw error;
+        terminal.warn(error.message);
+      });
     const pause = sleep(usage.of(config).sync_ms, undefined, { signal: terminal.stopped });
     await pause.catch(() => undefined);
   }

@@ -14,7 +14,7 @@ import { attempt } from "../../../core/routing/attempt.ts";
 import { createCatalog } from "../../../core/routing/catalog.ts";
 import { createFingerprint } from "../../../core/routing/fingerprint.ts";
 import type { Model } from "../../../core/routing/model.ts";
-import { fetchTransport } from "../../../core/upstream/fetch.ts";
+import { createPooledClient } from "../../providers/pooled-client/index.ts";
 
 /** The max_tokens of a call: some providers refuse smaller values. */
 const MAX_TOKENS = 16;
@@ -58,9 +58,11 @@ export async function callProviders(
   installed: Installed,
   deadlineMs = LIVE_DEADLINE_MS,
 ): Promise<readonly LiveAnswer[]> {
+  // Node's fetch never settles if a server closes the connection before it gets the request.
+  const pool = createPooledClient();
   const { models } = createCatalog(config, {
     ...modelServices(config, installed, { clock: systemClock, diagnose: () => undefined }),
-    transport: fetchTransport(),
+    transport: pool.send,
     breakers: new Map(),
     fingerprint: createFingerprint(),
   });
@@ -87,7 +89,9 @@ export async function callProviders(
     for (const each of others) await call(each[Math.max(0, works)]!);
     return found;
   });
-  return (await Promise.all(answers)).flat();
+  const all = (await Promise.all(answers)).flat();
+  pool.close();
+  return all;
 }
 
 async function makeCall(model: Model, config: Config, deadlineMs: number): Promise<Outcome> {

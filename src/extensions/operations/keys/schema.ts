@@ -34,8 +34,9 @@ const timeToCome = refine(nonEmpty, (text) => {
 
 /** A text that can be shown on any terminal. */
 const shownText = string({
-  pattern: /^[^\p{Cc}\p{Cs}]{1,200}$/u,
-  expected: "1 to 200 characters, none of them a control character or half of one",
+  pattern: /^[^\p{Cc}\p{Cs}\p{Bidi_Control}\u2028\u2029]{1,200}$/u,
+  expected:
+    "1 to 200 characters, none of them half of one, a control character or one of direction",
 });
 
 /** A budget, as the extension `budgets` reads it. */

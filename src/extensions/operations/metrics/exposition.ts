@@ -42,7 +42,7 @@ function samplesOf(status: Status): Samples {
   const ofBudgets = (member: string): Sample[] =>
     ofAccounts.map((row) => [[String(row["account"]), String(row["period"])], Number(row[member])]);
   const spans = asObject(telemetry);
-  const loadedAt = Date.parse(status.config_loaded_at) / 1000;
+  const { config_loaded_at: loadedAt } = status;
   return {
     chat_gateway_in_flight_requests: figure(status.in_flight),
     chat_gateway_workers: figure(status.workers),
@@ -51,7 +51,9 @@ function samplesOf(status: Status): Samples {
       BREAKER_STATES.indexOf(stateOf(breaker)),
     ]),
     chat_gateway_limits_store_up: flag(limits.fault),
-    chat_gateway_config_last_reload_success_timestamp_seconds: figure(loadedAt),
+    chat_gateway_config_last_reload_success_timestamp_seconds: figure(
+      loadedAt && Date.parse(loadedAt) / 1000,
+    ),
     chat_gateway_config_last_reload_successful: flag(config_fault),
     chat_gateway_keys_readable: flag(asObject(keys)["fault"]),
     chat_gateway_spend_log_writable: flag(asObject(spend)["fault"]),

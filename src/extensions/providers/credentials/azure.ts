@@ -1,15 +1,8 @@
 // Tokens of Microsoft Entra: those of an application, for its secret, or those of the machine's own
 // identity.
-import { strict } from "../../../config/fields.ts";
+import { strict, wellFormed } from "../../../config/fields.ts";
 import type { CheckContext } from "../../../config/setting.ts";
-import {
-  fail,
-  literal,
-  nonEmpty,
-  optional,
-  refine,
-  type Infer,
-} from "../../../core/schema/checker.ts";
+import { fail, literal, optional, refine, type Infer } from "../../../core/schema/checker.ts";
 import {
   bearerCredentials,
   type CredentialServices,
@@ -30,12 +23,12 @@ const check = ({ credential, env }: CheckContext) =>
     strict({
       type: literal("azure"),
       /** The directory of the application. */
-      tenant_id: optional(nonEmpty),
+      tenant_id: optional(wellFormed(1)),
       /** The application or, without a secret, an identity of the machine. Absent: its default. */
-      client_id: optional(nonEmpty),
+      client_id: optional(wellFormed(1)),
       client_secret: optional(credential),
       /** The scope of the token. Absent: SCOPE. */
-      scope: optional(nonEmpty),
+      scope: optional(wellFormed(1)),
       /** The token service: Entra's address without its path, or that of the metadata service. */
       endpoint: optional(serviceAddress),
     }),

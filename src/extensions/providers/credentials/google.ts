@@ -1,7 +1,7 @@
 // Tokens of Google Cloud: those of a service account, by an assertion that its key signs, or those
 // of the machine's own account.
 import { createPrivateKey, sign, type KeyObject } from "node:crypto";
-import { strict } from "../../../config/fields.ts";
+import { strict, wellFormed } from "../../../config/fields.ts";
 import type { CheckContext } from "../../../config/setting.ts";
 import {
   fail,
@@ -41,7 +41,7 @@ const settings = strict({
   /** The key file of a service account. Absent: the machine's account. */
   key_file: optional(nonEmpty),
   /** The scope of the token. Absent: SCOPE. */
-  scope: optional(nonEmpty),
+  scope: optional(wellFormed(1)),
   /** Replaces the address in the key file, or of the metadata service. */
   endpoint: optional(serviceAddress),
 });

@@ -89,8 +89,10 @@ const shortPath = (path: string): string | undefined =>
 const socketPath = (path: string): string =>
   shortPath(path) ?? fail("invalid_value", tooLongText(path), ["data_dir"]);
 
-const tooLongText = (path: string): string =>
-  `is ${Buffer.byteLength(path) - MAX_SOCKET_PATH} bytes too long for the sockets in it`;
+function tooLongText(path: string): string {
+  const shorter = Math.min(...[path, relative("", path)].map((text) => Buffer.byteLength(text)));
+  return `is ${shorter - MAX_SOCKET_PATH} bytes too long for the sockets in it`;
+}
 
 /** Why the path of the spend log's folder is too long for some socket. Undefined: it is not. */
 export function whyTooLong(dir: string): string | undefined {

@@ -12,8 +12,8 @@ export interface Status {
   readonly version: string;
   /** Draining: at least one process stops. */
   readonly status: "serving" | "draining";
-  /** When the configuration in force was loaded, in ISO 8601. */
-  readonly config_loaded_at: string;
+  /** When the configuration in force was loaded, in ISO 8601. Absent: nothing reloads it. */
+  readonly config_loaded_at?: string;
   /** Whether the demo key, which everybody knows, is valid. */
   readonly demo_key: boolean;
   /** Processes that serve. */

@@ -98,7 +98,6 @@ function statusOf(
   const core: Status = {
     version: VERSION,
     status: reports.some(({ draining }) => draining) ? "draining" : "serving",
-    config_loaded_at: first.loadedAt,
     demo_key: hasDemoKey(config),
     workers: reports.length,
     in_flight: reports.reduce((sum, { inFlight }) => sum + inFlight, 0),

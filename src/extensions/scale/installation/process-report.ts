@@ -18,14 +18,9 @@ export interface ProcessReport {
   readonly delays: Delays;
   /** All models of the active configuration, in its order, with the breakers of this process. */
   readonly models: readonly ModelStatus[];
-  /** When the configuration in force was loaded, in ISO 8601. */
-  readonly loadedAt: string;
 }
 
-export function processReport(
-  { catalog, loadedAt }: Snapshot,
-  histogram: DelayHistogram,
-): ProcessReport {
+export function processReport({ catalog }: Snapshot, histogram: DelayHistogram): ProcessReport {
   const models = [...catalog.models.values()].map(({ name, provider, upstreamModel, status }) => {
     const { state, failures, retryMs, lastFault, lastAnswer } = status();
     return {
@@ -41,7 +36,7 @@ export function processReport(
       },
     };
   });
-  return { delays: delaysIn(histogram), models, loadedAt };
+  return { delays: delaysIn(histogram), models };
 }
 
 /** Subtracts the resolution, which each measurement includes, and resets the histogram. */

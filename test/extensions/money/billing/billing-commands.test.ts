@@ -18,8 +18,9 @@ import {
 import { assertOneLine, lines, run } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
 import { demo } from "../../../support/gateway.ts";
+import { quickest } from "../../../support/program.ts";
 import { runHere } from "../../../support/run-here.ts";
-import { within } from "../../../support/wait.ts";
+import { waitFor, within } from "../../../support/wait.ts";
 
 /** The ids, each with what a spreadsheet reads for it: RFC 4180. */
 const IDS = {
@@ -89,6 +90,19 @@ it("usage sync ends when nobody reads its output any more", async (t) => {
   const { code, stderr } = await within(sync.ended, "the end");
   assert.equal(code, 1);
   assert.match(stderr, /^chat-gateway: write EPIPE$/m);
+});
+
+it("usage sync continues when its output has no room", {
+  skip: !existsSync("/dev/full") && "this takes /dev/full, which only Linux has",
+}, async (t) => {
+  const command = ["sh", "-c", 'exec "$0" "$@" >/dev/full', process.execPath];
+  const program = { ...quickest(folder()), command };
+  const args = ["usage", "sync", "--config", configFile(demo({ data_dir: made() }))];
+  const sync = run(t, args, { program });
+  await waitFor(() => sync.stderr().includes("ENOSPC"), "the warning");
+  sync.child.kill("SIGTERM");
+  const { code } = await within(sync.ended, "the end");
+  assert.equal(code, 0);
 });
 
 describe("billing statement", { concurrency: 2 }, () => {

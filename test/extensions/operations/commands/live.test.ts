@@ -1,7 +1,9 @@
 // `check --live`: one tiny call to each provider, what each said, and no trace in the books.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { callProviders } from "../../../../src/extensions/operations/commands/live.ts";
@@ -70,6 +72,19 @@ describe("check --live", () => {
     assert.match(lines(stdout)[2]!, /^ {2}ok /);
     assert.doesNotMatch(stdout, new RegExp(SECRET));
     assert.equal(refused.asked.length, 1, "it is not asked again");
+  });
+
+  it("fails at once where the server closes each connection", async (t) => {
+    const server = createServer((socket) => socket.destroy());
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    t.after(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    const config = checkConfig({
+      providers: { closing: { dialect: "openai", base_url: `http://127.0.0.1:${port}` } },
+      models: { m: { provider: "closing" } },
+    });
+    const [answer] = await callProviders(config, installed);
+    assert.deepEqual([answer?.result, answer?.code], ["failed", "upstream_error"]);
   });
 
   it("for programs: one line of JSON", async (t) => {

@@ -7,8 +7,9 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, it } from "node:test";
 import { VERSION } from "../../../../src/core/version.ts";
+import { reloadStatus, startRecord } from "../../../../src/reload.ts";
 import { certificate } from "../../../support/certificate.ts";
-import type { GatewayDeps } from "../../../support/config.ts";
+import { allExtensions, type GatewayDeps } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, KEY, merge, startGateway, user } from "../../../support/gateway.ts";
 import { freePort } from "../../../support/port.ts";
@@ -41,7 +42,8 @@ async function running(
   const config = configFor(provider.url, ["good", "bad"], more as object);
   const file = join(folder(), "gateway.json");
   writeFileSync(file, JSON.stringify(config));
-  const gateway = await startGateway(t, config, deps, env);
+  const extensions = [...allExtensions, reloadStatus(startRecord(undefined))];
+  const gateway = await startGateway(t, config, { extensions, ...deps }, env);
   const ask = async (model: string) => (await gateway.chat({ model, messages: user("hi") })).text();
   return { ...gateway, file, port, ask };
 }

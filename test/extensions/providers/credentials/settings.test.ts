@@ -54,6 +54,10 @@ describe("the settings of a cloud", () => {
       azure(application("http://login.example")),
       "credentials.endpoint: expected https://, or http:// to a loopback or link-local address",
     ],
+    [
+      azure({ ...application("https://login.example"), tenant_id: "a\ud800" }),
+      /^credentials\.tenant_id: expected a text without NUL and without half of a character/,
+    ],
     [azure({}, { api_key: "k" }), "credentials: cannot stand beside api_key"],
     [azure({ type: "kerberos" }), /^credentials/],
     [
@@ -81,6 +85,14 @@ describe("the settings of a cloud", () => {
       "credentials.key_file: the key file's token_uri must be https://",
     ],
     [bedrock({ access_key_id: "A", secret_access_key: "s" })],
+    [
+      bedrock({ access_key_id: "A\nB", secret_access_key: "s" }),
+      "credentials.access_key_id: expected printable ASCII without spaces or line ends",
+    ],
+    [
+      bedrock({ access_key_id: "$NO_SUCH_VARIABLE", secret_access_key: "s" }),
+      /^credentials\.access_key_id: the environment variable NO_SUCH_VARIABLE is not set/,
+    ],
     [bedrock({}, {}), "region: is required by this vendor"],
     [
       bedrock({}, { base_url: "http://127.0.0.1:1" }),

@@ -38,7 +38,7 @@ describe("a host", () => {
     const answers: (() => void)[] = [];
     const reportOf = (inFlight: number) => ({
       ...{ draining: false, inFlight, droppedLines: { access: 0, diagnostics: 0 } },
-      extensions: { installation: { delays: {}, models: [], loadedAt: "" } },
+      extensions: { installation: { delays: {}, models: [] } },
     });
     const sources = {
       reports: () =>

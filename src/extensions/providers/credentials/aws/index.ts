@@ -1,14 +1,7 @@
 // Credentials of Amazon: keys that sign each request, from the configuration or from the machine.
 import { strict } from "../../../../config/fields.ts";
 import type { CheckContext } from "../../../../config/setting.ts";
-import {
-  literal,
-  nonEmpty,
-  optional,
-  refine,
-  fail,
-  type Infer,
-} from "../../../../core/schema/checker.ts";
+import { literal, optional, refine, fail, type Infer } from "../../../../core/schema/checker.ts";
 import {
   createRenewing,
   type Credentials,
@@ -29,7 +22,7 @@ const check = ({ credential, env }: CheckContext) =>
     strict({
       type: literal("aws"),
       /** Absent, with the secret: the keys are found as Amazon's SDKs find them. */
-      access_key_id: optional(nonEmpty),
+      access_key_id: optional(credential),
       secret_access_key: optional(credential),
       /** The token of temporary keys. Absent: the keys do not expire. */
       session_token: optional(credential),
