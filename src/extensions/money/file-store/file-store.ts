@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { setImmediate as endOfTurn } from "node:timers/promises";
 import { replaceFile, writeDraft } from "../../scale/data-files/index.ts";
-import { readLines, type Days } from "../days/index.ts";
+import { BooksFault, readLines, type Days } from "../days/index.ts";
 import {
   createSummer,
   parseSums,
@@ -92,13 +92,19 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
 }
 
 /**
- * The sums that were stored when a day closed. Undefined: there are none. Throws if the file of the
- * day is too short: its sums must not hide the loss.
+ * The sums that were stored when a day closed. Undefined: there are none. Throws a BooksFault if
+ * they are malformed, or if the file of the day is too short: its sums must not hide the loss.
  */
 function keptSums(files: DayFiles, day: string): readonly SumBy<Dimension>[] | undefined {
   const path = sumsFile(files, day);
   const isKept = bytesOf(files, day) > 0 && isClosed(files, day) && existsSync(path);
-  return isKept ? parseSums(readFileSync(path, "utf8")) : undefined;
+  if (!isKept) return undefined;
+  const text = readFileSync(path, "utf8");
+  try {
+    return parseSums(text);
+  } catch {
+    throw new BooksFault(`${path}, the sums of a closed day, is damaged: run 'books rebuild'`);
+  }
 }
 
 function daysThatMatch(files: DayFiles, filter: UsageFilter): readonly string[] {

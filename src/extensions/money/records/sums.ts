@@ -99,7 +99,7 @@ export const printedSum = <S extends Sum>({ cost, ...sum }: S) => ({
 export const sumsText = (sums: readonly SumBy<Dimension>[]): string =>
   `${JSON.stringify(sums.map(printedSum))}\n`;
 
-/** Reads the text of sumsText(). Throws a SyntaxError if it is malformed. */
+/** Reads the text of sumsText(). Throws if it is malformed. */
 export const parseSums = (text: string): readonly SumBy<Dimension>[] =>
   (JSON.parse(text) as readonly (Omit<SumBy<Dimension>, "cost"> & { cost: string })[]).map(
     (sum) => ({ ...sum, cost: parseMoney(sum.cost) }) as SumBy<Dimension>,

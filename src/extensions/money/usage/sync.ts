@@ -136,17 +136,18 @@ async function copySegment(pass: Pass, name: string): Promise<void> {
   if (known?.isCut) return;
   const path = join(books.spendDir, name);
   // Checked before the size, which is final only in an abandoned segment.
-  const isAbandoned = books.recovers && !(await hasWriter(path));
+  const isAbandoned = !(await hasWriter(path));
+  const recovers = isAbandoned && books.recovers;
   const { size } = statSync(path);
   const isAtEnd = known?.bytes === size && known.unsettled === 0;
-  if (isAbandoned) rmSync(socketOf(path), { force: true });
+  if (recovers) rmSync(socketOf(path), { force: true });
   if (isAbandoned && isAtEnd) books.openSegments.delete(name);
-  if (isAbandoned && size === 0) return rmSync(path);
+  if (recovers && size === 0) return rmSync(path);
   // A remembered reader may be behind the cursor, because another process copied the end.
   if (isAtEnd && !books.openSegments.has(name)) return;
   const reader = await readerOf(books, name, known);
   await copyNew(pass, reader, name);
-  if (isAbandoned) await settleRest(pass, reader, name);
+  if (recovers) await settleRest(pass, reader, name);
 }
 
 /** Settles the open requests of a dead process in a segment copied to its end, and copies them. */

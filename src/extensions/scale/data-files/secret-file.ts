@@ -10,17 +10,16 @@ import { moveUnlessTaken, writeError } from "./replace-file.ts";
 const MAX_BYTES = 1024;
 
 /**
- * Reads a file of random hex digits. The first process that needs the file creates it, and all
- * processes read the same digits. A new file holds `lastKnown`, the digits before it was deleted,
- * or if that is absent `bytes` random bytes. Throws if the folder is missing, or the file can be
- * neither read nor created.
+ * Reads a file of `bytes` random bytes as hex digits. The first process that needs the file creates
+ * it, and all processes read the same digits. Throws if the folder is missing, if the file can be
+ * neither read nor created, or if it holds anything else: with an empty id, the records of all
+ * gateways in a database would look like those of this one.
  */
-export function readOrCreateHex(path: string, bytes: number, lastKnown?: string): string {
+export function readOrCreateHex(path: string, bytes: number): string {
   if (!existsSync(path)) {
     const draft = `${path}.${randomBytes(6).toString("hex")}`;
-    const digits = lastKnown ?? randomBytes(bytes).toString("hex");
     try {
-      writeFileSync(draft, digits, { mode: 0o600, flush: true });
+      writeFileSync(draft, randomBytes(bytes).toString("hex"), { mode: 0o600, flush: true });
       moveUnlessTaken(draft, path);
     } catch (error) {
       throw writeError(error as Error, draft);
@@ -28,7 +27,9 @@ export function readOrCreateHex(path: string, bytes: number, lastKnown?: string)
       rmSync(draft, { force: true });
     }
   }
-  return readRegularFile(path, MAX_BYTES).bytes.toString();
+  const digits = readRegularFile(path, MAX_BYTES).bytes.toString();
+  if (digits.length === 2 * bytes && /^[0-9a-f]+$/.test(digits)) return digits;
+  throw new Error(`${path} is not ${2 * bytes} hexadecimal digits: restore it from a backup`);
 }
 
 /**
@@ -38,9 +39,7 @@ export function readOrCreateHex(path: string, bytes: number, lastKnown?: string)
  */
 export function installationSecret(dataDir: string, failed: (reason: string) => void): Buffer {
   try {
-    const secret = readOrCreateHex(join(dataDir, "fingerprint-secret"), 32);
-    if (/^[0-9a-f]{64}$/.test(secret)) return Buffer.from(secret, "hex");
-    failed("fingerprint-secret is not 64 hex digits");
+    return Buffer.from(readOrCreateHex(join(dataDir, "fingerprint-secret"), 32), "hex");
   } catch (error) {
     failed((error as Error).message);
   }
@@ -52,8 +51,7 @@ const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 /**
  * The id of a data_dir: 32 hex digits in the file `gateway-id`, which never change. The spend_ids
- * of its requests begin with the first eight. Throws if data_dir is missing, or the file can be
- * neither read nor made.
+ * of its requests begin with the first eight. Throws as readOrCreateHex() does.
  */
 export const gatewayInstanceId = (dataDir: string): string =>
   readOrCreateHex(join(dataDir, "gateway-id"), 16);

@@ -1,7 +1,7 @@
 // Questions to the file store: sums of open and closed days, single requests, records of a span.
 
 import assert from "node:assert/strict";
-import { rmSync, statSync } from "node:fs";
+import { rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import {
@@ -80,6 +80,16 @@ describe("the file store", () => {
     const expected = sumTexts(await other.books.store.sums({}, ["day", "account"]));
     rmSync(join(at.dir, "usage", "2026-01-30.sums"));
     assert.deepEqual(sumTexts(await other.books.store.sums({}, ["day", "account"])), expected);
+  });
+
+  it("names the file of sums that is damaged", async () => {
+    const file = join(at.dir, "usage", "2026-01-30.sums");
+    const message = /2026-01-30\.sums, the sums of a closed day, is damaged: run 'books rebuild'$/;
+    for (const text of ["", "{}", "[{}]"]) {
+      writeFileSync(file, text);
+      await assert.rejects(at.other().books.store.sums({}, []), { message });
+    }
+    rmSync(file);
   });
 
   it("finds all records of a request id, in the order in which they ended", async () => {

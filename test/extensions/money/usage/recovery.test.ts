@@ -110,6 +110,16 @@ describe("segments of dead processes", () => {
     assert.equal(linesOf(at.segment(B)).length, 2);
   });
 
+  it("are forgotten once they are copied to their end, by a command that goes on too", async () => {
+    const at = createScene({ recovers: false });
+    at.write(A, open(1), settle(1));
+    at.write(B, open(2));
+    for (const remembered of [[A, B], [B]]) {
+      await at.pass();
+      assert.deepEqual([...at.books.openSegments.keys()], remembered);
+    }
+  });
+
   it("are recovered although another process has copied them before", async () => {
     const at = createScene();
     at.write(A, open(1), open(2), settle(2));

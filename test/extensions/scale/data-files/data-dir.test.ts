@@ -60,11 +60,15 @@ describe("makeDataDir", () => {
 });
 
 describe("readOrCreateHex", () => {
-  it("writes what is known if the file was deleted, and reads the file if it is there", () => {
+  it("makes the digits once, and throws if the file holds anything else", () => {
     const path = join(folder(), "id");
-    assert.equal(readOrCreateHex(path, 16, "known"), "known");
-    assert.equal(readFileSync(path, "utf8"), "known");
-    assert.equal(readOrCreateHex(path, 16, "another"), "known");
+    const digits = readOrCreateHex(path, 16);
+    assert.equal(readFileSync(path, "utf8"), digits);
+    assert.equal(readOrCreateHex(path, 16), digits);
+    for (const text of ["", digits.slice(1), `${digits}\n`, digits.replace(/./, "A")]) {
+      writeFileSync(path, text);
+      assert.throws(() => readOrCreateHex(path, 16), /id is not 32 hexadecimal digits: restore it/);
+    }
   });
 });
 
@@ -76,7 +80,8 @@ describe("installationSecret", () => {
       writeFileSync(join(dir, "fingerprint-secret"), text);
       assert.equal(installationSecret(dir, (reason) => reasons.push(reason)).length, 32);
     }
-    assert.deepEqual(reasons, Array(3).fill("fingerprint-secret is not 64 hex digits"));
+    const reason = "fingerprint-secret is not 64 hexadecimal digits: restore it from a backup";
+    assert.deepEqual(reasons, Array(3).fill(join(dir, reason)));
     assert.equal(
       installationSecret(join(dir, "none"), (reason) => reasons.push(reason)).length,
       32,
