@@ -49,7 +49,7 @@ describe("openai, Responses API", { skip: notInstalled() }, async () => {
       const asked = { role: "user" as const, content: QUESTION };
       const first = await client.responses.stream({ ...request, input: [asked] }).finalResponse();
       const [thought] = first.output;
-      assert.ok(thought?.type === "reasoning");
+      assert.ok(thought?.type === "reasoning" && thought.encrypted_content);
       assert.deepEqual(thought.summary, [{ type: "summary_text", text: REASONING }]);
       const calls = first.output.filter((item) => item.type === "function_call");
       assert.deepEqual(
