@@ -23,7 +23,6 @@ import { allExtensions } from "./support/config.ts";
 import { EXTENSIONS, extensionFolders } from "./support/extensions.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { pages } from "./support/readme.ts";
-import { runHere } from "./support/run-here.ts";
 
 /** Bytes of README.md: a newcomer reads it in a few minutes. */
 const README_BYTES = 8_192;
@@ -211,27 +210,6 @@ describe("the program shows the manual", () => {
         lines.some(([first, second]) => first === name && second === summary),
         name,
       );
-  });
-
-  it("help TOPIC prints each page", async () => {
-    const printed = await Promise.all(
-      manual.topics().map(({ name }) => runHere(["help", name]).then(({ stdout }) => stdout)),
-    );
-    assert.deepEqual(
-      printed,
-      manual.topics().map(({ name }) => textOf(name)),
-    );
-  });
-
-  it("help with an unknown topic names the topics on stderr and exits with 2", async () => {
-    for (const topic of ["nonsense", "toString", "two words"]) {
-      const { code, stdout, stderr } = await runHere(["help", topic]);
-      assert.deepEqual([code, stdout], [2, ""]);
-      assert.match(
-        stderr,
-        /^chat-gateway: [^\n]*no topic "[^\n]*topics: api, azure, backup, [^\n]*\n$/,
-      );
-    }
   });
 
   it("the admin listener serves the list and the pages as Markdown", async (t) => {

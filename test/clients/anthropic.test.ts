@@ -60,31 +60,23 @@ describe("@anthropic-ai/sdk", { skip: notInstalled() }, async () => {
     describe(`${behind} behind the gateway`, () => {
       const named = (name: string): string => modelName(behind, name);
 
-      it("a streamed reply is the whole reply in pieces", async (t) => {
+      it("a streamed reply is the whole reply in pieces, with thoughts if they are asked for", async (t) => {
         const { client } = await start(t);
-        const request = { ...base, model: named("exact") };
+        const plain = { ...base, model: named("exact") };
+        const silent = await client.messages.create(plain);
+        assert.deepEqual([thoughtsOf(silent), textOf(silent)], ["", TEXT]);
+        const request = { ...plain, thinking };
         const whole = await client.messages.create(request);
         const stream = client.messages.stream(request);
         const pieces: string[] = [];
         stream.on("text", (text) => pieces.push(text));
         const streamed = await stream.finalMessage();
         assert.ok(pieces.length > 5);
-        assert.deepEqual([pieces.join(""), textOf(whole), textOf(streamed)], [TEXT, TEXT, TEXT]);
-        for (const message of [whole, streamed])
-          assert.deepEqual([message.stop_reason, message.model], ["end_turn", named("exact")]);
-        for (const count of ["output_tokens", "cache_read_input_tokens"] as const)
-          assert.equal(streamed.usage[count], whole.usage[count]);
-      });
-
-      it("thoughts are blocks of their own, and only shown if asked for", async (t) => {
-        const { client } = await start(t);
-        const request = { ...base, model: named("exact") };
-        const silent = await client.messages.create(request);
-        assert.deepEqual([thoughtsOf(silent), textOf(silent)], ["", TEXT]);
-        for (const message of [
-          await client.messages.create({ ...request, thinking }),
-          await client.messages.stream({ ...request, thinking }).finalMessage(),
-        ]) {
+        assert.equal(pieces.join(""), TEXT);
+        for (const message of [whole, streamed]) {
+          const { stop_reason, model, usage } = message;
+          assert.deepEqual([stop_reason, model], ["end_turn", named("exact")]);
+          assert.deepEqual([usage.output_tokens, usage.cache_read_input_tokens], [7, 8]);
           assert.deepEqual([thoughtsOf(message), textOf(message)], [REASONING, TEXT]);
           const [first] = message.content;
           assert.ok(first?.type === "thinking" && first.signature !== "");

@@ -24,7 +24,6 @@ const STEPS = 240;
 
 const KEYS = {
   acme: "sk-acme-key-of-the-busy-gateway",
-  "acme-batch": "sk-acme-batch-key-of-the-busy-gateway",
   globex: "sk-globex-key-of-the-busy-gateway",
   initech: "sk-initech-key-of-the-busy-gateway",
   hooli: "sk-hooli-key-of-the-busy-gateway",
@@ -60,7 +59,7 @@ const configOf = (url: string, broken: string): object => ({
     "auto/reasoning": { policy: "reasoning" },
     "team/fast": { models: ["forge-70b", "lab-small", "lab-mini"] },
   },
-  keys: Object.entries(KEYS).map(([name, key]) => ({ account: name.split("-")[0], key })),
+  keys: Object.entries(KEYS).map(([account, key]) => ({ account, key })),
   accounts: { initech: { rpm: 12 }, hooli: { rpm: 600 } },
   limits: { rpm: null },
   retry: { max_retries: 0 },
@@ -106,7 +105,6 @@ export async function startBusy(t: Scope): Promise<Busy> {
   const running = await startGateway(t, configOf(lab.url, forge.url), { now, monotonic });
   const { url, diagnostics } = running;
   const admin = running.gateway.adminAddress()!;
-  const { between, pick } = createRandom(11);
 
   /** A streamed request of a key. */
   async function ask(key: KeyName, model: string, more: object = {}): Promise<void> {
@@ -119,22 +117,19 @@ export async function startBusy(t: Scope): Promise<Busy> {
     await (await running.chat({}, { authorization: "Bearer sk-nobody" })).text();
   }
 
-  /** One burst: the busier, the nearer to the middle of the quarter of an hour. */
+  /** One burst of requests. */
   function burst(step: number, steps: number): Promise<unknown>[] {
-    const swell = 1 + Math.round(3 * Math.sin((Math.PI * step) / Math.max(1, steps)));
-    const requests: Promise<unknown>[] = Array.from({ length: swell }, () =>
-      ask(
-        pick(["acme", "acme", "acme-batch", "globex", "hooli"]),
-        pick(["auto/chat", "lab-small"]),
-      ),
-    );
-    if (between(0, 3) === 0)
-      requests.push(ask("globex", "lab-large", { stream: between(0, 1) === 0 }));
-    if (between(0, 4) === 0) requests.push(ask("acme", "auto/reasoning"));
+    const requests: Promise<unknown>[] = [
+      ask("acme", "auto/chat"),
+      ask("globex", "lab-small"),
+      ask("hooli", "auto/chat"),
+    ];
+    if (step % 4 === 0) requests.push(ask("globex", "lab-large", { stream: false }));
+    if (step % 5 === 0) requests.push(ask("acme", "auto/reasoning"));
+    // Near the end of the quarter of an hour one account asks too often.
     if (step > steps * 0.6)
-      requests.push(...Array.from({ length: between(2, 4) }, () => ask("initech", "lab-mini")));
-    if (between(0, 25) === 0) requests.push(strangers());
-    if (between(0, 30) === 0) requests.push(ask("hooli", "lab-huge"));
+      requests.push(...Array.from({ length: 3 }, () => ask("initech", "lab-mini")));
+    if (step % 25 === 0) requests.push(strangers());
     if (step % 60 === 30 || step > steps - 4) requests.push(ask("hooli", "forge-70b"));
     return requests;
   }

@@ -7,14 +7,11 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
-import { startAnthropic } from "../support/fake-anthropic.ts";
-import { startGemini } from "../support/fake-gemini.ts";
-import { startOpenai } from "../support/fake-openai.ts";
 import { PROVIDER_KEY, type Model, type Said, type Understood } from "../support/fake-provider.ts";
 import { folder } from "../support/folder.ts";
 import { configFor, KEY, startGateway } from "../support/gateway.ts";
 import { blocksOf } from "../support/readme.ts";
-import { DIALECTS, notInstalled } from "./lab.ts";
+import { BEHIND, DIALECTS, notInstalled, type Behind } from "./lab.ts";
 import { clientProgram, KEY_VARIABLE, linesFor } from "./manual.ts";
 import { runLines } from "./shell.ts";
 
@@ -69,14 +66,10 @@ const coder =
     return { reasoning: `Step ${step}.`, text: `I do step ${step}.`, calls: [call] };
   };
 
-const STARTS = { openai: startOpenai, anthropic: startAnthropic, gemini: startGemini };
-const UPSTREAM = { openai: "", anthropic: "claude-5-", gemini: "gemini-3-" };
-type Dialect = (typeof DIALECTS)[number];
-
-async function start(t: TestContext, dialect: Dialect, name: string, way: Way) {
-  const provider = await STARTS[dialect](t, { coder: coder(way) });
+async function start(t: TestContext, dialect: Behind, name: string, way: Way) {
+  const provider = await BEHIND[dialect].start(t, { coder: coder(way) });
   const lab = { dialect, base_url: provider.url, api_key: PROVIDER_KEY };
-  const upstream_model = `${UPSTREAM[dialect]}coder`;
+  const upstream_model = `${BEHIND[dialect].upstream}coder`;
   const config = configFor(provider.url, [], {
     apis: ["responses"],
     models: { [name]: { provider: "lab", upstream_model, reasoning: true } },

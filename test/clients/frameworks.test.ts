@@ -217,32 +217,6 @@ describe("frameworks", { skip }, async () => {
           await assert.rejects(framework.say(lab, modelName(behind, ending), true), ending);
       });
     }
-
-  it("LangChain: tools bound without tool_choice are called only if the operator has said so", async (t) => {
-    const { HumanMessage } = await import("@langchain/core/messages");
-    const get_time = { type: "function", function: { name: "get_time", parameters: {} } };
-    for (const [compat, called] of [
-      [{}, 0],
-      [{ tool_choice_default: "auto" }, 1],
-    ] as const) {
-      const bound = chatOpenai(await startLab(t, { compat }), "demo-chat").bindTools([get_time]);
-      const { tool_calls } = await bound.invoke([new HumanMessage(QUESTION)]);
-      assert.equal(tool_calls?.length, called);
-    }
-  });
-
-  it("AI SDK, openai(): says what cannot be referred to", async (t) => {
-    const { generateText } = await import("ai");
-    const { baseURL } = await startLab(t);
-    const model = createOpenAI({ baseURL, apiKey: KEY })("demo-chat");
-    const first = await generateText({ model, prompt: QUESTION, maxRetries: 0 });
-    const asked = (content: string) => ({ role: "user" as const, content });
-    const messages = [asked(QUESTION), ...first.response.messages, asked("And in Lima?")];
-    const again = { model, messages, maxRetries: 0 };
-    await assert.rejects(generateText(again), { message: /nothing is stored here/ });
-    const whole = await generateText({ ...again, providerOptions: { openai: { store: false } } });
-    assert.notEqual(whole.text, "");
-  });
 });
 
 describe("OpenAI agents, default setup", { skip }, async () => {

@@ -118,12 +118,12 @@ export const BEFORE_BAD_ENDING = "Half of";
 
 /**
  * What can be behind a model, with how it is said in the configuration: who serves it, and under
- * which names.
+ * which names; and how the fake provider is started.
  */
-const BEHIND = {
-  openai: { provider: "lab", upstream: "" },
-  anthropic: { provider: "anthropic", upstream: "claude-5-" },
-  gemini: { provider: "gemini", upstream: "gemini-3-" },
+export const BEHIND = {
+  openai: { provider: "lab", upstream: "", start: startOpenai },
+  anthropic: { provider: "anthropic", upstream: "claude-5-", start: startAnthropic },
+  gemini: { provider: "gemini", upstream: "gemini-3-", start: startGemini },
 } as const;
 export type Behind = keyof typeof BEHIND;
 
@@ -201,34 +201,6 @@ function modelsBehind(behind: Behind): (readonly [string, object])[] {
       reasoning: true,
     },
   ]);
-}
-
-/**
- * A lab that admits one request a minute, and has admitted it; half a second of that minute is
- * left. By the limiter's clock the minute is over once somebody was refused, so the client that
- * comes back gets its answer.
- */
-export async function startFullLab(t: TestContext): Promise<Lab> {
-  let admitted = false;
-  const refused = () => lab.access.some(({ status }) => status === 429);
-  const lab: Lab = await startLab(
-    t,
-    { limits: { rpm: 1 } },
-    {
-      monotonic: () => {
-        if (!admitted) return 0;
-        return refused() ? 60_000 : 59_500;
-      },
-    },
-  );
-  const first = await lab.chat({
-    model: "demo-chat",
-    messages: [{ role: "user", content: "first" }],
-  });
-  assert.equal(first.status, 200);
-  await first.text();
-  admitted = true;
-  return lab;
 }
 
 /** The access log's statuses, once as many as expected are there. */

@@ -1,15 +1,15 @@
 // The official openai client for JavaScript, unmodified, against the running gateway: chat
-// completions with its helpers, with models of each format behind the gateway.
+// completions with its helpers, with models of each format behind the gateway. Every class of error
+// is tried with the client for Python.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { within } from "../support/wait.ts";
+import { waitFor, within } from "../support/wait.ts";
 import {
   AFTER_CALLS,
   assertLeft,
   BAD_ENDINGS,
   BEFORE_BAD_ENDING,
-  CALLS,
   callsVia,
   clock,
   collect,
@@ -21,41 +21,10 @@ import {
   OPENING,
   QUESTION,
   REASONING,
-  RESTRICTED_KEY,
-  startFullLab,
   startLab,
-  statuses,
   TEXT,
   type Lab,
 } from "./lab.ts";
-
-type Failure = readonly [
-  name: string,
-  said: readonly [status: number, code: string, param: string | null],
-  fields: object,
-  options?: object,
-  /** What is configured. */
-  over?: object,
-];
-const FAILURES: readonly Failure[] = [
-  ["BadRequestError", [400, "invalid_value", "temperature"], { temperature: 3 }],
-  ["AuthenticationError", [401, "invalid_api_key", null], {}, { apiKey: "sk-nobody" }],
-  [
-    "PermissionDeniedError",
-    [403, "model_not_allowed", "model"],
-    { model: "exact" },
-    { apiKey: RESTRICTED_KEY },
-  ],
-  ["NotFoundError", [404, "model_not_found", "model"], { model: "no-such-model" }],
-  ["RateLimitError", [429, "rate_limit_exceeded", null], {}, {}, { limits: { rpm: 0 } }],
-  ...DIALECTS.map(
-    (behind): Failure => [
-      "InternalServerError",
-      [503, "upstream_error", "model"],
-      { model: modelName(behind, "broken") },
-    ],
-  ),
-];
 
 describe("openai for JavaScript", { skip: notInstalled() }, async () => {
   const { default: OpenAI } = await import("openai");
@@ -63,11 +32,11 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
   const { z } = await import("zod");
 
   /** No retries unless a test is about them. */
-  const completionsOf = (lab: Lab, options: object = {}) =>
-    new OpenAI({ baseURL: lab.baseURL, apiKey: KEY, maxRetries: 0, ...options }).chat.completions;
+  const completionsOf = ({ baseURL }: Lab, options: object = {}) =>
+    new OpenAI({ baseURL, apiKey: KEY, maxRetries: 0, ...options }).chat.completions;
 
-  async function start(t: TestContext, over: object = {}) {
-    const lab = await startLab(t, over);
+  async function start(t: TestContext) {
+    const lab = await startLab(t);
     return { lab, completions: completionsOf(lab) };
   }
 
@@ -81,10 +50,7 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
     type: "function" as const,
     function: { name: "get_time", description: "The time in a city", parameters },
   };
-  const tools = { messages, tools: [tool], tool_choice: "auto" as const };
-  const ON = { thinking: { type: "enabled" } };
 
-  type Message = { content?: string | null; reasoning_content?: string };
   const figures = (usage: any) => [
     ...[usage?.prompt_tokens, usage?.completion_tokens, usage?.total_tokens],
     ...[usage?.prompt_tokens_details?.cached_tokens],
@@ -93,12 +59,10 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
   type Called = { tool_calls?: readonly { type: string }[] | undefined };
   type Call = { id: string; type: string; function: { name: string; arguments: string } };
   const callsOf = ({ tool_calls = [] }: Called) =>
-    tool_calls.filter(({ type }) => type === "function") as unknown as Call[];
-  const resultsOf = (message: Called) =>
-    callsOf(message).map((call) => ({
-      role: "tool" as const,
-      tool_call_id: call.id,
-      content: clock(JSON.parse(call.function.arguments).city),
+    (tool_calls as readonly Call[]).map(({ id, function: called }) => ({
+      id,
+      name: called.name,
+      arguments: called.arguments,
     }));
 
   for (const behind of DIALECTS) {
@@ -132,75 +96,37 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
           assert.deepEqual(figures(usage), figures(whole.usage));
       });
 
-      for (const stream of [false, true])
-        it(`${stream ? "streamed" : "whole"}: goes round its tool loop`, async (t) => {
-          const { completions } = await start(t);
-          const called: string[] = [];
-          const run = ({ city }: { city: string }) => {
-            called.push(city);
-            return clock(city);
-          };
-          const runnable = {
-            ...tool,
-            function: { ...tool.function, parse: JSON.parse, function: run },
-          };
-          const body = { ...tools, model: named("parallel"), tools: [runnable] };
-          const runner = stream
-            ? completions.runTools({ ...body, stream: true })
-            : completions.runTools(body);
-          assert.equal(await runner.finalContent(), AFTER_CALLS);
-          const roles = runner.messages.map(({ role }) => role);
-          assert.deepEqual(roles, ["user", "assistant", "tool", "tool", "assistant"]);
-          assert.deepEqual(called, ["Oslo", "Lima"]);
-        });
-
-      it("parallel calls arrive byte for byte in interleaved fragments", async (t) => {
-        const { completions } = await start(t);
-        const body = { ...tools, model: named("parallel"), stream: true as const };
-        const fragments: { id: string; name: string; arguments: string }[] = [];
-        for await (const { choices } of await completions.create(body)) {
-          for (const { index, id, function: called } of choices[0]?.delta.tool_calls ?? []) {
-            fragments[index] ??= { id: "", name: "", arguments: "" };
-            const call = fragments[index];
-            call.id += id ?? "";
-            call.name += called?.name ?? "";
-            call.arguments += called?.arguments ?? "";
-          }
-        }
-        assert.deepEqual(fragments, callsVia(behind, true));
-      });
-
       it("calls that were thought about go back as they came, with their thoughts and results", async (t) => {
         const { lab, completions } = await start(t);
-        const base = { ...tools, ...ON, model: named("parallel") };
+        const thinking = { type: "enabled" };
+        const model = named("parallel");
+        const base = { messages, tools: [tool], tool_choice: "auto" as const, thinking, model };
         const whole = (await completions.create(base)).choices[0]!;
         assert.equal(whole.finish_reason, "tool_calls");
-        assert.equal((whole.message as Message).reasoning_content, REASONING);
+        assert.equal(
+          (whole.message as { reasoning_content?: string }).reasoning_content,
+          REASONING,
+        );
         const [streamed] = (await completions.stream(base).finalChatCompletion()).choices;
-        const sent = callsVia(behind, false).map(({ id, name, arguments: args }) => ({
-          id,
-          type: "function",
-          function: { name, arguments: args },
-        }));
-        for (const message of [whole.message, streamed!.message]) {
-          const made = callsOf(message).map((call) => [
-            call.id,
-            JSON.parse(call.function.arguments),
-          ]);
-          assert.deepEqual(
-            made,
-            CALLS.map(({ id, arguments: args }) => [id, JSON.parse(args)]),
-          );
-          const results = resultsOf(message);
+        for (const [message, calls] of [
+          [whole.message, callsVia(behind, false)],
+          [streamed!.message, callsVia(behind, true)],
+        ] as const) {
+          assert.deepEqual(callsOf(message), calls);
+          const results = calls.map((call) => ({
+            role: "tool" as const,
+            tool_call_id: call.id,
+            content: clock(JSON.parse(call.arguments).city),
+          }));
           const history = [...messages, message, ...results];
           const answer = await completions.create({ ...base, messages: history });
           assert.equal(answer.choices[0]?.message.content, AFTER_CALLS);
           // This may stand in place of a signature that was lost; here none may be.
           const body = JSON.stringify(lab.provider(behind).asked.at(-1)!.body);
           assert.doesNotMatch(body, /skip_thought_signature_validator/);
-          const { messages: heard, thinking } = lab.provider(behind).heard.at(-1)!;
-          assert.deepEqual([heard[1]!["tool_calls"], heard.slice(2)], [sent, results]);
-          assert.equal(thinking.type, "enabled");
+          const { messages: heard } = lab.provider(behind).heard.at(-1)!;
+          assert.deepEqual(callsOf(heard[1]!), callsVia(behind, false));
+          assert.deepEqual(heard.slice(2), results);
         }
       });
 
@@ -216,75 +142,61 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
           assert.deepEqual(choices[0]?.message.parsed, OPENING);
       });
 
-      /** The text of a stream, until it breaks off or is left at its beginning's end. */
-      async function read(lab: Lab, name: string, leaves = false): Promise<string> {
-        const body = { model: named(name), messages, stream: true as const };
-        const stream = await completionsOf(lab).create(body);
-        let text = "";
-        try {
-          for await (const { choices } of stream) {
-            assert.equal(choices[0]?.finish_reason, null);
-            text += choices[0]?.delta.content ?? "";
-            if (leaves && text === BEFORE_BAD_ENDING) stream.controller.abort();
-          }
-          assert.ok(leaves, "the stream broke off and was taken for a reply");
-        } catch (error) {
-          assert.ok(error instanceof OpenAI.APIError);
-          const { code, type, error: told } = error;
-          assert.deepEqual([code, type], ["upstream_error", "service_unavailable_error"]);
-          assert.match((told as { request_id: string }).request_id, GENERATED_ID);
+      it("a stream that breaks off is an error, never a reply", async (t) => {
+        const { completions } = await start(t);
+        for (const name of BAD_ENDINGS) {
+          const body = { model: named(name), messages, stream: true as const };
+          let text = "";
+          const reading = (async () => {
+            for await (const { choices } of await completions.create(body)) {
+              assert.equal(choices[0]?.finish_reason, null);
+              text += choices[0]?.delta.content ?? "";
+            }
+          })();
+          await assert.rejects(reading, (error) => {
+            assert.ok(error instanceof OpenAI.APIError);
+            const { code, type, error: told } = error;
+            assert.deepEqual([code, type], ["upstream_error", "service_unavailable_error"]);
+            assert.match((told as { request_id: string }).request_id, GENERATED_ID);
+            return true;
+          });
+          assert.equal(text, BEFORE_BAD_ENDING);
         }
-        return text;
-      }
-
-      it("leaving in mid-stream closes the provider's connection", async (t) => {
-        const { lab } = await start(t);
-        const text = await within(read(lab, "endless", true), "the stream that was left");
-        assert.equal(text, BEFORE_BAD_ENDING);
-        await assertLeft(lab, behind);
       });
 
-      for (const name of BAD_ENDINGS)
-        it(`${name}: a stream that breaks off is an error, never a reply`, async (t) => {
-          const { lab } = await start(t);
-          assert.equal(await read(lab, name), BEFORE_BAD_ENDING);
-        });
+      it("leaving in mid-stream closes the provider's connection", async (t) => {
+        const { lab, completions } = await start(t);
+        const body = { model: named("endless"), messages, stream: true as const };
+        const stream = await completions.create(body);
+        const left = (async () => {
+          for await (const { choices } of stream)
+            if (choices[0]?.delta.content) stream.controller.abort();
+        })();
+        await within(left, "the stream that was left");
+        await assertLeft(lab, behind);
+      });
     });
   }
 
-  for (const [name, said, fields, options, over] of FAILURES)
-    it(`${name} of ${JSON.stringify(fields)}, whole and streamed`, async (t) => {
-      const { lab } = await start(t, over);
-      const id = `my-${said[1]}`;
-      for (const stream of [false, true]) {
-        const body = { model: "demo-chat", messages, stream, ...fields };
-        const asked = completionsOf(lab, options).create(body, { headers: { "X-Request-Id": id } });
-        await assert.rejects(asked, (error: any) => {
-          assert.ok(error instanceof OpenAI[name as "NotFoundError"]);
-          const { status, code, param, requestID } = error;
-          assert.deepEqual([status, code, param, requestID], [...said, id]);
-          assert.equal((error.error as { request_id?: string }).request_id, id);
-          assert.doesNotMatch(JSON.stringify(error) + String(error), /own words/);
-          return true;
-        });
-      }
-    });
-
   it("comes back after a 429 when the gateway said, under the same id", async (t) => {
-    const lab = await startFullLab(t);
+    let now = 0;
+    const lab = await startLab(t, { limits: { rpm: 1 } }, { monotonic: () => now });
+    const completions = completionsOf(lab, { maxRetries: 1 });
+    const ask = () =>
+      completions.create({ model: "exact", messages }, { headers: { "X-Request-Id": "again" } });
+    await ask();
+    now = 59_500; // half a second of the minute is left
     const began = performance.now();
-    const headers = { "X-Request-Id": "again" };
-    const asked = completionsOf(lab, { maxRetries: 1 }).create(
-      { model: "exact", messages },
-      { headers },
-    );
+    const asked = ask();
+    await waitFor(() => lab.access.some(({ status }) => status === 429), "the refusal");
+    now = 60_000;
     const { choices } = await within(asked, "the retry");
     assert.equal(choices[0]?.message.content, TEXT);
     const paused = performance.now() - began;
     assert.ok(paused > 990, `Retry-After of 1 second was obeyed, not ${paused} ms`);
-    assert.deepEqual(await statuses(lab, 3), [200, 429, 200]);
-    const ids = lab.access.slice(1).map((line) => line["request_id"]);
-    assert.deepEqual(ids, ["again", "again"]);
+    await waitFor(() => lab.access.length === 3, "the lines of the access log");
+    const lines = lab.access.map(({ status, request_id }) => `${status} ${request_id}`);
+    assert.deepEqual(lines, ["200 again", "429 again", "200 again"]);
   });
 
   it("does not buy a generation again that took too long", async (t) => {

@@ -8,7 +8,7 @@ import sys
 
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 request = json.load(sys.stdin)
 for group in request["resourceSpans"]:
@@ -19,22 +19,13 @@ for group in request["resourceSpans"]:
                     span[name] = base64.b64encode(bytes.fromhex(span[name])).decode()
 
 
-def texts(pairs):
-    return {pair.key: pair.value.string_value for pair in pairs}
-
-
 message = json_format.ParseDict(request, ExportTraceServiceRequest())
 spans = [
     {
-        "service": texts(group.resource.attributes)["service.name"],
         "name": span.name,
         "kind": Span.SpanKind.Name(span.kind),
-        "status": Status.StatusCode.Name(span.status.code),
         "traceId": span.trace_id.hex(),
-        "parentSpanId": span.parent_span_id.hex(),
-        "nanoseconds": span.end_time_unix_nano - span.start_time_unix_nano,
         "attributes": {pair.key: pair.value.WhichOneof("value") for pair in span.attributes},
-        "events": [event.name for event in span.events],
     }
     for group in message.resource_spans
     for scope in group.scope_spans

@@ -38,7 +38,7 @@ async function check(t: TestContext, script: string, count: number) {
 
 describe("openai for Python", { skip: noPython() }, () => {
   it("chat completions and Responses", async (t) => {
-    await check(t, "python_client.py", 10);
+    await check(t, "python_client.py", 7);
   });
 
   it("the manual's program prints a reply and its tokens", async (t) => {

@@ -70,44 +70,27 @@ def a_streamed_reply_is_the_whole_reply_in_pieces():
     assert whole.model == named("exact") and whole.choices[0].finish_reason == "stop"
     assert whole.choices[0].message.content == TEXT
     assert "reasoning_content" not in whole.choices[0].message.model_dump(exclude_unset=True)
-    chunks = list(create(**request, stream=True))
-    assert len(chunks) > 5 and text_of(chunks) == TEXT
-    final = finished(request).choices[0]
-    assert (final.message.role, final.message.content, final.finish_reason) == ("assistant", TEXT, "stop")
-
-
-@check
-def usage_whole_and_streamed():
-    def numbers(usage):
-        return (
-            usage.prompt_tokens, usage.completion_tokens, usage.total_tokens, usage.prompt_cache_hit_tokens, usage.prompt_cache_miss_tokens,
-            usage.prompt_tokens_details.cached_tokens, usage.completion_tokens_details.reasoning_tokens,
-        )  # fmt: skip
-
-    expected = (20, 7, 27, 8, 12, 8, 3)
-    request = {"model": named("exact"), "messages": MESSAGES}
-    assert numbers(create(**request).usage) == expected
     streaming = {**request, "stream_options": {"include_usage": True}}
-    given = [chunk for chunk in create(**streaming, stream=True) if chunk.usage]
-    assert [numbers(chunk.usage) for chunk in given] == [expected] and given[0].choices == []
-    assert numbers(finished(streaming).usage) == expected
+    chunks = list(create(**streaming, stream=True))
+    assert len(chunks) > 5 and text_of(chunks) == TEXT
+    final = finished(streaming)
+    message = final.choices[0].message
+    assert (message.role, message.content, final.choices[0].finish_reason) == ("assistant", TEXT, "stop")
+    assert whole.usage.total_tokens == 27 and whole.usage.prompt_cache_hit_tokens == 8
+    assert [chunk.usage for chunk in chunks if chunk.usage] == [whole.usage] == [final.usage]
 
 
 @check
-def parallel_calls_byte_for_byte_and_their_results():
+def thoughts_and_parallel_calls_and_their_results():
     expected = FACTS["CALLS_BEHIND"][named("")]
-    request = {"model": named("parallel"), "messages": MESSAGES, "tools": TOOLS, "tool_choice": "auto"}
-    assert plain(create(**request).choices[0].message.tool_calls) == expected["whole"]
-    fragments = {}
-    for chunk in create(**request, stream=True):
-        for fragment in chunk.choices[0].delta.tool_calls or []:
-            call = fragments.setdefault(fragment.index, {"id": "", "name": "", "arguments": ""})
-            call["id"] += fragment.id or ""
-            call["name"] += fragment.function.name or ""
-            call["arguments"] += fragment.function.arguments or ""
-    assert list(fragments.values()) == expected["streamed"]
+    request = {
+        "model": named("parallel"), "messages": MESSAGES, "tools": TOOLS, "tool_choice": "auto",
+        "extra_body": {"thinking": {"type": "enabled"}},
+    }  # fmt: skip
+    whole = create(**request).choices[0].message
+    assert (whole.reasoning_content, plain(whole.tool_calls)) == (REASONING, expected["whole"])
     message = finished(request).choices[0].message
-    assert plain(message.tool_calls) == expected["streamed"]
+    assert (message.reasoning_content, plain(message.tool_calls)) == (REASONING, expected["streamed"])
     cities = [(call.id, json.loads(call.function.arguments)["city"]) for call in message.tool_calls]
     results = [{"role": "tool", "tool_call_id": id, "content": CLOCK[city]} for id, city in cities]
     answer = create(**{**request, "messages": [*MESSAGES, message, *results]})
@@ -125,14 +108,6 @@ def structured_output_whole_and_streamed():
     expected = Opening(**FACTS["OPENING"])
     assert client.chat.completions.parse(**request).choices[0].message.parsed == expected
     assert finished(request).choices[0].message.parsed == expected
-
-
-@check
-def thinking_whole_and_streamed():
-    request = {"model": named("exact"), "messages": MESSAGES, "extra_body": {"thinking": {"type": "enabled"}}}
-    for reply in (create(**request), finished(request)):
-        message = reply.choices[0].message
-        assert (message.reasoning_content, message.content) == (REASONING, TEXT)
 
 
 @check
@@ -163,23 +138,13 @@ def a_stream_that_breaks_off_is_an_exception_and_never_a_reply():
 
 
 @check
-def responses_the_streaming_helper_ends_with_the_whole_reply():
-    request = {"model": named("exact"), "input": QUESTION, "reasoning": {"summary": "auto"}}
-    whole = respond(**request)
-    assert whole.output_text == TEXT, whole
-    with client.responses.stream(**request) as stream:
-        deltas = [event.delta for event in stream if event.type == "response.output_text.delta"]
-        final = stream.get_final_response()
-    assert "".join(deltas) == final.output_text == TEXT
-    assert final.output[0].summary[0].text == REASONING
-    assert final.usage == whole.usage and final.usage.input_tokens == 20, final.usage
-
-
-@check
 def responses_a_conversation_goes_on_with_its_own_items():
     tool = {"type": "function", "name": "get_time", "strict": False, "parameters": PARAMETERS}
-    request = {"model": named("parallel"), "tools": [tool], "include": ["reasoning.encrypted_content"], "store": False}
-    first = respond(input=MESSAGES, **request)
+    included = ["reasoning.encrypted_content"]
+    request = {"model": named("parallel"), "tools": [tool], "include": included, "store": False, "reasoning": {"summary": "auto"}}
+    with client.responses.stream(input=MESSAGES, **request) as stream:
+        first = stream.get_final_response()
+    assert first.output[0].summary[0].text == REASONING and first.usage.input_tokens == 20, first
     calls = [item for item in first.output if item.type == "function_call"]
     assert [call.call_id for call in calls] == [call["id"] for call in FACTS["CALLS"]], first
     cities = [(call.call_id, json.loads(call.arguments)["city"]) for call in calls]

@@ -68,12 +68,6 @@ describe("clients of broken streams", { skip: notInstalled() || noPython() }, as
       assert.ok((usage?.total_tokens ?? 0) > FIGURES.total_tokens);
       return chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
     },
-    async "openai, chat completions: the streaming helper"(started) {
-      const stream = openai(started).chat.completions.stream({ model, messages });
-      const [choice] = (await stream.finalChatCompletion()).choices;
-      assert.equal(choice?.finish_reason, "stop");
-      return choice.message.content ?? "";
-    },
     async "openai, responses: the streaming helper"(started) {
       const stream = openai(started).responses.stream({ model, input: "Go on." });
       const deltas: string[] = [];

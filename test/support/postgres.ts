@@ -72,8 +72,6 @@ export interface Postgres {
   database(name: string): Promise<string>;
   /** The same address with another password. */
   readonly wrongPassword: (url: string) => string;
-  readonly password: string;
-  readonly port: number;
   /** The rows that a query finds. */
   query(url: string, text: string, values?: readonly unknown[]): Promise<any[]>;
   /** kill -9, and gone. */
@@ -181,8 +179,6 @@ export async function startPostgres(): Promise<Postgres> {
       return url(name);
     },
     wrongPassword: (address) => address.replace(PASSWORD, "CANARY-but-wrong"),
-    password: PASSWORD,
-    port,
     query,
     kill: () => end("SIGKILL"),
     start,
