@@ -111,8 +111,10 @@ describe("a provider's JSON of any shape", () => {
   ] as const)
     it(`${vendor}: a tool call with ${name}`, () => {
       const read = () => replyOf(wholeReply(DIALECTS[vendor]!(), body, TARGET));
-      if (made === "error") assert.equal(errorOf(read).code, "upstream_error");
-      else if (made === "text") assert.equal(read().text, "Hi.");
+      if (made === "error") {
+        const { code, countsForBreaker } = errorOf(read);
+        assert.deepEqual([code, countsForBreaker], ["upstream_error", false]);
+      } else if (made === "text") assert.equal(read().text, "Hi.");
       else assert.deepEqual(read().calls, [["generated", "f", "{}"]]);
     });
 });

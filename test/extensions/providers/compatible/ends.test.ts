@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import { compatibleDialect } from "../../../../src/extensions/providers/compatible/index.ts";
 import { assemble, configFor, json, readStream, user } from "../../../support/gateway.ts";
 import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
 import {
@@ -96,6 +97,17 @@ describe("a stream of Azure OpenAI", () => {
       const reply = streamed([first, ...words, delta({}, finish), ...last]);
       assert.deepEqual([reply.text, reply.finish], ["Hi.", finish]);
     });
+});
+
+it("a whole reply of which a filter has left no message is a reply, and no other is one", () => {
+  for (const fields of [{}, { message: null }]) {
+    assert.equal(compatibleDialect.isReply(choice(fields, "content_filter")), true);
+    assert.deepEqual(decoderWith().push(choice(fields, "content_filter")), [
+      { type: "finish", reason: "content_filter" },
+    ]);
+    for (const finish of ["stop", "length", null])
+      assert.equal(compatibleDialect.isReply(choice(fields, finish)), false);
+  }
 });
 
 describe("models that only stream", () => {

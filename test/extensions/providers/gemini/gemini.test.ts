@@ -419,9 +419,18 @@ describe("what Gemini answers", () => {
     };
     const { text, finish, usage } = answers(blocked, [blocked]);
     assert.deepEqual([text, finish, usage.prompt_tokens], ["", "content_filter", 20]);
+    const armoured = { promptFeedback: { blockReason: "MODEL_ARMOR" } };
+    assert.equal(answers(armoured, [armoured]).finish, "content_filter");
     const rated = { promptFeedback: { safetyRatings: [] }, ...said([{ text: "Hi." }], "STOP") };
     assert.equal(answers(rated, [rated]).finish, "stop");
   });
+
+  for (const candidate of [{ finishReason: "SAFETY" }, { finishReason: "SPII", content: null }])
+    it(`a candidate of which a filter has left nothing: ${JSON.stringify(candidate)}`, () => {
+      const filtered = { candidates: [candidate] };
+      const { text, finish } = answers(filtered, [filtered]);
+      assert.deepEqual([text, finish], ["", "content_filter"]);
+    });
 
   it("no candidate is no reply", () => {
     for (const nothing of [{}, { candidates: [] }, { usageMetadata: { promptTokenCount: 20 } }])
