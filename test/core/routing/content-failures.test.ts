@@ -4,9 +4,6 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import type { Clock } from "../../../src/core/clock.ts";
-import { configFor, json, merge, readStream, user } from "../../support/gateway.ts";
-import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
 import {
   chunk,
   completion,
@@ -17,6 +14,7 @@ import {
   USAGE,
   type Behaviour,
 } from "../../support/provider.ts";
+import { vendorBench } from "./two-providers.ts";
 
 const HTML = { "content-type": "text/html" };
 const error = (message: string, more: object = {}) => ({ error: { message, ...more } });
@@ -36,43 +34,14 @@ const begins = (id: string) => ({
   message: { id, type: "message", role: "assistant", content: [], usage: {} },
 });
 
-/**
- * "m" of the vendor fails for requests that say "bad"; "both" is an alias for it and then "next",
- * which is well.
- */
-async function bench(
-  t: TestContext,
-  vendor: string,
-  bad: Behaviour,
-  {
-    time = {},
-    ...over
-  }: { readonly time?: Partial<Clock>; readonly [setting: string]: unknown } = {},
-) {
-  const provider = memoryProvider(t, (asked) =>
-    (JSON.stringify(asked.body).includes('"bad"') ? bad : speak("Fine."))(asked),
+/** A model that fails so for requests that say "bad". */
+const bench = (t: TestContext, vendor: string, bad: Behaviour, over = {}) =>
+  vendorBench(
+    t,
+    vendor,
+    (asked) => (JSON.stringify(asked.body).includes('"bad"') ? bad : speak("Fine."))(asked),
+    over,
   );
-  const other = memoryProvider(t, { next: speak("Rescued.") });
-  const config = configFor(other.url, ["next"], {
-    providers: { shop: { vendor, base_url: provider.url } },
-    models: { m: { provider: "shop" } },
-    aliases: { both: { models: ["m", "next"] } },
-    breaker: { failures: 2, cooldown_ms: 10_000 },
-  });
-  const gateway = createMemoryGateway(merge(config, over) as object, time);
-  /** Status, and the model that served or the code of the error. */
-  async function ask(model: string, content: string, streaming = false): Promise<string> {
-    const response = await gateway.chat({ model, stream: streaming, messages: user(content) });
-    if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
-      const { chunks, error } = await readStream(response);
-      return `${response.status} ${error?.code ?? chunks[0]!.model}`;
-    }
-    const body = await json(response);
-    return `${response.status} ${body.error?.code ?? body.model}`;
-  }
-  const breaker = () => gateway.catalog.models.get("m")!.status();
-  return { gateway, asked: provider.asked, others: other.asked, ask, breaker };
-}
 
 const FAILED = "503 upstream_error";
 const CLOSED = "503 model_unavailable";
@@ -107,7 +76,7 @@ const vendorOf = (name: string): string => name.split(": ")[0]!;
 describe("a failure that one request's content causes", { concurrency: 2 }, () => {
   for (const [name, bad] of Object.entries(NOT_COUNTED)) {
     it(`${name}: another candidate is asked, and the breaker stays closed`, async (t) => {
-      const { gateway, ask, breaker, asked, others } = await bench(t, vendorOf(name), bad);
+      const { gateway, ask, breaker, asked, others } = bench(t, vendorOf(name), bad);
       for (const streaming of [false, true, false, true, false])
         assert.equal(await ask("m", "bad", streaming), FAILED);
       assert.equal(await ask("both", "bad"), "200 next");
@@ -121,7 +90,7 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
 
   for (const [name, bad] of Object.entries(COUNTED)) {
     it(`${name} says something of the provider, so it counts`, async (t) => {
-      const { ask, asked, breaker } = await bench(t, vendorOf(name), bad);
+      const { ask, asked, breaker } = bench(t, vendorOf(name), bad);
       for (let count = 0; count < 2; count += 1) assert.equal(await ask("m", "bad", true), FAILED);
       assert.equal(breaker().state, "open");
       assert.equal(await ask("m", "good"), CLOSED);
@@ -135,7 +104,7 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
       count += 1;
       return (count === 1 ? status(400, toolUseFailed) : speak("Fine."))(asked);
     };
-    const { ask, others } = await bench(t, "groq", bad, {
+    const { ask, others } = bench(t, "groq", bad, {
       retry: { max_retries: 1, backoff_ms: 1 },
     });
     assert.equal(await ask("both", "bad"), "200 m");
@@ -145,7 +114,7 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
   it("a probe that meets one says nothing of the provider: the next request is the probe", async (t) => {
     const clock = { now: 0 };
     const answers = [status(403, error("no")), status(400, toolUseFailed), speak("Fine.")];
-    const { ask, asked, breaker } = await bench(t, "groq", (each) => answers.shift()!(each), {
+    const { ask, asked, breaker } = bench(t, "groq", (each) => answers.shift()!(each), {
       time: { monotonic: () => clock.now },
     });
     assert.equal(await ask("m", "bad"), CLOSED);
