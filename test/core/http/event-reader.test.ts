@@ -27,6 +27,7 @@ const cases: [name: string, text: string, events: string[]][] = [
   ["mixed line ends", "data: a\r\n\ndata: b\n\r\ndata: c\r\n\r", ["a", "b", "c"]],
   ["comments", ": keep-alive\n\ndata: a\n: between\ndata: b\n\n:\n\n", ["a\nb"]],
   ["several data lines", "data: a\ndata: b\ndata:\n\n", ["a\nb\n"]],
+  ["several data lines with CRLF", "data: a\r\ndata: b\r\n\r\n", ["a\nb"]],
   ["events without data are none", "data\n\ndata:\n\ndata: a\n\n", ["a"]],
   ["other fields", "event: ping\nid: 7\nretry: 10\ndata: a\n\nevent: empty\n\n", ["a"]],
   ["fields that only begin like data", "database: x\ndata-x: y\n\ndata: a\n\n", ["a"]],

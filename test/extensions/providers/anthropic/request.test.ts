@@ -30,6 +30,7 @@ describe("what goes out", () => {
     new: { upstream_model: "claude-5-m", reasoning: true },
     plain: { upstream_model: "claude-4-5-m" },
     mute: { upstream_model: "claude-5-m", omit: ["temperature", "top_p"] },
+    warm: { upstream_model: "claude-5-m", omit: ["temperature"] },
     stubborn: { upstream_model: "claude-5-m", reasoning: true, thinking_off: false },
     unswitched: { upstream_model: "claude-4-5-m", reasoning: true, thinking: "none" },
   };
@@ -117,6 +118,11 @@ describe("what goes out", () => {
     [{ top_p: 0.5 }, { top_p: 0.5 }],
     [{ temperature: 0.3, top_p: 0.5 }, { temperature: 0.3 }],
     [{ model: "mute", temperature: 0.3, top_p: 0.5 }, NEW],
+    [
+      { model: "warm", temperature: 0.3, top_p: 0.5 },
+      { ...NEW, top_p: 0.5 },
+    ],
+    [{ model: "warm" }, NEW],
     [
       { model: "old", ...ON, temperature: 0.3, top_p: 0.5, max_tokens: 4_000 },
       budget(4_000, 2_000),

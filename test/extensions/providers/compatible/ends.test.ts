@@ -179,7 +179,6 @@ describe("models that only stream", () => {
   const BUSY = { error: { code: 429 } };
   const FAILURES: [name: string, behaviour: Behaviour, code: number, error: string][] = [
     ["a reset in its middle", stream(half, "cut"), 503, "upstream_error"],
-    ["an end without a finish", stream(half, "eof"), 503, "upstream_error"],
     ["an error event", stream([...half, BUSY]), 503, "model_overloaded"],
     ["a finish that is a failure", stream([...half, chunk({}, "abort")]), 503, "upstream_error"],
     ["a refusal", status(400, { error: { message: "no" } }), 400, "upstream_rejected"],

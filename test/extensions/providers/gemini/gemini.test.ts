@@ -482,16 +482,6 @@ describe("what Gemini answers", () => {
     assert.deepEqual(completionAfter("More."), [undefined, 4]);
   });
 
-  it("calls with one id get another", () => {
-    const decoder = createGeminiDialect(createSignatureStore()).decoder(target("plain"));
-    const call = { functionCall: { id: "dup", name: "look", args: {} } };
-    const ids = decoder
-      .push(said([call, call], "STOP"))
-      .flatMap((part) => (part.type === "tool_call" ? [part.id] : []));
-    assert.equal(ids[0], "dup");
-    assert.match(ids[1]!, /^call_[0-9a-f]{24}$/);
-  });
-
   it("log probabilities stand at the text, and those of reasoning alone nowhere", () => {
     const token = (text: string, logProbability: number) => ({ token: text, logProbability });
     const first = [token("\u00d8", -0.1), token("O", -2)];

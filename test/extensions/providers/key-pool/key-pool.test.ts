@@ -117,12 +117,6 @@ describe("a pool of keys", () => {
     assert.deepEqual(await taken(pool, 3), ["aaaa", "aaaa", "bbbb"]);
     assert.deepEqual(await taken(reloaded([second!]), 2), ["bbbb", 60_000]);
   });
-
-  it("says when all that were tried can be used again at once", async () => {
-    const { pool } = poolOf([{ key: "key-aaaa", weight: 1 }], () => 0);
-    (await takenKey(pool)).exhausted(0);
-    assert.deepEqual(await taken(pool, 1, new Set(["key-aaaa"])), [0]);
-  });
 });
 
 const KEYS = ["sk-secret-good", "sk-secret-evil"] as const;
@@ -198,18 +192,6 @@ describe("a provider with several keys", () => {
     const told = JSON.stringify([diagnostics, state, line]);
     for (const key of KEYS) assert.ok(!told.includes(key));
     assert.match(told, /attempt_failed/);
-  });
-
-  it("rests a key that is exhausted until the provider says", async (t) => {
-    const { ask, asked } = await start(t, refusing(429, { "retry-after": "30" }), BOTH);
-    for (const model of ["m", "m", "n"]) assert.equal((await ask(model)).status, 200);
-    assert.deepEqual(asked(), [
-      [EVIL, "m"],
-      [GOOD, "m"],
-      [GOOD, "m"],
-      [EVIL, "n"],
-      [GOOD, "n"],
-    ]);
   });
 
   it("says when the first key can be used again where all are exhausted", async (t) => {
@@ -292,14 +274,6 @@ describe("a provider with several keys", () => {
       providers: { pool: { limits: { adaptive: true } } },
     });
     for (let i = 0; i < 2; i += 1) assert.equal((await ask()).status, 200);
-  });
-
-  it("has no room when the keys' own limits are used up, and says when", async (t) => {
-    const { ask } = await start(t, refusing(401), [{ key: GOOD, rpm: 1 }]);
-    assert.equal((await ask()).status, 200);
-    const answer = await ask("n");
-    assert.equal((await json(answer)).error.code, "model_overloaded");
-    assert.ok(Number(answer.headers.get("retry-after")) > 50);
   });
 
   it("counts in a key's own limit no attempt that the limit of the model has held up", async (t) => {
