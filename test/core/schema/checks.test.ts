@@ -191,6 +191,13 @@ describe("issues", () => {
   });
 });
 
+// Other schemas: what is published of requests, replies and the configuration.
+it("null beside a const is a schema of its own; what is never an error has no schema", () => {
+  const one = nullable(refine(number(), (n) => n, { const: 1 }));
+  assert.deepEqual(one.schema, { anyOf: [{ type: "number", const: 1 }, { type: "null" }] });
+  assert.deepEqual(lenient(string()).schema, {});
+});
+
 describe("paths and messages", () => {
   for (const [path, text] of [
     [[], ""],

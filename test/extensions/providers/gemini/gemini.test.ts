@@ -536,14 +536,11 @@ describe("Gemini's errors", () => {
   const PLACE = "User location is not supported for the API use.";
   const CASES: [status: number, body: object, code: string, retryAfterMs?: number][] = [
     [400, google(400, "INVALID_ARGUMENT"), "upstream_rejected"],
-    [400, google(400, "FAILED_PRECONDITION", "Not now."), "upstream_rejected"],
     [400, google(400, "FAILED_PRECONDITION", PLACE), "model_unavailable"],
     [400, google(400, "INVALID_ARGUMENT", TOO_LONG), "context_length_exceeded"],
     [400, google(400, "INVALID_ARGUMENT", EXPIRED, badKey), "model_unavailable"],
-    [403, google(403, "PERMISSION_DENIED"), "model_unavailable"],
     [429, google(429, "RESOURCE_EXHAUSTED", "No.", retryInfo), "model_overloaded", 17_000],
     [499, google(499, "CANCELLED"), "model_unavailable"],
-    [500, google(500, "INTERNAL"), "upstream_error"],
     [503, google(503, "UNAVAILABLE", "No.", retryInfo), "model_overloaded", 17_000],
   ];
   for (const [status, body, code, retryAfterMs] of CASES)
