@@ -276,6 +276,14 @@ describe("a provider with several keys", () => {
     for (let i = 0; i < 2; i += 1) assert.equal((await ask()).status, 200);
   });
 
+  it("has no room when the keys' own limits are used up, and says when", async (t) => {
+    const { ask } = await start(t, refusing(401), [{ key: GOOD, rpm: 1 }]);
+    assert.equal((await ask()).status, 200);
+    const answer = await ask("n");
+    assert.equal((await json(answer)).error.code, "model_overloaded");
+    assert.ok(Number(answer.headers.get("retry-after")) > 50);
+  });
+
   it("counts in a key's own limit no attempt that the limit of the model has held up", async (t) => {
     const { ask } = await start(t, refusing(401), [{ key: GOOD, rpm: 2 }], {
       models: { m: { limits: { rpm: 1 } } },
