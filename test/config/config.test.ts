@@ -225,16 +225,9 @@ describe("all faults at once", () => {
               a: { dialect: "carrier-pigeon", base_url: "nowhere" },
               "b c": { dialect: "openai", api_key: "$UNSET" },
             },
-            models: { m: { provider: "", supports: ["x"], price: { output: -1 } } },
-            aliases: {
-              both: { policy: "value", models: ["m"] },
-              neither: {},
-              none: { models: [] },
-            },
-            keys: [
-              { account: "", key: "k" },
-              { key: "k", sha256: HEX },
-            ],
+            models: { m: { provider: "", price: { output: -1 } } },
+            aliases: { neither: {}, none: { models: [] } },
+            keys: [{ account: "", key: "k" }],
             limits: { rpm: -1 },
             colour: "red",
           },
@@ -248,14 +241,11 @@ describe("all faults at once", () => {
         "providers.a.base_url",
         'providers["b c"].api_key',
         "models.m.provider",
-        "models.m.supports[0]",
         "models.m.price.input_cache_miss",
         "models.m.price.output",
-        "aliases.both",
         "aliases.neither",
         "aliases.none.models",
         "keys[0].account",
-        "keys[1].account",
         "limits.rpm",
         "colour",
         'providers["b c"].base_url',
@@ -392,10 +382,8 @@ describe("references", () => {
       openai({ headers: { "Accept-Encoding": "x" } }),
     ],
     ["limits.store", REDIS, store("http://127.0.0.1")],
-    ["limits.store", REDIS, store("redis://")],
     ["limits.store", REDIS, store("redis://:a%zz@h:1")],
     ["limits.store", REDIS, store("redis://h:1/db")],
-    ["limits.store", REDIS, store("redis://h?db=3")],
     ["upstream.proxy", /a % that encodes nothing/, nest("upstream.proxy", "http://u:p%zz@h:1")],
     ["limits.on_error", /"local".*"refuse"/, nest("limits.on_error", "ignore")],
     ["usage.store", /"file" or the address of a Post/, nest("usage.store", "mysql://127.0.0.1")],
@@ -441,14 +429,6 @@ describe("secrets", () => {
       );
     });
   }
-
-  it("one that begins with $ but is no variable's name is not repeated", () => {
-    const [fault] = refusedConfig({
-      providers: { lab: { dialect: "openai", base_url: "http://x", api_key: "$2b$10$CANARY" } },
-    });
-    assert.equal(fault?.path, "providers.lab.api_key");
-    assert.doesNotMatch(fault?.message ?? "CANARY", /CANARY|2b/);
-  });
 
   const places = {
     "providers.lab.api_key": (value: string) => ({ providers: { lab: { api_key: value } } }),
@@ -508,24 +488,19 @@ describe("secrets", () => {
   const lab = (provider: object) => ({ providers: { lab: provider } });
   for (const [place, over, env] of [
     ["a key that stands twice", twice(C), {}],
-    ["a key from the environment that stands twice", twice("$K"), { K: C }],
+    ["a key that begins with $ and is no variable's name", lab({ api_key: `$2b$10$${C}` }), {}],
     ["a key beside a digest", { keys: [{ account: "a", key: C, sha256: HEX }] }, {}],
     ["a key in the digest's place", { keys: [{ account: "a", sha256: C }] }, {}],
     ["a key in a list", { keys: [{ account: "a", key: [C] }] }, {}],
-    ["a key as an object", { keys: [{ account: "a", key: { value: C } }] }, {}],
     ["keys as an object", { keys: { [C]: C } }, {}],
     ["a key without an account", { keys: [{ key: C }] }, {}],
     ["a misspelt field that holds a key", { keys: [{ account: "a", key: "k", kee: C }] }, {}],
-    ["a provider's key in a list", lab({ api_key: [C] }), {}],
     ["a provider's key in a misspelt field", lab({ apikey: C }), {}],
-    ["a provider's key beside a fault", lab({ api_key: C, thinking: "x" }), {}],
     ["one from the environment beside a fault", lab({ api_key: "$K", thinking: "x" }), { K: C }],
     ["a password in an address", lab({ base_url: `http://user:${C}@x/` }), {}],
     ["a key in an address's query", lab({ base_url: `http://x/?key=${C}` }), {}],
-    ["a key in an address's fragment", lab({ base_url: `http://x/#${C}` }), {}],
     ["a broken address with a password", lab({ base_url: `http://user:${C}@` }), {}],
     ["a store's password", nest("limits.store", `mysql://:${C}@x`), {}],
-    ["one from the environment", nest("limits.store", "$R"), { R: `mysql://:${C}@x` }],
   ] as const) {
     it(`${place} is not repeated`, () => {
       const faults = refusedConfig(over, env);

@@ -106,25 +106,24 @@ describe("the last reload", { concurrency: 3 }, () => {
     assert.match(certified.path, /^server\.tls/);
   });
 
-  for (const workers of [1, 2])
-    it(`of ${workers} process(es): keys.json that cannot be read is told until it can be`, async (t) => {
-      const at = await site(t, { server: { workers } });
-      const keys = join(at.at("data"), "keys.json");
-      const faultOf = async () => (await at.readStatus()).keys.fault;
-      assert.equal(await faultOf(), null);
-      replace(keys, "{");
-      const fault = await until(
-        async () => (await faultOf()) ?? false,
-        "the fault of keys.json in the status",
-      );
-      assert.match(fault, /keys\.json is not JSON: the fault is at line 1, column 2$/);
-      assert.deepEqual(await at.metrics(KEYS, LAST), [0, 1]);
-      const line = `keys.json cannot be read, and the keys before it stay in force: ${fault}`;
-      assert.ok((await at.command("status")).stdout.split("\n").includes(line));
-      replace(keys, "[]");
-      await until(async () => (await faultOf()) === null, "the fault to be gone");
-      assert.deepEqual(await at.metrics(KEYS), [1]);
-    });
+  it("keys.json that cannot be read is told until it can be, by several processes too", async (t) => {
+    const at = await site(t, { server: { workers: 2 } });
+    const keys = join(at.at("data"), "keys.json");
+    const faultOf = async () => (await at.readStatus()).keys.fault;
+    assert.equal(await faultOf(), null);
+    replace(keys, "{");
+    const fault = await until(
+      async () => (await faultOf()) ?? false,
+      "the fault of keys.json in the status",
+    );
+    assert.match(fault, /keys\.json is not JSON: the fault is at line 1, column 2$/);
+    assert.deepEqual(await at.metrics(KEYS, LAST), [0, 1]);
+    const line = `keys.json cannot be read, and the keys before it stay in force: ${fault}`;
+    assert.ok((await at.command("status")).stdout.split("\n").includes(line));
+    replace(keys, "[]");
+    await until(async () => (await faultOf()) === null, "the fault to be gone");
+    assert.deepEqual(await at.metrics(KEYS), [1]);
+  });
 
   it("of a worker that cannot take what the first process could is reported, not when a worker began", async () => {
     const fault = { time: "2026-11-22T12:00:00.000Z", path: "server.tls", message: "x", count: 1 };

@@ -21,9 +21,9 @@ import { sha256 } from "../../src/core/hash.ts";
 import { lines, run, type Running } from "../support/command.ts";
 import { checking, loadConfig } from "../support/config.ts";
 import { folder, replace } from "../support/folder.ts";
-import { configFor, demo, json, KEY, user } from "../support/gateway.ts";
+import { configFor, demo, KEY, user } from "../support/gateway.ts";
 import { runHere } from "../support/run-here.ts";
-import { speak, startProvider, status, type Behaviour } from "../support/provider.ts";
+import { speak, startProvider } from "../support/provider.ts";
 import { waitFor } from "../support/wait.ts";
 
 /** A folder with a configuration file and files of secrets. */
@@ -209,55 +209,27 @@ describe("the rotation of a secret", { concurrency: 2 }, () => {
   const NEW = "sk-CANARY-new-93bd";
 
   /** A gateway as a process of its own, whose provider's key is in a file. */
-  async function started(t: TestContext, behaviours: Behaviour, over: object = {}) {
-    const provider = await startProvider(t, behaviours);
+  async function started(t: TestContext) {
+    const provider = await startProvider(t, speak("Fine."));
     const base = { providers: { lab: { api_key: "$file:secrets/key" } } };
-    const config = { ...configFor(provider.url, ["m"], base), ...over };
-    const { dir, file } = place({ ...config, data_dir: "data" });
+    const { dir, file } = place({ ...configFor(provider.url, ["m"], base), data_dir: "data" });
     mkdirSync(join(dir, "secrets"));
     const key = join(dir, "secrets", "key");
     writeFileSync(key, `${OLD}\n`);
     const gw = run(t, ["--config", relative(dir, file)], { cwd: dir });
     const address = await gw.address();
-    const chat = (more: object = {}) =>
+    const chat = () =>
       fetch(`${address}/v1/chat/completions`, {
         method: "POST",
         headers: { "content-type": "application/json", authorization: `Bearer ${KEY}` },
-        body: JSON.stringify({ model: "m", messages: user("hi"), ...more }),
+        body: JSON.stringify({ model: "m", messages: user("hi") }),
       });
     const sent = () => provider.asked.map(({ headers }) => headers.authorization);
-    return { dir, file, key, gw, chat, sent, provider };
+    return { dir, file, key, gw, chat, sent };
   }
 
-  it("while a request is on its way: it ends with the key that it began with, retries included", async (t) => {
-    let release = () => {};
-    const released = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    // The first request waits for the rotation, and fails then: its second attempt comes after it.
-    const slowThenFine: Behaviour = async (asked) => {
-      const isSlow = asked.body["messages"][0].content === "slow";
-      if (!isSlow) return speak("Fine.")(asked);
-      const isFirst = provider.asked.filter(({ body }) => body["messages"][0].content === "slow");
-      if (isFirst.length > 1) return speak("Late.")(asked);
-      await released;
-      return status(503)(asked);
-    };
-    const retry = { max_retries: 1, backoff_ms: 1 };
-    const { key, gw, chat, sent, provider } = await started(t, slowThenFine, { retry });
-    const slow = chat({ messages: user("slow") });
-    await provider.nth(0);
-
-    replace(key, `${NEW}\n`);
-    await waitFor(() => count(gw, "reloaded") === 1, "the new secret to be put in force");
-    assert.equal((await chat()).status, 200);
-    release();
-    assert.equal((await json(await slow)).choices[0].message.content, "Late.");
-    assert.deepEqual(sent(), [`Bearer ${OLD}`, `Bearer ${NEW}`, `Bearer ${OLD}`]);
-  });
-
   it("by SIGHUP alone, and as Kubernetes does it, by another target of the link ..data", async (t) => {
-    const { dir, gw, chat, sent, key } = await started(t, speak("Fine."));
+    const { dir, gw, chat, sent, key } = await started(t);
     const secrets = join(dir, "secrets");
     const version = (name: string, text: string) => {
       mkdirSync(join(secrets, name));
@@ -278,7 +250,7 @@ describe("the rotation of a secret", { concurrency: 2 }, () => {
   });
 
   it("a file that becomes wrong is told, the old key stays, and the right one is taken up", async (t) => {
-    const { key, gw, chat, sent } = await started(t, speak("Fine."));
+    const { key, gw, chat, sent } = await started(t);
     replace(key, "two words\n");
     const line = await waitFor(
       () => eventsIn(gw).find((each) => each["event"] === "reload_failed"),
@@ -295,7 +267,7 @@ describe("the rotation of a secret", { concurrency: 2 }, () => {
   });
 
   it("a file that a refused configuration names is watched; one that is named no more is not", async (t) => {
-    const { dir, file, key, gw, chat, sent } = await started(t, speak("Fine."));
+    const { dir, file, key, gw, chat, sent } = await started(t);
     const second = join(dir, "second");
     replace(file, readFileSync(file, "utf8").replace("secrets/key", "second"));
     await waitFor(() => count(gw, "reload_failed") === 1, "the file that is missing");

@@ -203,22 +203,13 @@ describe("secrets", () => {
     const config = configFile(demo({ data_dir: "data", usage: { store: "$BOOKS", sync_ms: 20 } }));
     const env = { BOOKS: `postgres://books:${PASSWORD}@127.0.0.1:1/books` };
     const gw = run(t, ["--config", config], { cwd, env });
-    const address = await gw.address();
+    await gw.address();
     const admin = /admin on (http:\S+?)\)/.exec(gw.stdout())?.[1];
     await waitFor(() => gw.stderr().includes("usage_sync_failed"), "the failure to be told");
-    const answers: string[] = [];
-    for (const key of ["sk-demo", "sk-wrong"]) {
-      const response = await fetch(`${address}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-        body: JSON.stringify({ model: "demo-chat", messages: user("hi") }),
-      });
-      assert.equal(response.status, key === "sk-demo" ? 200 : 401, "the gateway serves on");
-      answers.push(JSON.stringify([...response.headers]), await response.text());
-    }
-    for (const path of ["status", "metrics"])
-      answers.push(await (await fetch(`${admin}/${path}`)).text());
-    const { usage } = JSON.parse(answers.at(-2)!);
+    const answers = await Promise.all(
+      ["status", "metrics"].map(async (path) => (await fetch(`${admin}/${path}`)).text()),
+    );
+    const { usage } = JSON.parse(answers[0]!);
     assert.deepEqual([usage.store, /authentication failed/.test(usage.fault)], ["postgres", true]);
     const outputs: Ended[] = await Promise.all(
       [["usage", "sync", "--once"], ["audit"], ["check"]].map((args) =>

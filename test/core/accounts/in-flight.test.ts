@@ -55,17 +55,11 @@ describe("requests in flight over HTTP", () => {
       model: string,
       { key = KEY, signal, body = {} }: { key?: string; signal?: AbortSignal; body?: object } = {},
     ) =>
-      fetch(`${gw.url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-        ...(signal && { signal }),
-        body: JSON.stringify({
-          model,
-          messages: user("hi"),
-          stream: model === "held" || model === "cut",
-          ...body,
-        }),
-      });
+      gw.chat(
+        { model, messages: user("hi"), stream: model === "held" || model === "cut", ...body },
+        { authorization: `Bearer ${key}` },
+        signal,
+      );
     /** Its status, when it is over. */
     const statusOf = async (model: string, key = KEY) => {
       const response = await send(model, { key });

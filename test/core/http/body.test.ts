@@ -1,8 +1,7 @@
-// A request's body as text: what its headers rule out, and what is counted of it. Sizes and bytes are
-// in ../chat/request-checks.test.ts.
+// A request's body as text: what its headers rule out. Sizes and bytes are in
+// ../chat/request-checks.test.ts, what is counted of it in extensions/bounds/capacity.
 
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { describe, it } from "node:test";
@@ -15,7 +14,7 @@ import { within } from "../../support/wait.ts";
 function exchangeOf(
   pieces: readonly (Buffer | string | null)[],
   headers: { readonly [name: string]: string } = {},
-  { retain = (_bytes: number): void => undefined, httpVersion = "1.1" } = {},
+  httpVersion = "1.1",
 ) {
   let continued = 0;
   const body = new Readable({ read: () => undefined });
@@ -27,7 +26,7 @@ function exchangeOf(
     req: req as unknown as IncomingMessage,
     res: res as unknown as ServerResponse,
     cancel: new Cancel(),
-    retain,
+    retain: () => undefined,
     continued: () => continued,
   };
 }
@@ -66,41 +65,11 @@ describe("readBody", () => {
     ["1.0", 0],
   ] as const)
     it(`asks a client of HTTP/${httpVersion} for the body ${times} times if it waits for that`, async () => {
-      const exchange = exchangeOf(["{}"], { expect: "100-continue" }, { httpVersion });
+      const exchange = exchangeOf(["{}"], { expect: "100-continue" }, httpVersion);
       assert.equal(await textOf(exchange, 100), "{}");
       assert.equal(exchange.continued(), times);
       assert.equal(exchange.req.headers.expect, undefined);
     });
-
-  it("counts back a stated length only if there was room for it", async () => {
-    const counted: number[] = [];
-    const headers = { "content-length": "2" };
-    await textOf(exchangeOf(["{}"], headers, { retain: (bytes) => counted.push(bytes) }), 100);
-    assert.deepEqual(counted, [2, -2, 2]);
-
-    const refused: number[] = [];
-    const retain = (bytes: number) => {
-      refused.push(bytes);
-      crowded.cancel.abort(new ApiError("server_overloaded", "No room."));
-    };
-    const crowded = exchangeOf(["{}"], headers, { retain });
-    await assert.rejects(textOf(crowded, 100), refusal("server_overloaded"));
-    assert.deepEqual(refused, [2]);
-  });
-
-  it("reads nothing of a body that was refused before its end", async () => {
-    const refused = new ApiError("server_overloaded", "No room.");
-    const retain = (bytes: number) => {
-      if (bytes > 0) exchange.cancel.abort(refused);
-    };
-    const exchange = exchangeOf(["{}"], {}, { retain });
-    const ended = once(exchange.req, "end");
-    let readings = 0;
-    const reading = readBody(exchange, 100, () => (readings += 1));
-    await assert.rejects(within(reading, "the refusal"), (error) => error === refused);
-    await within(ended, "the end of the body");
-    assert.equal(readings, 0);
-  });
 
   it("rejects with the reason of cancel if that comes first", async () => {
     const exchange = exchangeOf(["{", null]);

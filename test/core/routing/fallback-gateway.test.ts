@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { assemble, json, KEY, readStream, user } from "../../support/gateway.ts";
+import { assemble, json, readStream, user } from "../../support/gateway.ts";
 import { memoryProvider } from "../../support/memory.ts";
 import {
   held,
@@ -145,21 +145,16 @@ describe("breaker", () => {
     const { gateway, first } = await wireBench(t, behaviour, rules, { monotonic: () => clock.now });
     await outcome(gateway, "a");
     clock.now += 10_000;
-    const control = new AbortController();
-    const request = fetch(`${gateway.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        authorization: `Bearer ${KEY}`,
-        "x-request-id": "probe",
-      },
-      body: JSON.stringify({ model: "a", messages: user("hi") }),
-      signal: control.signal,
-    });
+    const client = new AbortController();
+    const request = gateway.chat(
+      { model: "a", messages: user("hi") },
+      { "x-request-id": "probe" },
+      client.signal,
+    );
     await first.nth(1);
     const { got, retryAfter } = await outcome(gateway, "a");
     assert.deepEqual([got, retryAfter], ["model_unavailable", "1"], "one probe at a time");
-    control.abort();
+    client.abort();
     await request.catch(() => undefined);
     await gateway.accessOf("probe");
     assert.equal((await outcome(gateway, "a")).got, "ok");

@@ -162,3 +162,39 @@ export async function outcome(
   assertDiscreet(error, response);
   return { got: `in-band ${error.code}`, ...seen };
 }
+
+/**
+ * In memory: "m" is of this vendor, whose provider does what it is told; "both" is an alias for it and
+ * then "next", which is well.
+ */
+export function vendorBench(
+  t: Scope,
+  vendor: string,
+  behaviour: Behaviour,
+  {
+    time = {},
+    ...over
+  }: { readonly time?: Partial<Clock>; readonly [setting: string]: unknown } = {},
+) {
+  const provider = memoryProvider(t, behaviour);
+  const other = memoryProvider(t, { next: speak("Rescued.") });
+  const config = configFor(other.url, ["next"], {
+    providers: { shop: { vendor, base_url: provider.url } },
+    models: { m: { provider: "shop" } },
+    aliases: { both: { models: ["m", "next"] } },
+    breaker: { failures: 2, cooldown_ms: 10_000 },
+  });
+  const gateway = createMemoryGateway(merge(config, over) as object, time);
+  /** Status, and the model that served or the code of the error. */
+  async function ask(model: string, content = "hi", streaming = false): Promise<string> {
+    const response = await gateway.chat({ model, stream: streaming, messages: user(content) });
+    if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
+      const { chunks, error } = await readStream(response);
+      return `${response.status} ${error?.code ?? chunks[0]!.model}`;
+    }
+    const body = await json(response);
+    return `${response.status} ${body.error?.code ?? body.model}`;
+  }
+  const breaker = () => gateway.catalog.models.get("m")!.status();
+  return { gateway, asked: provider.asked, others: other.asked, ask, breaker };
+}

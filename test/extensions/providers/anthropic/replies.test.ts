@@ -220,6 +220,12 @@ describe("token counts", () => {
     });
 });
 
+it("a refusal without content is a filtered reply", () => {
+  const refusal = { ...message([], "refusal"), content: null };
+  const { text, finish } = answers(refusal, [start(), ended("refusal"), STOP]);
+  assert.deepEqual([text, finish], ["", "content_filter"]);
+});
+
 it("another type of object is no reply", () => {
   const other = { type: "completion", completion: "Hi." };
   assert.equal(errorOf(() => answers(other, [])).code, "upstream_error");

@@ -9,7 +9,7 @@ import { createSignatureStore } from "../../../../src/extensions/providers/turns
 import { anthropic } from "../../../support/fake-anthropic.ts";
 import { PROVIDER_KEY } from "../../../support/fake-provider.ts";
 import { user } from "../../../support/gateway.ts";
-import { askedBy, targetOf } from "../dialect-bench.ts";
+import { askedBy, calling, callOf, resultOf, targetOf } from "../dialect-bench.ts";
 
 type Json = Record<string, any>;
 
@@ -30,6 +30,7 @@ describe("what goes out", () => {
     new: { upstream_model: "claude-5-m", reasoning: true },
     plain: { upstream_model: "claude-4-5-m" },
     mute: { upstream_model: "claude-5-m", omit: ["temperature", "top_p"] },
+    warm: { upstream_model: "claude-5-m", omit: ["temperature"] },
     stubborn: { upstream_model: "claude-5-m", reasoning: true, thinking_off: false },
     unswitched: { upstream_model: "claude-4-5-m", reasoning: true, thinking: "none" },
   };
@@ -117,6 +118,11 @@ describe("what goes out", () => {
     [{ top_p: 0.5 }, { top_p: 0.5 }],
     [{ temperature: 0.3, top_p: 0.5 }, { temperature: 0.3 }],
     [{ model: "mute", temperature: 0.3, top_p: 0.5 }, NEW],
+    [
+      { model: "warm", temperature: 0.3, top_p: 0.5 },
+      { ...NEW, top_p: 0.5 },
+    ],
+    [{ model: "warm" }, NEW],
     [
       { model: "old", ...ON, temperature: 0.3, top_p: 0.5, max_tokens: 4_000 },
       budget(4_000, 2_000),
@@ -231,6 +237,55 @@ describe("what goes out", () => {
     it(JSON.stringify(fields).slice(0, 100), () =>
       assert.deepEqual(ask(fields), { ...HI, ...out }),
     );
+
+  it("a conversation: system texts first, media among the texts, calls that are declared", () => {
+    const text = (said: string) => ({ type: "text", text: said });
+    const image = (url: string) => ({ type: "image_url", image_url: { url } });
+    const file = (file_data: string) => ({ type: "file", file: { filename: "a", file_data } });
+    const source = (type: string, form: string, media_type: string, data: string) => ({
+      type,
+      source: { type: form, media_type, data },
+    });
+    const words = Buffer.from("\u{feff}Gr\u00fc\u00dfe\n").toString("base64");
+    const content = [
+      text("x"),
+      image("data:image/jpeg;base64,/9j/"),
+      image("https://pictures.invalid/a.png"),
+      file(`data:Text/Plain;charset=utf-8;base64,${words}`),
+      file("data:Application/PDF;base64,JVBE"),
+    ];
+    const messages = [
+      { role: "system", content: "A" },
+      { role: "user", content },
+      { role: "developer", content: [text("B"), text("C")] },
+      calling(callOf("c", "f", '{"a":1}')),
+      resultOf("c", "2"),
+    ];
+    assert.deepEqual(ask({ messages }), {
+      ...HI,
+      system: "A\n\nBC",
+      messages: [
+        {
+          role: "user",
+          content: [
+            text("x"),
+            source("image", "base64", "image/jpeg", "/9j/"),
+            { type: "image", source: { type: "url", url: "https://pictures.invalid/a.png" } },
+            source("document", "text", "text/plain", "Gr\u00fc\u00dfe\n"),
+            source("document", "base64", "application/pdf", "JVBE"),
+          ],
+        },
+        {
+          role: "assistant",
+          content: [{ type: "tool_use", id: "c", name: "f", input: { a: 1 } }],
+        },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: "c", content: "2" }] },
+      ],
+      // Tools that were called must be declared, although nobody may call them now.
+      tools: [{ name: "f", input_schema: { type: "object" } }],
+      tool_choice: { type: "none" },
+    });
+  });
 
   it("json_object after system texts; nothing but blank stops", () => {
     const messages = [{ role: "system", content: "S" }, ...user("hi")];

@@ -69,6 +69,19 @@ describe("thoughts that come back", () => {
     assert.deepEqual(askedAfter(dialect).content, [first, LOOKING, USES[0], second, USES[1]]);
   });
 
+  it("also where nobody asked for them, of a model that cannot stop thinking", () => {
+    const stubborn = targetOf({ vendor: "anthropic", thinking_off: false }, { reasoning: true });
+    const dialect = createAnthropicDialect(createSignatureStore());
+    dialect.decoder(stubborn).push(message([THOUGHTS[0]!, USES[0]!], "tool_use"));
+    const messages = [...user("hi"), ...calledOf("toolu_1")];
+    const fields = { ...TOOLS, tool_choice: "required", temperature: 0.5, messages };
+    const { body } = askedBy(dialect, fields, stubborn);
+    assert.deepEqual(
+      [body["messages"][1].content[0], body["temperature"], body["tool_choice"], body["thinking"]],
+      [THOUGHTS[0], undefined, { type: "auto" }, undefined],
+    );
+  });
+
   it("to the provider and the account that have them, also after a reload, and to no other", () => {
     const scope = { baseUrl: "https://a.test", account: "one" };
     const inScope = (over: object) =>

@@ -30,18 +30,6 @@ describe("calls in a vendor's answer", () => {
   const objects = [call("a", "f", JSON.parse(ARGS)), call("b", "g", {})];
   const CASES: [name: string, whole: Json[], fragments: Json[], ids: string[], args?: string[]][] =
     [
-      ["each whole in one delta", two("id"), numbered(two("id")), known],
-      [
-        "all with index 0, in fragments",
-        at0(two("id")),
-        [
-          fragment(0, "a", "f", ARGS.slice(0, 9)),
-          fragment(0, "", undefined, ARGS.slice(9)),
-          fragment(0, "b", "g", "{"),
-          fragment(0, "", undefined, "}"),
-        ],
-        known,
-      ],
       ["all with index 0 and without ids", at0(two(undefined)), at0(two(undefined)), unknown],
       ["with ids that are null", two(null), numbered(two(null)), unknown],
       [

@@ -5,14 +5,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createAnthropicDialect } from "../../../../src/extensions/providers/anthropic/index.ts";
-import { wholeReply } from "../../../../src/core/providers/decoding.ts";
-import type { Dialect, Target } from "../../../../src/core/providers/dialect.ts";
+import type { Dialect } from "../../../../src/core/providers/dialect.ts";
 import { createGeminiDialect } from "../../../../src/extensions/providers/gemini/index.ts";
 import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
 import { traitsOf } from "../../../../src/config/vendors.ts";
 import { anthropic } from "../../../support/fake-anthropic.ts";
 import { gemini } from "../../../support/fake-gemini.ts";
-import { sign, type Understood } from "../../../support/fake-provider.ts";
+import type { Understood } from "../../../support/fake-provider.ts";
 import type { Asked } from "../../../support/provider.ts";
 import { LONG } from "../../../support/long.ts";
 import { createRandom } from "../../../support/random.ts";
@@ -43,7 +42,6 @@ interface Called {
   readonly id: string;
   readonly name: string;
   readonly word?: string;
-  readonly known: boolean;
   result?: string;
 }
 /** A conversation, and what was said in it: words that occur nowhere else, by who said them. */
@@ -52,8 +50,6 @@ interface Told {
   readonly words: Record<"system" | "user" | "assistant", string[]>;
   readonly calls: Called[];
   readonly media: string[];
-  /** Turns whose signatures are known: the calls of each. */
-  readonly signed: Called[][];
 }
 
 const NAMES = ["f", "g", "get_time-2", "old"];
@@ -69,7 +65,7 @@ function conversation(
   media: readonly string[],
 ): Told {
   const words: Told["words"] = { system: [], user: [], assistant: [] };
-  const told: Told = { messages: [], words, calls: [], media: [], signed: [] };
+  const told: Told = { messages: [], words, calls: [], media: [] };
   const { messages, calls } = told;
   let count = 0;
   const word = () => {
@@ -117,17 +113,13 @@ function conversation(
     });
   }
 
-  const idsOf = (known: boolean): string[] =>
-    known ? [1, 2, 3].map(() => `toolu_${word()}`) : IDS.toSorted(() => random() - 0.5);
-
   function call(): void {
-    const known = random() < 0.4; // by its signature, so it has an id that its provider made
-    const made = idsOf(known)
+    const made = IDS.toSorted(() => random() - 0.5)
       .slice(0, between(1, 3))
       .map((id): [Called, object] => {
         const own = random() < 0.8 ? word() : undefined;
         const args = pick(own === undefined ? ["", "{}", "null"] : argumentsWith(own));
-        const called = { id, name: pick(NAMES), known, ...(own && { word: own }) };
+        const called = { id, name: pick(NAMES), ...(own && { word: own }) };
         return [called, { id, type: "function", function: { name: called.name, arguments: args } }];
       });
     // After this they would answer another call.
@@ -139,7 +131,6 @@ function conversation(
       tool_calls: made.map(([, each]) => each),
     });
     calls.push(...made.map(([called]) => called));
-    if (known) told.signed.push(made.map(([called]) => called));
     for (const [called] of made.toSorted(() => random() - 0.5)) {
       const fate = random();
       if (fate < 0.7) answer(called);
@@ -251,54 +242,21 @@ const wordsIn = (value: unknown): string[] => JSON.stringify(value ?? "").match(
 const said = (messages: readonly Json[], role: string) =>
   messages.filter((message) => message["role"] === role).flatMap(({ content }) => wordsIn(content));
 
-/**
- * Thoughts that came with these calls, as the provider tells of them, so that their signature is
- * known.
- */
-function tell(dialect: Dialect, name: string, calls: readonly Called[], target: Target): void {
-  const third = target.upstreamModel.startsWith("gemini-3");
-  const ids = calls.map(({ id }) => id);
-  const uses = calls.map(({ id, name }) => ({ type: "tool_use", id, name, input: {} }));
-  const parts = calls.map(({ id, name }, at) => ({
-    functionCall: { id, name },
-    ...(at === 0 && { thoughtSignature: sign([name, third ? id : undefined]) }),
-  }));
-  const thought = { type: "thinking", thinking: "Hm.", signature: sign(["Hm.", ids]) };
-  if (name === "anthropic")
-    wholeReply(dialect, { type: "message", content: [thought, ...uses], usage: {} }, target);
-  if (name === "gemini")
-    wholeReply(dialect, { candidates: [{ content: { parts }, finishReason: "STOP" }] }, target);
-}
-
 /** A conversation in a format: what was told, and what was asked for it. */
 interface Exchange {
   readonly format: Format;
   readonly told: Told;
   readonly request: Json;
-  readonly traits: Target["traits"];
-  readonly reasoning: boolean;
-}
-
-/** The model thinks where it is asked to, and does not where that is declined. */
-function assertThinking({ told, request, traits, reasoning }: Exchange, thinking: any) {
-  if (!reasoning) return;
-  const { thinking: asked, reasoning_effort: effort = "none" } = request;
-  const isOn = ["enabled", "adaptive"].includes(asked?.type) && effort !== "minimal"; // may be none
-  const isOff = asked ? asked.type === "disabled" : effort === "none";
-  if (isOn && told.calls.every(({ known }) => known)) assert.equal(thinking.type, "enabled");
-  if (isOff && traits.thinking_off) assert.equal(thinking.type, "disabled");
 }
 
 /** The format's own rules are kept, and what was told arrives. */
-function assertFaithful(exchange: Exchange, asked: Asked): void {
-  const { format, told, request } = exchange;
-  const { messages, stream = false, tools, thinking } = format.understand(asked);
+function assertFaithful({ format, told, request }: Exchange, asked: Asked): void {
+  const { messages, stream = false, tools } = format.understand(asked);
   assert.equal(stream, request["stream"]);
   for (const role of ["system", "user", "assistant"] as const)
     assert.deepEqual(said(messages, role), told.words[role], role);
   for (const each of told.media)
     assert.ok(JSON.stringify(asked.body).includes(each), `the medium ${each}`);
-  assertThinking(exchange, thinking);
   if (request["tools"]) assert.ok(tools);
   assert.deepEqual(
     callsIn(messages),
@@ -314,16 +272,14 @@ function converse(format: Format, random: Random, size: number): void {
     ...own,
     ...(random.random() < 0.2 && { thinking_off: false }),
   });
-  const dialect = format.dialect();
   const target = { upstreamModel: upstream, reasoning, traits };
   const media = traits.supports.filter((each) => ["images", "audio", "files"].includes(each));
   const told = conversation(random, size, media);
   if (told.messages.length === 0) told.messages.push({ role: "user", content: "" });
   const request: Json = { model: "m", messages: told.messages, ...settings(random) };
-  for (const calls of told.signed) tell(dialect, format.name, calls, target);
-  const asked = askedBy(dialect, request, target);
+  const asked = askedBy(format.dialect(), request, target);
   try {
-    assertFaithful({ format, told, request, traits, reasoning }, asked);
+    assertFaithful({ format, told, request }, asked);
   } catch (error) {
     const { message } = error as Error;
     throw new Error(`${message}\n${JSON.stringify(request)}\n${JSON.stringify(asked.body)}`);

@@ -2,7 +2,7 @@
 // another candidate can serve, and a bug is reported to the operator as one.
 
 import assert from "node:assert/strict";
-import { describe, it, type TestContext } from "node:test";
+import { describe, it } from "node:test";
 import { compatibleDialect } from "../../../../src/extensions/providers/compatible/index.ts";
 import { createAnthropicDialect } from "../../../../src/extensions/providers/anthropic/index.ts";
 import { createGeminiDialect } from "../../../../src/extensions/providers/gemini/index.ts";
@@ -12,39 +12,9 @@ import { ApiError } from "../../../../src/core/openai/errors.ts";
 import { wholeReply } from "../../../../src/core/providers/decoding.ts";
 import type { Dialect, Target } from "../../../../src/core/providers/dialect.ts";
 import { errorOf, replyOf, targetOf } from "../dialect-bench.ts";
-import { configFor, json, readStream, user } from "../../../support/gateway.ts";
-import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
-import { chunk, completion, speak, stream, type Behaviour } from "../../../support/provider.ts";
-
-/**
- * "m" of the vendor answers as it is told; "both" is an alias for it and then "next", which is
- * well.
- */
-async function bench(t: TestContext, vendor: string, behaviour: Behaviour, over: object = {}) {
-  const provider = memoryProvider(t, behaviour);
-  const other = memoryProvider(t, { next: speak("Rescued.") });
-  const gateway = createMemoryGateway(
-    configFor(other.url, ["next"], {
-      providers: { shop: { vendor, base_url: provider.url } },
-      models: { m: { provider: "shop" } },
-      aliases: { both: { models: ["m", "next"] } },
-      breaker: { failures: 2 },
-      ...over,
-    }),
-  );
-  /** Status, and the model that served or the code of the error. */
-  async function ask(model: string, streaming: boolean): Promise<string> {
-    const response = await gateway.chat({ model, stream: streaming, messages: user("hi") });
-    if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
-      const { chunks, error } = await readStream(response);
-      return `${response.status} ${error?.code ?? chunks[0]!.model}`;
-    }
-    const body = await json(response);
-    return `${response.status} ${body.error?.code ?? body.model}`;
-  }
-  const bugs = () => gateway.diagnostics.filter((line) => line["event"] === "internal_error");
-  return { ask, bugs, asked: provider.asked, gateway };
-}
+import { vendorBench } from "../../../core/routing/two-providers.ts";
+import type { MemoryGateway } from "../../../support/memory.ts";
+import { chunk, completion, speak, stream } from "../../../support/provider.ts";
 
 /** The values that a field may have instead of the text or number that is expected there. */
 const STRANGE: readonly unknown[] = [
@@ -111,8 +81,10 @@ describe("a provider's JSON of any shape", () => {
   ] as const)
     it(`${vendor}: a tool call with ${name}`, () => {
       const read = () => replyOf(wholeReply(DIALECTS[vendor]!(), body, TARGET));
-      if (made === "error") assert.equal(errorOf(read).code, "upstream_error");
-      else if (made === "text") assert.equal(read().text, "Hi.");
+      if (made === "error") {
+        const { code, countsForBreaker } = errorOf(read);
+        assert.deepEqual([code, countsForBreaker], ["upstream_error", false]);
+      } else if (made === "text") assert.equal(read().text, "Hi.");
       else assert.deepEqual(read().calls, [["generated", "f", "{}"]]);
     });
 });
@@ -124,6 +96,8 @@ describe("a bug of a dialect", () => {
     throw new TypeError("Cannot read properties of undefined");
   };
   const { request, decoder, isReply } = compatibleDialect;
+  const bugsIn = ({ diagnostics }: MemoryGateway) =>
+    diagnostics.filter((line) => line["event"] === "internal_error");
   /** Functions of the dialect that fail for the model "m" alone, or for its reply. */
   const BROKEN: Readonly<Record<string, Partial<Dialect>>> = {
     request: {
@@ -145,18 +119,18 @@ describe("a bug of a dialect", () => {
       const [[method, fails] = assert.fail()] = Object.entries(broken);
       t.mock.method(compatibleDialect, method as "request", fails as never);
       const retry = { max_retries: 1, backoff_ms: 1 };
-      const { ask, bugs, asked, gateway } = await bench(t, "generic", speak("Fine."), { retry });
+      const { ask, asked, gateway, breaker } = vendorBench(t, "generic", speak("Fine."), { retry });
       const streaming = part !== "isReply"; // which only whole replies are asked
       for (let count = 0; count < 3; count += 1)
-        assert.equal(await ask("both", streaming && count === 1), "200 next");
-      assert.equal(await ask("m", streaming), "503 upstream_error");
+        assert.equal(await ask("both", "hi", streaming && count === 1), "200 next");
+      assert.equal(await ask("m", "hi", streaming), "503 upstream_error");
       // A request that cannot be written goes nowhere, and is not tried again.
       const [requests, reports] = part === "request" ? [0, 4] : [8, 8];
-      const lines = bugs();
+      const lines = bugsIn(gateway);
       assert.deepEqual([asked.length, lines.length], [requests, reports]);
       assert.deepEqual([lines[0]!["level"], lines[0]!["model"]], ["error", "m"]);
       assert.match(String(lines[0]!["detail"]), /^TypeError: Cannot read.*\n\s+at /);
-      assert.equal(gateway.catalog.models.get("m")!.status().state, "closed");
+      assert.equal(breaker().state, "closed");
     });
 
   it("after text: an error in the stream", async (t) => {
@@ -168,9 +142,9 @@ describe("a bug of a dialect", () => {
       };
     });
     const said = stream([chunk({ content: "Once" }), chunk({ content: "boom" })]);
-    const { ask, bugs } = await bench(t, "generic", said);
-    assert.equal(await ask("both", true), "200 upstream_error");
-    assert.equal(bugs().length, 1);
+    const { ask, gateway } = vendorBench(t, "generic", said);
+    assert.equal(await ask("both", "hi", true), "200 upstream_error");
+    assert.equal(bugsIn(gateway).length, 1);
   });
 
   it("is neither an error for the client nor what is too deep for this Node", () => {

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import { compatibleDialect } from "../../../../src/extensions/providers/compatible/index.ts";
 import { assemble, configFor, json, readStream, user } from "../../../support/gateway.ts";
 import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
 import {
@@ -98,6 +99,17 @@ describe("a stream of Azure OpenAI", () => {
     });
 });
 
+it("a whole reply of which a filter has left no message is a reply, and no other is one", () => {
+  for (const fields of [{}, { message: null }]) {
+    assert.equal(compatibleDialect.isReply(choice(fields, "content_filter")), true);
+    assert.deepEqual(decoderWith().push(choice(fields, "content_filter")), [
+      { type: "finish", reason: "content_filter" },
+    ]);
+    for (const finish of ["stop", "length", null])
+      assert.equal(compatibleDialect.isReply(choice(fields, finish)), false);
+  }
+});
+
 describe("models that only stream", () => {
   const ONLY = { stream_only: true };
   const whole = { model: "m", messages: user("hi") };
@@ -167,7 +179,6 @@ describe("models that only stream", () => {
   const BUSY = { error: { code: 429 } };
   const FAILURES: [name: string, behaviour: Behaviour, code: number, error: string][] = [
     ["a reset in its middle", stream(half, "cut"), 503, "upstream_error"],
-    ["an end without a finish", stream(half, "eof"), 503, "upstream_error"],
     ["an error event", stream([...half, BUSY]), 503, "model_overloaded"],
     ["a finish that is a failure", stream([...half, chunk({}, "abort")]), 503, "upstream_error"],
     ["a refusal", status(400, { error: { message: "no" } }), 400, "upstream_rejected"],

@@ -88,19 +88,6 @@ describe("the demo model", () => {
     }
   });
 
-  it("gives log probabilities of each token, and as many alternatives as were asked for", async () => {
-    const given = await ask({ messages: user("Grüße, 😀!"), logprobs: true, top_logprobs: 20 });
-    const tokens: Json[] = given.logprobs.content;
-    assert.equal(tokens.map(({ token }) => token).join(""), given.content);
-    assert.equal(tokens.length, given.usage.completion_tokens);
-    for (const { token, logprob, bytes, top_logprobs } of tokens) {
-      assert.deepEqual(bytes, [...Buffer.from(token)]);
-      assert.equal(new Set(top_logprobs.map((each: Json) => each["token"])).size, 20);
-      assert.deepEqual(top_logprobs[0], { token, logprob, bytes });
-      assert.ok(top_logprobs.every((each: Json) => each["logprob"] <= logprob));
-    }
-  });
-
   it("counts more tokens for longer prompts, and as cached what a conversation repeats", async () => {
     const count = async (fields: object) => (await ask(fields)).usage;
     const bare = await count({});

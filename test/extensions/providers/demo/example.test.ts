@@ -19,11 +19,9 @@ const NODE = { $ref: "#/$defs/node" };
 describe("an example", () => {
   for (const [schema, value] of [
     [{ const: 7 }, 7],
-    [{ const: null }, null],
     [{ enum: ["a", "b"] }, "a"],
     [{ type: "integer", minimum: 5 }, 5],
     [{ type: "integer", minimum: -10, maximum: -2 }, -2],
-    [{ type: "number", minimum: 0, maximum: 1 }, 1],
     [{ type: "number", maximum: -1 }, -1],
     [{ type: "string" }, "Why?"],
     [{ type: "string", format: "date" }, "2026-01-01"],
@@ -74,13 +72,6 @@ describe("a hostile schema", () => {
       { ...next(-1), $defs: named(40, (at) => all({ a: next(at), b: next(at) })) },
     ],
     ["a large constant in a long list", list({ const: long })],
-    ["a long reference in a long list", list({ $ref: `#/${"a/".repeat(120_000)}` })],
-    ["many choices in a long list", list({ anyOf: Array(9_000).fill({ type: "null" }) })],
-    ["a long name in a long list", list({ type: "object", required: [long] })],
-    [
-      "many required names in a long list",
-      list({ type: "object", required: Object.keys(named(5_000, () => 0)) }),
-    ],
     ["lists of lists", list(list(list({ type: "string" })))],
     [
       "names that every object has",

@@ -117,12 +117,6 @@ describe("a pool of keys", () => {
     assert.deepEqual(await taken(pool, 3), ["aaaa", "aaaa", "bbbb"]);
     assert.deepEqual(await taken(reloaded([second!]), 2), ["bbbb", 60_000]);
   });
-
-  it("says when all that were tried can be used again at once", async () => {
-    const { pool } = poolOf([{ key: "key-aaaa", weight: 1 }], () => 0);
-    (await takenKey(pool)).exhausted(0);
-    assert.deepEqual(await taken(pool, 1, new Set(["key-aaaa"])), [0]);
-  });
 });
 
 const KEYS = ["sk-secret-good", "sk-secret-evil"] as const;
@@ -198,18 +192,6 @@ describe("a provider with several keys", () => {
     const told = JSON.stringify([diagnostics, state, line]);
     for (const key of KEYS) assert.ok(!told.includes(key));
     assert.match(told, /attempt_failed/);
-  });
-
-  it("rests a key that is exhausted until the provider says", async (t) => {
-    const { ask, asked } = await start(t, refusing(429, { "retry-after": "30" }), BOTH);
-    for (const model of ["m", "m", "n"]) assert.equal((await ask(model)).status, 200);
-    assert.deepEqual(asked(), [
-      [EVIL, "m"],
-      [GOOD, "m"],
-      [GOOD, "m"],
-      [EVIL, "n"],
-      [GOOD, "n"],
-    ]);
   });
 
   it("says when the first key can be used again where all are exhausted", async (t) => {

@@ -11,28 +11,6 @@ import { piecesOf } from "../../../support/pieces.ts";
 const CLOSED = { code: "ECONNRESET" };
 
 describe("the choice of a connection", () => {
-  it("the idle connection that was used last is used next", async (t) => {
-    const provider = await startRawProvider(t);
-    const client = startClient(t);
-    const calls = [0, 1, 2].map(() => call(client, provider.url));
-    await provider.request(2);
-    const used: number[] = [];
-    for (const at of [1, 2, 0]) {
-      const { socket, connection } = provider.requests[at]!;
-      used.push(connection);
-      socket.write(reply());
-      await waitFor(() => socket.bytesWritten > 0, "the answer to go out");
-      // Which call it was is not known to the provider: the first that has its answer.
-      await Promise.any(calls.map(({ text }) => text));
-    }
-    await Promise.all(calls.map(({ text }) => text));
-    const next = call(client, provider.url);
-    assert.equal((await provider.request(3)).connection, used.at(-1));
-    provider.requests[3]!.socket.write(reply());
-    await next.text;
-    assert.equal(provider.sockets.length, 3);
-  });
-
   it("at the bound, requests wait in their order, and one that is aborted waits no longer", async (t) => {
     const provider = await startRawProvider(t);
     const client = startClient(t, 1);
@@ -64,14 +42,6 @@ describe("the choice of a connection", () => {
     assert.equal(connection, 1);
     socket.write(reply("two"));
     assert.equal(await second.text, "two");
-  });
-
-  it("each origin has connections of its own", async (t) => {
-    const client = startClient(t, 1);
-    const providers = await Promise.all([1, 2].map(() => startRawProvider(t)));
-    const calls = providers.map(({ url }) => call(client, url));
-    for (const provider of providers) (await provider.request(0)).socket.write(reply());
-    for (const { text } of calls) assert.equal(await text, "ok");
   });
 });
 

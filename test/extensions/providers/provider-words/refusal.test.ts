@@ -75,6 +75,7 @@ describe("an answer other than 200", () => {
         [422, { detail: [{ msg: "Extra inputs are not permitted" }] }],
         [422, { object: "error", message: { detail: [{ msg: "no" }] }, code: "1" }],
         [404, "No such File object: x"],
+        [403, "You do not have permission to access the File abc or it may not exist."],
       ],
     ],
     [
@@ -135,6 +136,9 @@ describe("an answer other than 200", () => {
       [
         [400, { error: { code: "tool_use_failed" } }],
         [500, "Failed to generate JSON"],
+        [500, "The model produced invalid content."],
+        [500, "error parsing tool call: raw='{'"],
+        [500, "Failed to parse input at pos 13: <tool_use>"],
         [424, "x"],
       ],
     ],

@@ -22,12 +22,14 @@ const WORDS: Readonly<Record<string, readonly unknown[]>> = {
     ...["content_filter", "sensitive", "refusal", "SAFETY", "RECITATION", "BLOCKLIST", "SPII"],
     ...["LANGUAGE", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT"],
     ...["IMAGE_RECITATION", "MODEL_ARMOR", "content_filter: X"],
+    ...["guardrail_intervened", "content_filtered"],
   ],
   failed: ["insufficient_system_resource", "network_error"],
   failed_on_content: [
     ...["abort", "error", "function_call_filter", "MALFORMED_FUNCTION_CALL"],
     ...["UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE"],
     ...["MISSING_THOUGHT_SIGNATURE", "function_call_filter: MALFORMED_FUNCTION_CALL"],
+    ...["malformed_tool_use", "malformed_model_output"],
   ],
   unfinished: ["FINISH_REASON_UNSPECIFIED", "", null, 7],
 };

@@ -26,12 +26,6 @@ function source(lifeMs: number) {
 }
 
 describe("a value that expires", () => {
-  it("is obtained once for all who ask at once", async () => {
-    const { renewing, state } = source(60_000);
-    const all = await Promise.all([renewing.get(), renewing.get(), renewing.get()]);
-    assert.deepEqual([all, state.obtained], [["v1", "v1", "v1"], 1]);
-  });
-
   it("is renewed when a fifth of its life is left, and nobody waits", async () => {
     const { clock, renewing, state } = source(60_000);
     await renewing.get();

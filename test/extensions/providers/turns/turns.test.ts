@@ -7,6 +7,7 @@ import {
   createTextCounter,
   objectIn,
   turnsOf,
+  type Turn,
 } from "../../../../src/extensions/providers/turns/index.ts";
 import { mediaOf } from "../../../../src/extensions/providers/turns/media.ts";
 import type { Message } from "../../../../src/core/openai/request.ts";
@@ -19,6 +20,23 @@ const calls = (ids: readonly string[], args = "{}"): Message => ({
   reasoning_content: undefined,
   tool_calls: ids.map((id) => ({ id, type: "function", function: { name: "f", arguments: args } })),
 });
+const user = (content: string): Message => ({ role: "user", content });
+const says = (content: string): Message => ({ ...calls([]), content }) as Message;
+const result = (tool_call_id: string, content: string): Message => ({
+  role: "tool",
+  tool_call_id,
+  content,
+});
+/** The turns with what they hold: texts, calls by their ids, and results. */
+const wordsOf = (turns: readonly Turn[]) =>
+  turns.map(({ role, items }) => [
+    role,
+    ...items.map((item) => {
+      if (item.type === "call") return `call ${item.id}`;
+      if (item.type === "result") return `${item.id}: ${item.content}`;
+      return item.type === "text" ? item.text : item.type;
+    }),
+  ]);
 const items = (messages: readonly Message[]) =>
   turnsOf({ messages }).turns.flatMap(({ role, items }) => (role === "assistant" ? items : []));
 const idsOf = (given: readonly string[]): string[] =>
@@ -54,31 +72,54 @@ describe("ids of tool calls that are used again", () => {
   });
 });
 
+describe("results of calls", () => {
+  it("stand right behind their calls, in the order of these, also late ones and those that never came", () => {
+    const late = [user("wait"), says("Yes."), result("x", "1"), user("well?")];
+    const messages = [user("hi"), calls(["x", "y", "z"]), result("y", "2"), ...late];
+    assert.deepEqual(wordsOf(turnsOf({ messages }).turns), [
+      ["user", "hi"],
+      ["assistant", "call x", "call y", "call z"],
+      ["user", "x: 1", "y: 2", "z: ", "wait"],
+      ["assistant", "Yes."],
+      ["user", "well?"],
+    ]);
+  });
+
+  it("of two calls with one id come in the order of these, and one more is the last one's", () => {
+    const answers = ["a", "b", "c"].map((content) => result("0", content));
+    const messages = [user("hi"), calls(["0", "0"]), ...answers];
+    const last = wordsOf(turnsOf({ messages }).turns).at(-1);
+    assert.deepEqual(last, ["user", "0: a", "repeated_1: b\nc"]);
+  });
+});
+
+it("a conversation that the assistant begins has a word of the user before it", () =>
+  assert.deepEqual(wordsOf(turnsOf({ messages: [says("Welcome."), user("hi")] }).turns), [
+    ["user", "(The conversation begins.)"],
+    ["assistant", "Welcome."],
+    ["user", "hi"],
+  ]));
+
 describe("system texts", () => {
   const system = (content: string): Message => ({ role: "system", content });
-  const user = (content: string): Message => ({ role: "user", content });
   const messages = [
     system("First."),
     system("Second."),
     user("hi"),
     calls(["a"]),
-    { role: "tool", tool_call_id: "a", content: "1" } as const,
+    result("a", "1"),
     system(" "),
     system("Hurry."),
     user("go on"),
     calls(["b"]),
     system("Stop."),
-    { role: "tool", tool_call_id: "b", content: "2" } as const,
+    result("b", "2"),
   ];
   /** The system texts, and the turns with what they hold. */
   const outline = (isNative: boolean) => {
     const native = { dialect: "anthropic", body: {}, headers: {} };
     const { system, turns } = turnsOf({ messages, ...(isNative && { native }) });
-    const words = turns.map(({ role, items }) => [
-      role,
-      ...items.map((item) => (item.type === "text" ? item.text : item.type)),
-    ]);
-    return { system: system.map(({ content }) => content), words };
+    return { system: system.map(({ content }) => content), words: wordsOf(turns) };
   };
 
   it("all come first", () => {
@@ -86,16 +127,16 @@ describe("system texts", () => {
       system: ["First.", "Second.", "Hurry.", "Stop."],
       words: [
         ["user", "hi"],
-        ["assistant", "call"],
-        ["user", "result", "go on"],
-        ["assistant", "call"],
-        ["user", "result"],
+        ["assistant", "call a"],
+        ["user", "a: 1", "go on"],
+        ["assistant", "call b"],
+        ["user", "b: 2"],
       ],
     });
   });
 
   it("leave the last word to the user, and so do empty texts, unless the client begins the answer", () => {
-    const answer: Message = { ...calls([]), content: "A." } as Message;
+    const answer = says("A.");
     const last = (...tail: Message[]) =>
       turnsOf({ messages: [user("hi"), answer, ...tail] }).turns.at(-1);
     for (const tail of [system("Stop."), user(" ")])
@@ -117,16 +158,26 @@ describe("system texts", () => {
       system: ["First.", "Second."],
       words: [
         ["user", "hi"],
-        ["assistant", "call"],
-        ["user", "result", `${heading}Hurry.`, "go on"],
-        ["assistant", "call"],
-        ["user", "result", `${heading}Stop.`],
+        ["assistant", "call a"],
+        ["user", "a: 1", `${heading}Hurry.`, "go on"],
+        ["assistant", "call b"],
+        ["user", "b: 2", `${heading}Stop.`],
       ],
     });
   });
 });
 
 describe("texts that become objects", () => {
+  it("are kept as they are in a field of their own where they are no object", () => {
+    const given = ['{"a":[1]}', "", '{"a":', "[1]", "null", '"x"'].map((text) =>
+      calls(["a"], text),
+    );
+    assert.deepEqual(
+      items(given).map((item) => (item.type === "call" ? item.args : item)),
+      [{ a: [1] }, {}, { _raw: '{"a":' }, { _raw: "[1]" }, { _raw: "null" }, { _raw: '"x"' }],
+    );
+  });
+
   it("so many values in all of a request; one with which they would be more stays a text", () => {
     const large = JSON.stringify({ a: Array.from({ length: 150_000 }, () => 1) });
     const given = [calls(["a"], large), calls(["b"], large), calls(["c"], '{"x":1}')];
