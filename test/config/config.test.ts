@@ -296,7 +296,6 @@ describe("references", () => {
   const k = { account: "a", key: "k" };
   const a = (alias: object) => ({ aliases: { a: alias, b: { policy: "value" } } });
   const store = (url: string) => nest("limits.store", url);
-  const NO_HEADER = /is no name of a header that may be set/;
   const REDIS = /"memory" or the address of a Redis or Valkey server \(redis:\/\/\.\.\.\)/;
   const command = { type: "command", run: ["x"], ttl_s: 60 };
   for (const [path, words, over] of [
@@ -375,10 +374,9 @@ describe("references", () => {
       openai({ rename: { seed: "n", stop: "n" } }),
     ],
     ["providers.x.headers.A", /stands there twice/, openai({ headers: { a: "x", A: "y" } })],
-    ["providers.x.headers.user-agent", NO_HEADER, openai({ headers: { "user-agent": "x" } })],
     [
       "providers.x.headers.Accept-Encoding",
-      NO_HEADER,
+      /is no name of a header that may be set/,
       openai({ headers: { "Accept-Encoding": "x" } }),
     ],
     ["limits.store", REDIS, store("http://127.0.0.1")],

@@ -47,6 +47,7 @@ const texts = (...names: string[]) =>
     object(Object.fromEntries(names.map((name) => [name, optional(string())]))),
     (members): Readonly<Record<string, unknown>> => members,
   );
+/** An audio clip in base64, and its format, such as `wav`. */
 export const audio = texts("data", "format");
 const mediaParts = {
   image_url: object({

@@ -172,7 +172,7 @@ function send(
     "Content-Type": "application/json",
     Accept: stream ? dialect.framing.mediaType : "application/json",
     "Accept-Encoding": "identity",
-    "User-Agent": `chat-gateway/${VERSION}`,
+    "user-agent": `chat-gateway/${VERSION}`,
     ...provider.headers,
     ...request.headers,
   };

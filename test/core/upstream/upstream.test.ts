@@ -16,9 +16,9 @@ import {
 } from "../../support/provider.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
-async function answered(t: TestContext, behaviour: Behaviour) {
+async function answered(t: TestContext, behaviour: Behaviour, over: object = {}) {
   const provider = await startProvider(t, { m: behaviour });
-  const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+  const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
   const asking = gateway.chat({ model: "m", messages: user("hi") });
   return { provider, response: await within(asking, "the answer") };
 }
@@ -43,6 +43,12 @@ describe("a call", () => {
       });
     },
   );
+
+  it("has the user agent that the operator states, and no other", async (t) => {
+    const headers = { "User-Agent": "agent/1" };
+    const { provider } = await answered(t, speak("Hi."), { providers: { lab: { headers } } });
+    assert.equal(provider.asked[0]!.headers["user-agent"], "agent/1");
+  });
 
   for (const [mediaType, encoding] of [
     ["text/html", "identity"],

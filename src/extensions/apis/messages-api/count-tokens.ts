@@ -61,7 +61,7 @@ async function providersCount(
       "Content-Type": "application/json",
       Accept: "application/json",
       "Accept-Encoding": "identity",
-      "User-Agent": `chat-gateway/${VERSION}`,
+      "user-agent": `chat-gateway/${VERSION}`,
       ...provider.headers,
       ...reply.headers,
     },
