@@ -57,7 +57,7 @@ const FAILED_NAMES = /tool_use_failed|json_validate_failed|output_parse_failed/i
 const FAILED = [
   /^(the )?model (produced|generated) invalid|^error parsing tool call/i,
   /^failed to parse (input|messages|tool call|grammar)|^failed to generate (json|output)/i,
-  /^xml syntax error|^jinja exception/i,
+  /^xml syntax error|^jinja exception|^context size has been exceeded/i,
 ];
 const CONTEXT = [
   /(?<!['"]\w+)context[ _]length|context window|context limit|maximum context|exceed_context_size/i,
@@ -66,7 +66,7 @@ const CONTEXT = [
   /exceeded model token limit|range of input length|^1261 /i,
   /input is too long for (the )?requested model|input tokens exceeded/i,
   /exceeds maximum input length|longer than the maximum model length/i,
-  /maximum allowed input length|prompt token count/i,
+  /maximum allowed input length|prompt token count|exceeds the available context size/i,
   /`inputs` tokens \+ `max_new_tokens` must be/i,
 ];
 const FILTER = [

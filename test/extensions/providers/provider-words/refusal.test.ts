@@ -31,6 +31,7 @@ describe("an answer other than 200", () => {
         [400, "This model's maximum context length is 8 tokens"],
         [400, "The input is longer than the model's context length."],
         [400, "tokens in request more than max tokens allowed"],
+        [400, "the request exceeds the available context size. try increasing"],
         [400, "Range of input length should be [1, 983616]"],
         [400, "Your request exceeded model token limit: 262144"],
         [400, "This model's maximum prompt length is 8 tokens."],
@@ -135,6 +136,7 @@ describe("an answer other than 200", () => {
       [
         [400, { error: { code: "tool_use_failed" } }],
         [500, "Failed to generate JSON"],
+        [500, "Context size has been exceeded."],
         [424, "x"],
       ],
     ],
