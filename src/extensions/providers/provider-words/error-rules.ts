@@ -56,7 +56,8 @@ const NO_MODEL = [
 const FAILED_NAMES = /tool_use_failed|json_validate_failed|output_parse_failed/i;
 const FAILED = [
   /^(the )?model (produced|generated) invalid|^error parsing tool call/i,
-  /^failed to parse (input|messages|tool call|grammar)|^failed to generate (json|output)/i,
+  /^(failed to initialize samplers: )?failed to parse (input|messages|tool call|grammar)/i,
+  /^failed to generate (json|output)/i,
   /^xml syntax error|^jinja exception|^context size has been exceeded/i,
 ];
 const CONTEXT = [
@@ -81,8 +82,11 @@ const NO_CACHE = [
   /^you invoked an unsupported model or your request did not allow prompt caching/i,
 ];
 const NO_FILE = [/permission to access the file|^no such file object/i];
-/** No server of the model (OpenRouter) can do what this request asks for. */
-const NO_ENDPOINT = [/^no endpoints found that (support|can handle)/i];
+/** The model's servers (OpenRouter, vLLM, llama.cpp) are not set up for what this request needs. */
+const UNABLE = [
+  /^no endpoints found that (support|can handle)|^"auto" tool choice requires/i,
+  /^tools param requires|^(image|audio) input is not supported|^unsupported param: /i,
+];
 /** A firewall in front of the provider rejects the content with a page of its own. */
 const WEB_PAGE = [/^\s*<(!doctype|html)/i];
 /** The account has credit, but not enough for this request. */
@@ -102,6 +106,7 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: BAD, ...KEY_REFUSED, names: INVALID_KEY_NAMES, messages: INVALID_KEY },
   { status: BAD, ...KEY_REFUSED, names: CLOSED_NAMES, messages: CLOSED },
   { status: BAD, ...GATEWAY_REFUSED, names: NO_MODEL_NAMES, messages: NO_MODEL },
+  { status: /^(400|404|5..)$/, ...GATEWAY_REFUSED, messages: UNABLE, fromContent: true },
   { status: /^(4(00|13|22|24)|5..)$/, ...CONTENT_FAILED, names: FAILED_NAMES, messages: FAILED },
   { status: /^(400|413|422|424)$/, code: "context_length_exceeded", messages: CONTEXT },
   { status: /^424$/, ...CONTENT_FAILED },
@@ -116,7 +121,6 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: /^429$/, ...KEY_REFUSED, messages: NO_CREDIT },
   { status: /^429$/, ...OVER_LIMIT, messages: TOO_LARGE },
   { status: /^(408|409|425|429|503|529)$/, code: "model_overloaded" },
-  { status: /^404$/, ...GATEWAY_REFUSED, messages: NO_ENDPOINT, fromContent: true },
   { status: /^4..$/, ...GATEWAY_REFUSED },
   { status: /^.*$/, code: "upstream_error" },
 ];

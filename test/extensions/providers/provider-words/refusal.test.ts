@@ -111,6 +111,9 @@ describe("an answer other than 200", () => {
         [402, "You need fewer max_tokens"],
         [403, " <!DOCTYPE html><p>No"],
         [404, "No endpoints found that support tool use."],
+        [400, '"auto" tool choice requires --enable-auto-tool-choice'],
+        [500, "tools param requires --jinja flag"],
+        [500, "image input is not supported - hint: x"],
       ],
     ],
     [
@@ -137,6 +140,7 @@ describe("an answer other than 200", () => {
         [400, { error: { code: "tool_use_failed" } }],
         [500, "Failed to generate JSON"],
         [500, "Context size has been exceeded."],
+        [400, "Failed to initialize samplers: failed to parse grammar"],
         [424, "x"],
       ],
     ],
