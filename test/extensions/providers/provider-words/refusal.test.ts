@@ -32,6 +32,8 @@ describe("an answer other than 200", () => {
         [400, "The input is longer than the model's context length."],
         [400, "tokens in request more than max tokens allowed"],
         [400, "the request exceeds the available context size. try increasing"],
+        [400, "length of prompt_tokens (9) must be less than max_seq_len (8)."],
+        [400, "Input length 9 exceeds the maximum length 8. Request id: x"],
         [400, "Range of input length should be [1, 983616]"],
         [400, "Your request exceeded model token limit: 262144"],
         [400, "This model's maximum prompt length is 8 tokens."],
