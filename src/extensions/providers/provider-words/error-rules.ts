@@ -72,7 +72,7 @@ const CONTEXT = [
   /input length \d+ exceeds the maximum length/i,
 ];
 const FILTER = [
-  /content[ _]filter|content[ _]policy|content management policy|data_inspection/i,
+  /content[ _]filter|content[ _]policy|content management policy|data_?inspection/i,
   /content safety|safety (system|filter|polic)|sensitive[_ ](content|words?)/i,
   /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
   /^content exists risk|violating our usage policy/i,
@@ -133,15 +133,13 @@ export const STATUS_BY_NAME: readonly { readonly status: number; readonly names:
   { status: 404, names: /not_found/i },
   { status: 413, names: /request_too_large/i },
   { status: 529, names: /overload|unavailable/i },
-  { status: 400, names: /context_length|exceed_context|too_many_(prompt|input)_tokens/i },
-  { status: 400, names: /content_filter|content_policy|invalid_request/i },
-  // Zhipu: the account, its rate or its plan; too busy; content and length.
+  { status: 400, names: /invalid_request/i },
+  // Zhipu: the account, its rate or its plan; too busy.
   { status: 429, names: /^(1113|130[2-48]|1310) / },
   { status: 529, names: /^(1305|1312) / },
-  { status: 400, names: /^(1261|1301) / },
-  // MiniMax: requests, tokens, connections, growth, plan; key; balance; parameters and content.
+  // MiniMax: requests, tokens, connections, growth, plan; key; balance; parameters.
   { status: 429, names: /^base_resp (1002|1039|1041|2045|2056) / },
   { status: 401, names: /^base_resp (1004|2049) / },
   { status: 402, names: /^base_resp 1008 / },
-  { status: 400, names: /^base_resp (102[67]|1042|2013) / },
+  { status: 400, names: /^base_resp (1042|2013) / },
 ];

@@ -278,6 +278,7 @@ describe("an error inside a 200", () => {
     [{ error: { type: "api_error" } }, 500],
     [{ error: { type: "invalid_request_error" } }, 400],
     [{ error: { code: "content_policy" } }, 400],
+    [{ error: { code: "data_inspection_failed", message: "Output data may contain" } }, 400],
     [{ error: { code: "context_length_exceeded", message: "no" } }, 400],
     [{ error: { message: "Prompt is too long" } }, 400],
     [{ error: { message: "Incorrect API key" } }, 500],
