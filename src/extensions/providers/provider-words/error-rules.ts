@@ -82,7 +82,9 @@ const FILTER = [
 const NO_CACHE = [
   /^you invoked an unsupported model or your request did not allow prompt caching/i,
 ];
-const NO_FILE = [/permission to access the file|^no such file object/i];
+const NO_FILE = [
+  /permission to access the file|^no such file object|does not have storage\.objects\.get access/i,
+];
 /** The model's servers (OpenRouter, vLLM, llama.cpp) are not set up for what this request needs. */
 const UNABLE = [
   /^no endpoints found that (support|can handle)|^"auto" tool choice requires/i,

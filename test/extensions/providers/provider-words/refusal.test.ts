@@ -78,6 +78,7 @@ describe("an answer other than 200", () => {
         [422, { detail: [{ msg: "Extra inputs are not permitted" }] }],
         [422, { object: "error", message: { detail: [{ msg: "no" }] }, code: "1" }],
         [404, "No such File object: x"],
+        [403, "a@b does not have storage.objects.get access to the Google Cloud Storage object."],
       ],
     ],
     [
