@@ -92,7 +92,7 @@ const bounded =
     });
   };
 
-/** The ending of an attempt that failed with `error`. A request that is too large is no overload. */
+/** The ending of an attempt that failed with `error`. One too large request is no overload. */
 function endingOf(error: unknown): Ending {
   const isOfProvider = error instanceof ProviderError && error.countsForBreaker;
   return isOfProvider && error.code === "model_overloaded" ? "overload" : "other";
