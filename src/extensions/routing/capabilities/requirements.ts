@@ -82,7 +82,7 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
 
 /** An address that only the provider can read, such as `gs://`, `file://` or a file of Gemini's. */
 const OWN_ADDRESS =
-  /^\s*(?!data:|https?:)[a-z][a-z\d+.-]*:|^\s*https:\/\/generativelanguage\.googleapis\.com\//i;
+  /^\s*(?!data:|https?:)[a-z][\w+.-]*:|^\s*https:\/\/generativelanguage\.googleapis\.com\//i;
 
 /**
  * The field of a part that names what is stored under the operator's key. Any customer of the

@@ -69,14 +69,16 @@ describe("requirements of a request", () => {
       { passes: [] },
       `messages[0].content[1].file.file_id: ${notPassed}`,
     ],
-    ...["gs://bucket/a.png", "https://generativelanguage.googleapis.com/v1beta/files/a"].map(
-      (url): [string, object, TestModel, string] => [
-        `leave for an image that is stored there: ${url}`,
-        { messages: [says({ type: "image_url", image_url: { url } })] },
-        { passes: [] },
-        `messages[0].content[0].image_url.url: ${notPassed}`,
-      ],
-    ),
+    ...[
+      "gs://bucket/a.png",
+      "mm_file://1",
+      "https://generativelanguage.googleapis.com/v1beta/files/a",
+    ].map((url): [string, object, TestModel, string] => [
+      `leave for an image that is stored there: ${url}`,
+      { messages: [says({ type: "image_url", image_url: { url } })] },
+      { passes: [] },
+      `messages[0].content[0].image_url.url: ${notPassed}`,
+    ]),
   ];
   for (const [name, request, lacking, lack] of CASES)
     it(`include ${name}`, () => {
