@@ -85,9 +85,9 @@ const NO_CACHE = [
 const NO_FILE = [
   /permission to access the file|^no such file object|does not have storage\.objects\.get access/i,
 ];
-/** The model's servers (OpenRouter, vLLM, llama.cpp) are not set up for what this request needs. */
+/** The model's servers (OpenRouter, llama.cpp) are not set up for what this request needs. */
 const UNABLE = [
-  /^no endpoints found that (support|can handle)|^"auto" tool choice requires/i,
+  /^no endpoints found that (support|can handle)/i,
   /^tools param requires|^(image|audio) input is not supported|^unsupported param: /i,
 ];
 /** A firewall in front of the provider rejects the content with a page of its own. */
@@ -109,7 +109,7 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: BAD, ...KEY_REFUSED, names: INVALID_KEY_NAMES, messages: INVALID_KEY },
   { status: BAD, ...KEY_REFUSED, names: CLOSED_NAMES, messages: CLOSED },
   { status: BAD, ...GATEWAY_REFUSED, names: NO_MODEL_NAMES, messages: NO_MODEL },
-  { status: /^(400|404|5..)$/, ...GATEWAY_REFUSED, messages: UNABLE, fromContent: true },
+  { status: /^(404|5..)$/, ...GATEWAY_REFUSED, messages: UNABLE, fromContent: true },
   { status: /^(4(00|13|22|24)|5..)$/, ...CONTENT_FAILED, names: FAILED_NAMES, messages: FAILED },
   { status: /^(400|413|422|424)$/, code: "context_length_exceeded", messages: CONTEXT },
   { status: /^424$/, ...CONTENT_FAILED },

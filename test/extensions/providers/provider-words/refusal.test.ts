@@ -114,7 +114,6 @@ describe("an answer other than 200", () => {
         [402, "You need fewer max_tokens"],
         [403, " <!DOCTYPE html><p>No"],
         [404, "No endpoints found that support tool use."],
-        [400, '"auto" tool choice requires --enable-auto-tool-choice'],
         [500, "tools param requires --jinja flag"],
         [500, "image input is not supported - hint: x"],
       ],
