@@ -56,8 +56,9 @@ const NO_MODEL = [
 const FAILED_NAMES = /tool_use_failed|json_validate_failed|output_parse_failed/i;
 const FAILED = [
   /^(the )?model (produced|generated) invalid|^error parsing tool call/i,
-  /^failed to parse (input|messages|tool call|grammar)|^failed to generate (json|output)/i,
-  /^xml syntax error|^jinja exception/i,
+  /^(failed to initialize samplers: )?failed to parse (input|messages|tool call|grammar)/i,
+  /^failed to generate (json|output)/i,
+  /^xml syntax error|^jinja exception|^context size has been exceeded/i,
 ];
 const CONTEXT = [
   /(?<!['"]\w+)context[ _]length|context window|context limit|maximum context|exceed_context_size/i,
@@ -66,11 +67,12 @@ const CONTEXT = [
   /exceeded model token limit|range of input length|^1261 /i,
   /input is too long for (the )?requested model|input tokens exceeded/i,
   /exceeds maximum input length|longer than the maximum model length/i,
-  /maximum allowed input length|prompt token count/i,
-  /`inputs` tokens \+ `max_new_tokens` must be/i,
+  /maximum allowed input length|prompt token count|exceeds the available context size/i,
+  /`inputs` tokens \+ `max_new_tokens` must be|must be less than max_seq_len/i,
+  /input length \d+ exceeds the maximum length/i,
 ];
 const FILTER = [
-  /content[ _]filter|content[ _]policy|content management policy|data_inspection/i,
+  /content[ _]filter|content[ _]policy|content management policy|data_?inspection/i,
   /content safety|safety (system|filter|polic)|sensitive[_ ](content|words?)/i,
   /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
   /^content exists risk|violating our usage policy/i,
@@ -80,9 +82,14 @@ const FILTER = [
 const NO_CACHE = [
   /^you invoked an unsupported model or your request did not allow prompt caching/i,
 ];
-const NO_FILE = [/permission to access the file|^no such file object/i];
-/** No server of the model (OpenRouter) can do what this request asks for. */
-const NO_ENDPOINT = [/^no endpoints found that (support|can handle)/i];
+const NO_FILE = [
+  /permission to access the file|^no such file object|does not have storage\.objects\.get access/i,
+];
+/** The model's servers (OpenRouter, llama.cpp) are not set up for what this request needs. */
+const UNABLE = [
+  /^no endpoints found that (support|can handle)/i,
+  /^tools param requires|^(image|audio) input is not supported|^unsupported param: /i,
+];
 /** A firewall in front of the provider rejects the content with a page of its own. */
 const WEB_PAGE = [/^\s*<(!doctype|html)/i];
 /** The account has credit, but not enough for this request. */
@@ -102,6 +109,7 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: BAD, ...KEY_REFUSED, names: INVALID_KEY_NAMES, messages: INVALID_KEY },
   { status: BAD, ...KEY_REFUSED, names: CLOSED_NAMES, messages: CLOSED },
   { status: BAD, ...GATEWAY_REFUSED, names: NO_MODEL_NAMES, messages: NO_MODEL },
+  { status: /^(404|5..)$/, ...GATEWAY_REFUSED, messages: UNABLE, fromContent: true },
   { status: /^(4(00|13|22|24)|5..)$/, ...CONTENT_FAILED, names: FAILED_NAMES, messages: FAILED },
   { status: /^(400|413|422|424)$/, code: "context_length_exceeded", messages: CONTEXT },
   { status: /^424$/, ...CONTENT_FAILED },
@@ -116,7 +124,6 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: /^429$/, ...KEY_REFUSED, messages: NO_CREDIT },
   { status: /^429$/, ...OVER_LIMIT, messages: TOO_LARGE },
   { status: /^(408|409|425|429|503|529)$/, code: "model_overloaded" },
-  { status: /^404$/, ...GATEWAY_REFUSED, messages: NO_ENDPOINT, fromContent: true },
   { status: /^4..$/, ...GATEWAY_REFUSED },
   { status: /^.*$/, code: "upstream_error" },
 ];
@@ -128,15 +135,13 @@ export const STATUS_BY_NAME: readonly { readonly status: number; readonly names:
   { status: 404, names: /not_found/i },
   { status: 413, names: /request_too_large/i },
   { status: 529, names: /overload|unavailable/i },
-  { status: 400, names: /context_length|exceed_context|too_many_(prompt|input)_tokens/i },
-  { status: 400, names: /content_filter|content_policy|invalid_request/i },
-  // Zhipu: the account, its rate or its plan; too busy; content and length.
+  { status: 400, names: /invalid_request/i },
+  // Zhipu: the account, its rate or its plan; too busy.
   { status: 429, names: /^(1113|130[2-48]|1310) / },
   { status: 529, names: /^(1305|1312) / },
-  { status: 400, names: /^(1261|1301) / },
-  // MiniMax: requests, tokens, connections, growth, plan; key; balance; parameters and content.
+  // MiniMax: requests, tokens, connections, growth, plan; key; balance; parameters.
   { status: 429, names: /^base_resp (1002|1039|1041|2045|2056) / },
   { status: 401, names: /^base_resp (1004|2049) / },
   { status: 402, names: /^base_resp 1008 / },
-  { status: 400, names: /^base_resp (102[67]|1042|2013) / },
+  { status: 400, names: /^base_resp (1042|2013) / },
 ];

@@ -42,7 +42,10 @@ export function finishPart(word: unknown): Part[] {
   const reason = finishReasonOf(word);
   if (reason === "unfinished") return [];
   if (reason !== "failed" && reason !== "failed_on_content") return [{ type: "finish", reason }];
-  throw new ProviderError("upstream_error", `the provider gave up: finish_reason ${word}`, {
+  // The whole word is the provider's text: it may be long, or quote secrets.
+  const [general] = String(word).split(":", 1);
+  throw new ProviderError("upstream_error", `the provider gave up: finish_reason ${general}`, {
     fromContent: reason === "failed_on_content",
+    providerMessage: `finish_reason ${word}`,
   });
 }

@@ -57,16 +57,13 @@ function matchesTexts({ names, messages }: ErrorRule, { name, message }: ErrorTe
   return messages?.some((pattern) => pattern.test(name) || pattern.test(message)) ?? false;
 }
 
-/**
- * The status that an error's texts stand for: by its name, else by a message that only refused
- * requests have.
- */
-function impliedStatus({ name, message }: ErrorTexts): number {
-  const named = STATUS_BY_NAME.find(({ names }) => names.test(name));
+/** The status that an error's texts stand for: 400 if only refused requests have such texts. */
+function impliedStatus(texts: ErrorTexts): number {
+  const named = STATUS_BY_NAME.find(({ names }) => names.test(texts.name));
   if (named) return named.status;
   const blamesRequest = ERROR_RULES.some(
-    ({ status, operator, messages }) =>
-      status.test("400") && !operator && messages?.some((pattern) => pattern.test(message)),
+    (rule) =>
+      rule.messages && !rule.operator && rule.status.test("400") && matchesTexts(rule, texts),
   );
   return blamesRequest ? 400 : 500;
 }

@@ -69,19 +69,29 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
       ({ traits }) => traits.supports.includes(kind),
       `this model does not take ${kind}`,
     );
-  // A file that is named by an id is stored under the operator's key, and any customer of the
-  // gateway may have stored it.
-  const isStored = (part: MediaPart): boolean =>
-    part.type === "file" && (part.file["file_id"] ?? null) !== null;
-  const stored = media.find(({ part }) => isStored(part));
+  const stored = media.find(({ part }) => storedPath(part) !== undefined);
   if (stored)
     add(
-      ["messages", stored.index, "content", stored.at, "file", "file_id"],
+      ["messages", stored.index, "content", stored.at, ...storedPath(stored.part)!],
       ({ traits }) => traits.passes.includes("files"),
-      "this gateway does not pass on what is stored at the provider; send file_data, or its " +
+      "this gateway does not pass on what is stored at the provider; send the data, or its " +
         "operator can allow it: 'passes' with \"files\" in the provider's settings",
     );
   return requirements;
+}
+
+/** An address that only the provider can read, such as `gs://`, `file://` or a file of Gemini's. */
+const OWN_ADDRESS =
+  /^\s*(?!data:|https?:)[a-z][\w+.-]*:|^\s*https:\/\/generativelanguage\.googleapis\.com\//i;
+
+/**
+ * The field of a part that names what is stored under the operator's key. Any customer of the
+ * gateway, or the operator, may have stored it. Undefined: there is none.
+ */
+function storedPath(part: MediaPart): readonly string[] | undefined {
+  if (part.type === "file" && (part.file["file_id"] ?? null) !== null) return ["file", "file_id"];
+  const isOwn = part.type === "image_url" && OWN_ADDRESS.test(part.image_url.url);
+  return isOwn ? ["image_url", "url"] : undefined;
 }
 
 /**

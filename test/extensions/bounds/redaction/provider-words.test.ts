@@ -141,6 +141,12 @@ describe("what a provider says", () => {
     assertTold(told, { status: 200, message: `${SAID} [redacted]` }, "reply_cut");
   });
 
+  it("in a finish reason that means a failure is told", async (t) => {
+    const m = stream([chunk({}, `error: ${SECRET} ${"ab ".repeat(5_000)}`)]);
+    const message = `finish_reason error: [redacted] ${"ab ".repeat(100)}`.slice(0, 300);
+    assertTold(await asked(t, { m }), { status: 200, message });
+  });
+
   it("is nothing where a reply is unusable: no part of it is told", async (t) => {
     const body = { choices: [{ text: "the reply itself" }] };
     const told = await asked(t, { m: status(200, body) });

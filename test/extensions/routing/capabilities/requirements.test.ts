@@ -28,6 +28,9 @@ const says = (...content: object[]) => ({ role: "user", content });
 const text = { type: "text", text: "what?" };
 const image = { type: "image_url", image_url: { url: "https://example.org/a.png" } };
 const file = (fields: object) => ({ messages: [says(text, { type: "file", file: fields })] });
+const notPassed =
+  "this gateway does not pass on what is stored at the provider; send the data, or its " +
+  "operator can allow it: 'passes' with \"files\" in the provider's settings";
 const noLogprobs = "logprobs: this model states no log probabilities";
 
 describe("requirements of a request", () => {
@@ -64,10 +67,18 @@ describe("requirements of a request", () => {
       "leave for what is stored at the provider",
       file({ file_id: "f" }),
       { passes: [] },
-      "messages[0].content[1].file.file_id: this gateway does not pass on what is stored at the " +
-        "provider; send file_data, or its operator can allow it: 'passes' with \"files\" in the " +
-        "provider's settings",
+      `messages[0].content[1].file.file_id: ${notPassed}`,
     ],
+    ...[
+      "gs://bucket/a.png",
+      "mm_file://1",
+      "https://generativelanguage.googleapis.com/v1beta/files/a",
+    ].map((url): [string, object, TestModel, string] => [
+      `leave for an image that is stored there: ${url}`,
+      { messages: [says({ type: "image_url", image_url: { url } })] },
+      { passes: [] },
+      `messages[0].content[0].image_url.url: ${notPassed}`,
+    ]),
   ];
   for (const [name, request, lacking, lack] of CASES)
     it(`include ${name}`, () => {
