@@ -116,6 +116,8 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: /^(400|413|422|403)$/, code: "content_filter", messages: FILTER },
   { status: /^413$/, ...OVER_LIMIT, names: LIMITED_NAMES },
   { status: BAD, code: "upstream_rejected" },
+  // A client of the Messages API can send headers that are too large for the provider.
+  { status: /^431$/, code: "upstream_rejected" },
   { status: /^(403|404)$/, code: "upstream_rejected", messages: NO_FILE },
   { status: /^403$/, code: "upstream_rejected", messages: NO_CACHE },
   { status: /^403$/, ...GATEWAY_REFUSED, messages: WEB_PAGE, fromContent: true },

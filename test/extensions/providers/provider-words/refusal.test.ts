@@ -76,6 +76,7 @@ describe("an answer other than 200", () => {
         [400, "It says Model Not Exist"],
         [400, { error: { code: "1210", message: "API call parameter error" } }],
         [422, { detail: [{ msg: "Extra inputs are not permitted" }] }],
+        [431, "<html>Request Header Fields Too Large</html>"],
         [422, { object: "error", message: { detail: [{ msg: "no" }] }, code: "1" }],
         [404, "No such File object: x"],
         [403, "You do not have permission to access the File abc or it may not exist."],
