@@ -14,6 +14,7 @@ import { requestIdFromBytes } from "../../../src/core/http/request-id.ts";
 import { match, pathOf, route } from "../../../src/core/http/router.ts";
 import { pathText } from "../../../src/core/schema/checker.ts";
 import { chatRequest } from "../../../src/core/openai/request.ts";
+import { requirementsOf } from "../../../src/extensions/routing/capabilities/requirements.ts";
 import { demo } from "../../support/gateway.ts";
 
 /** Less than the 65,536 bytes in which requestIdFromBytes looks for an id. */
@@ -48,6 +49,10 @@ const chat = (over: object) => ({
   messages: [{ role: "user", content: "hi" }],
   ...over,
 });
+const withImage = (url: string) =>
+  chatRequest(
+    chat({ messages: [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }] }),
+  );
 
 /** By name, what is made of a text from outside. */
 const READERS: { readonly [name: string]: (text: string) => unknown } = {
@@ -79,12 +84,8 @@ const READERS: { readonly [name: string]: (text: string) => unknown } = {
   "the name of a model": (text) => chatRequest(chat({ model: text })),
   "the name of a tool": (text) =>
     chatRequest(chat({ tools: [{ type: "function", function: { name: text } }] })),
-  "an address of an image": (text) =>
-    chatRequest(
-      chat({
-        messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: text } }] }],
-      }),
-    ),
+  "an address of an image": (text) => requirementsOf(withImage(text)),
+  "an address of an image on the web": (text) => requirementsOf(withImage(`https:${text}`)),
 };
 
 describe("hostile text", () => {

@@ -26,6 +26,23 @@ export type Requirement = (model: Asked) => Lack | undefined;
  */
 const MEANINGFUL = ["stop", "frequency_penalty", "presence_penalty"] as const;
 const MEDIA = { image_url: "images", input_audio: "audio", file: "files" } as const;
+/** Addresses, such as `gs:`, that are read with the operator's key or on the provider's machine. */
+const OTHER_SCHEME = /^\s*(?!data:|https?:)[a-z][\w+.-]*:/i;
+/** Gemini's files have addresses that look like any other. */
+const FILE_AT_GEMINI = /^\s*https?:[\\/]*([^\\/?#]*@)?generativelanguage\.googleapis\.com/i;
+
+/**
+ * The path, in a part, of the name of something that is stored under the operator's key: any
+ * customer of the gateway may have stored it. Empty: there is none.
+ */
+function storedIn(part: MediaPart): readonly string[] {
+  if (part.type === "image_url") {
+    const { url } = part.image_url;
+    return OTHER_SCHEME.test(url) || FILE_AT_GEMINI.test(url) ? ["image_url", "url"] : [];
+  }
+  const isStored = part.type === "file" && (part.file["file_id"] ?? null) !== null;
+  return isStored ? ["file", "file_id"] : [];
+}
 
 /** The requirements of a request, in the order in which they are reported to the client. */
 export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
@@ -69,29 +86,15 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
       ({ traits }) => traits.supports.includes(kind),
       `this model does not take ${kind}`,
     );
-  const stored = media.find(({ part }) => storedPath(part) !== undefined);
+  const stored = media.find(({ part }) => storedIn(part).length > 0);
   if (stored)
     add(
-      ["messages", stored.index, "content", stored.at, ...storedPath(stored.part)!],
+      ["messages", stored.index, "content", stored.at, ...storedIn(stored.part)],
       ({ traits }) => traits.passes.includes("files"),
       "this gateway does not pass on what is stored at the provider; send the data, or its " +
         "operator can allow it: 'passes' with \"files\" in the provider's settings",
     );
   return requirements;
-}
-
-/** An address that only the provider can read, such as `gs://`, `file://` or a file of Gemini's. */
-const OWN_ADDRESS =
-  /^\s*(?!data:|https?:)[a-z][\w+.-]*:|^\s*https:\/\/generativelanguage\.googleapis\.com\//i;
-
-/**
- * The field of a part that names what is stored under the operator's key. Any customer of the
- * gateway, or the operator, may have stored it. Undefined: there is none.
- */
-function storedPath(part: MediaPart): readonly string[] | undefined {
-  if (part.type === "file" && (part.file["file_id"] ?? null) !== null) return ["file", "file_id"];
-  const isOwn = part.type === "image_url" && OWN_ADDRESS.test(part.image_url.url);
-  return isOwn ? ["image_url", "url"] : undefined;
 }
 
 /**

@@ -28,9 +28,9 @@ const says = (...content: object[]) => ({ role: "user", content });
 const text = { type: "text", text: "what?" };
 const image = { type: "image_url", image_url: { url: "https://example.org/a.png" } };
 const file = (fields: object) => ({ messages: [says(text, { type: "file", file: fields })] });
-const notPassed =
-  "this gateway does not pass on what is stored at the provider; send the data, or its " +
-  "operator can allow it: 'passes' with \"files\" in the provider's settings";
+const stored = (member: string) =>
+  `messages[0].content[1].${member}: this gateway does not pass on what is stored at the provider; ` +
+  "send the data, or its operator can allow it: 'passes' with \"files\" in the provider's settings";
 const noLogprobs = "logprobs: this model states no log probabilities";
 
 describe("requirements of a request", () => {
@@ -63,21 +63,19 @@ describe("requirements of a request", () => {
       { supports: [] },
       "messages[1].content: this model does not take images",
     ],
-    [
-      "leave for what is stored at the provider",
-      file({ file_id: "f" }),
-      { passes: [] },
-      `messages[0].content[1].file.file_id: ${notPassed}`,
-    ],
+    ["leave for a stored file", file({ file_id: "f" }), { passes: [] }, stored("file.file_id")],
     ...[
       "gs://bucket/a.png",
+      " MS://file",
+      "file:///a.png",
       "mm_file://1",
       "https://generativelanguage.googleapis.com/v1beta/files/a",
-    ].map((url): [string, object, TestModel, string] => [
-      `leave for an image that is stored there: ${url}`,
-      { messages: [says({ type: "image_url", image_url: { url } })] },
+      "HTTPS:\\\\me@generativelanguage.googleapis.com:443/v1beta/files/a",
+    ].map((url): (typeof CASES)[number] => [
+      `leave for the address ${url}`,
+      { messages: [says(text, { type: "image_url", image_url: { url } })] },
       { passes: [] },
-      `messages[0].content[0].image_url.url: ${notPassed}`,
+      stored("image_url.url"),
     ]),
   ];
   for (const [name, request, lacking, lack] of CASES)
@@ -90,6 +88,7 @@ describe("requirements of a request", () => {
     const request = { temperature: 0.5, seed: 1, presence_penalty: 0 };
     assert.deepEqual(requirementsOf(chatOf(request)), []);
     assert.equal(requirementsOf(chatOf(file({ file_data: "AA==", file_id: null }))).length, 1);
+    assert.equal(requirementsOf(chatOf({ messages: [says(image)] })).length, 1);
   });
 });
 
