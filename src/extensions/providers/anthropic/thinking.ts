@@ -80,13 +80,14 @@ export function fittingThinking(field: unknown, stated: number, limit: number): 
  * the model, in which nothing about thinking may change. So the first of them decides: it must be
  * sent with the thoughts that led to it. Later calls need none, because a model need not think
  * again before each. A model that decides itself whether to think may also have begun without a
- * thought.
+ * thought. A model that thinks does not continue a prefill.
  */
 export function hasNeededThoughts(
   turns: readonly Turn[],
   signatures: SignatureStore,
   { thinking }: Traits,
 ): boolean {
+  if (turns.at(-1)?.role === "assistant") return false;
   const call = firstCallInHand(turns);
   if (!call) return true;
   const thoughts = thoughtsBefore(call, signatures);

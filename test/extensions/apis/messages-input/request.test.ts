@@ -128,6 +128,21 @@ describe("the parameters of a request", () => {
         },
       });
   });
+
+  it("have strict schemas only where all properties are required, as OpenAI demands", () => {
+    const city = { type: "object", properties: { city: {} }, required: ["city"] };
+    for (const [schema, strict] of [
+      [city, true],
+      [{ ...city, required: [] }, undefined],
+      [{ anyOf: [{ type: "array", items: { ...city, required: undefined } }] }, undefined],
+    ] as const) {
+      const tools = [{ name: "f", input_schema: schema, strict: true }];
+      const chat = read({ tools, output_format: { type: "json_schema", schema } });
+      assert.equal(chat.tools![0]!.function.strict, strict);
+      const { response_format: format } = chat;
+      assert.equal(format?.type === "json_schema" && format.json_schema.strict, strict);
+    }
+  });
 });
 
 describe("messages", () => {
@@ -438,9 +453,12 @@ describe("the request for a provider of the same format", () => {
   it("has no thoughts of models that sign none", () => {
     const { body } = read({ messages: called([own, signed]) }).native!;
     assert.deepEqual(body["messages"], called([signed]));
-    const alone = (content: Json) => [...HI, { role: "assistant", content: [content] }, ...HI];
-    const passed = read({ messages: alone(own) }).native!.body["messages"];
-    assert.deepEqual(passed, alone(text("(no answer)")));
+    const alone = (...content: Json[]) => [...HI, { role: "assistant", content }, ...HI];
+    const passed = (messages: unknown[]) => read({ messages }).native!.body["messages"];
+    assert.deepEqual(passed(alone(own)), alone(text("(no answer)")));
+    // A reply without a text, which only the last message may be.
+    assert.deepEqual(passed(alone()), alone(text("(no answer)")));
+    assert.deepEqual(passed(alone().slice(0, -1)), alone().slice(0, -1));
   });
 
   it("asks for thoughts in a loop of calls only where the provider itself began it with some", () => {

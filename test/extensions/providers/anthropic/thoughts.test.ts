@@ -208,6 +208,12 @@ describe("thinking within a turn of several calls", () => {
     assert.deepEqual(served.thinking(), [BUDGET, OFF, OFF, BUDGET]);
   });
 
+  it("is off where the client has begun the answer", async (t) => {
+    const served = bench(t, []);
+    await served.ask([...user("hi"), { role: "assistant", content: "It is" }]);
+    assert.deepEqual(served.thinking(), [OFF]);
+  });
+
   it("stays off where another model began, whatever is known of later calls", async (t) => {
     const served = bench(t, STEPS);
     await served.loop();
