@@ -164,6 +164,9 @@ export const extensions: readonly ExtensionEntry[] = [
     settings: ["server.workers"],
     startsProcesses: true,
   }),
+  entry("shared-signatures", () => import("./extensions/providers/shared-signatures/index.ts"), {
+    loadIf: { setting: "server.workers", test: (count) => count !== 1 },
+  }),
   entry("compatible", () => import("./extensions/providers/compatible/index.ts"), {
     dialects: ["openai"],
   }),

@@ -44,6 +44,7 @@ function understand({ path, headers, body }: Asked): Understood {
   const sampling = body["temperature"] ?? body["top_p"];
   rule(!thinks || sampling === undefined, "no sampling with thinking");
   checkMessages(body, thinking.type === "enabled");
+  rule(!thinks || body["messages"].at(-1).role === "user", "no prefill with thinking");
   const system = blocksOf(body["system"], "system").map(({ text }) => text);
   return {
     model: body["model"].replace(/^claude-(4-)?5-/, ""),

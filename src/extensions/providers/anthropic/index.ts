@@ -7,12 +7,7 @@ import type { Dialect } from "../../../core/providers/dialect.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { detailedRefusal, refusal } from "../provider-words/index.ts";
 import { lacking, type LackOf } from "../../routing/capabilities/index.ts";
-import {
-  createSignatureStore,
-  mediaLack,
-  scopedStore,
-  type SignatureStore,
-} from "../turns/index.ts";
+import { mediaLack, scopedStore, type SignatureStore } from "../turns/index.ts";
 import { documentRule } from "./blocks.ts";
 import { closedSchema } from "./closed-schema.ts";
 import { createAnthropicDecoder } from "./decoder.ts";
@@ -23,9 +18,6 @@ import {
   withoutUnlisted,
 } from "../native-requests/index.ts";
 import { nativeRequestBody, requestBody } from "./request.ts";
-
-/** The signed reasoning of all providers of this format since the process started. */
-const allSignatures = createSignatureStore();
 
 const NAME = "anthropic";
 
@@ -76,7 +68,7 @@ export function install(gateway: Installer): void {
     unsupported: ["logprobs", "audio"],
     appended: { path: "/v1/messages", end: /\/(v1|v1\/messages)$/ },
     mediaRules: "anthropic",
-    create: (scope) => createAnthropicDialect(scopedStore(allSignatures, scope)),
+    create: (scope) => createAnthropicDialect(scopedStore(scope)),
   });
   gateway.on(lacking, permissionLack);
   gateway.on(lacking, schemaLack);

@@ -15,7 +15,7 @@ import { requestBody } from "../../../core/providers/openai/request.ts";
 import { effortOf, pseudonymOf } from "../../../core/providers/parameters.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { finishReasonOf, refusal } from "../provider-words/index.ts";
-import { createSignatureStore, scopedStore } from "../turns/index.ts";
+import { scopedStore } from "../turns/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
 import { keepingDetails } from "../kept-details/index.ts";
 import { forMistral, toolFields, withStatedIds } from "./tool-choice.ts";
@@ -148,13 +148,10 @@ export const compatibleDialect: Dialect = {
   refusal,
 };
 
-/** The details that providers of this format want back with their calls. */
-const allDetails = createSignatureStore();
-
 export function install(gateway: Installer): void {
   gateway.fill(slots.dialect("openai"), {
     ...openaiDialectDefinition,
     thinkingSwitches: THINKING_SWITCHES,
-    create: (scope) => keepingDetails(compatibleDialect, scopedStore(allDetails, scope)),
+    create: (scope) => keepingDetails(compatibleDialect, scopedStore(scope)),
   });
 }

@@ -7,17 +7,8 @@ import type { Dialect } from "../../../core/providers/dialect.ts";
 import { candidateIn, createGeminiDecoder, isBlocked } from "./decoder.ts";
 import { refusal } from "../provider-words/index.ts";
 import { lacking } from "../../routing/capabilities/index.ts";
-import {
-  createSignatureStore,
-  mediaLack,
-  modelStore,
-  scopedStore,
-  type SignatureStore,
-} from "../turns/index.ts";
+import { mediaLack, modelStore, scopedStore, type SignatureStore } from "../turns/index.ts";
 import { requestBody } from "./request.ts";
-
-/** The signed reasoning of all providers of this format since the process started. */
-const allSignatures = createSignatureStore();
 
 export const createGeminiDialect = (signatures: SignatureStore): Dialect => ({
   framing: serverSentEvents,
@@ -41,7 +32,7 @@ export function install(gateway: Installer): void {
     unsupported: [],
     appended: { path: "/v1beta/models/...", end: /\/v1beta(\/.*)?$/ },
     mediaRules: "gemini",
-    create: (scope) => createGeminiDialect(scopedStore(allSignatures, scope)),
+    create: (scope) => createGeminiDialect(scopedStore(scope)),
   });
   gateway.on(lacking, mediaLack("gemini"));
 }

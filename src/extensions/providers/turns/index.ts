@@ -5,6 +5,7 @@ export {
   createSignatureStore,
   modelStore,
   scopedStore,
+  shareSignatures,
   type SignatureStore,
 } from "./signatures.ts";
 export { argumentsIn, createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";

@@ -49,14 +49,35 @@ export function createSignatureStore(maxChars = 64 * 1024 * 1024): SignatureStor
   };
 }
 
+/** The signed reasoning of all providers since the process started. */
+const allSignatures = createSignatureStore();
+let announce: SignatureStore["set"] = () => undefined;
+
 /**
- * The part of a store for one provider and account: other providers refuse signatures that they did
- * not make, and other accounts must not see them.
+ * Calls `tell` with all that is kept from now on. Returns the function that keeps what other
+ * processes tell.
  */
-export const scopedStore = (
-  store: SignatureStore,
-  { baseUrl, account }: DialectScope,
-): SignatureStore => partOf(store, baseUrl, account);
+export function shareSignatures(tell: SignatureStore["set"]): SignatureStore["set"] {
+  announce = tell;
+  return allSignatures.set;
+}
+
+/**
+ * The part for one provider and account: other providers refuse signatures that they did not make,
+ * and other accounts must not see them.
+ */
+export const scopedStore = ({ baseUrl, account }: DialectScope): SignatureStore =>
+  partOf(
+    {
+      get: allSignatures.get,
+      set(id, text) {
+        allSignatures.set(id, text);
+        announce(id, text);
+      },
+    },
+    baseUrl,
+    account,
+  );
 
 /** The part of a store for one model of a provider: others may refuse what it signed. */
 export const modelStore = (store: SignatureStore, model: string): SignatureStore =>

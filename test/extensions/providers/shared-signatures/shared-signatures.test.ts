@@ -1,0 +1,38 @@
+// Signed reasoning in a gateway of several processes: whichever worker gets the results of a call,
+// it sends the thoughts back that led to the call.
+
+import assert from "node:assert/strict";
+import { it } from "node:test";
+import { user } from "../../../support/gateway.ts";
+import { status as answerWith, type Behaviour } from "../../../support/provider.ts";
+import { ask, bench, whole } from "../../scale/cluster/bench.ts";
+import { message, textBlock, thought, toolUse } from "../anthropic/events.ts";
+import { resultOf } from "../dialect-bench.ts";
+
+const CALLED = [thought("Hm.", "c2ln"), toolUse("toolu_1", "f", {})];
+
+const claude: Behaviour = (asked) => {
+  const isCalled = asked.body["messages"].length > 1;
+  const reply = isCalled ? message([textBlock("Done.")]) : message(CALLED, "tool_use");
+  answerWith(200, reply)(asked);
+};
+
+it("all workers have the thoughts before a call", async (t) => {
+  const settings = {
+    providers: { lab: { dialect: "anthropic", thinking: "adaptive" } },
+    models: { claude: { provider: "lab", reasoning: true } },
+  };
+  const { address, provider, gw } = await bench(t, settings, { claude });
+  const tools = [{ type: "function", function: { name: "f" } }];
+  const request = { model: "claude", thinking: { type: "enabled" }, tools, tool_choice: "auto" };
+  const messages: object[] = user("hi");
+  const reply = JSON.parse((await whole(ask(address, { ...request, messages }))).text());
+  messages.push(reply.choices[0].message, resultOf("toolu_1"));
+  for (let at = 0; at < 4; at += 1) await whole(ask(address, { ...request, messages }));
+  const later = provider.asked.slice(1).map(({ body }) => body);
+  assert.deepEqual(
+    later.map(({ thinking: { type }, messages: [, { content }] }) => [type, content]),
+    Array(4).fill(["adaptive", CALLED]),
+  );
+  assert.equal(gw.stderr(), "");
+});
