@@ -4,23 +4,21 @@ import { createHash, randomBytes } from "node:crypto";
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { readRegularFile } from "../../../config/regular-file.ts";
+import { readRegularFile, whyUnreadable } from "../../../config/regular-file.ts";
 import { moveUnlessTaken, writeError } from "./replace-file.ts";
 
 const MAX_BYTES = 1024;
 
 /**
- * Reads a file of random hex digits. The first process that needs the file creates it, and all
- * processes read the same digits. A new file holds `lastKnown`, the digits before it was deleted,
- * or if that is absent `bytes` random bytes. Throws if the folder is missing, or the file can be
- * neither read nor created.
+ * Reads a file of `bytes` random bytes in hex digits. The first process that needs the file creates
+ * it, and all processes read the same digits. Throws if the folder is missing, if the file can be
+ * neither read nor created, or if it holds anything else.
  */
-export function readOrCreateHex(path: string, bytes: number, lastKnown?: string): string {
+export function readOrCreateHex(path: string, bytes: number): string {
   if (!existsSync(path)) {
     const draft = `${path}.${randomBytes(6).toString("hex")}`;
-    const digits = lastKnown ?? randomBytes(bytes).toString("hex");
     try {
-      writeFileSync(draft, digits, { mode: 0o600, flush: true });
+      writeFileSync(draft, randomBytes(bytes).toString("hex"), { mode: 0o600, flush: true });
       moveUnlessTaken(draft, path);
     } catch (error) {
       throw writeError(error as Error, draft);
@@ -28,7 +26,17 @@ export function readOrCreateHex(path: string, bytes: number, lastKnown?: string)
       rmSync(draft, { force: true });
     }
   }
-  return readRegularFile(path, MAX_BYTES).bytes.toString();
+  const digits = textOf(path);
+  if (digits.length === 2 * bytes && /^[0-9a-f]*$/.test(digits)) return digits;
+  throw new Error(`${path} is not ${2 * bytes} hexadecimal digits`);
+}
+
+function textOf(path: string): string {
+  try {
+    return readRegularFile(path, MAX_BYTES).bytes.toString();
+  } catch (error) {
+    throw new Error(`${path} cannot be read: ${whyUnreadable(error)}`);
+  }
 }
 
 /**
@@ -38,13 +46,11 @@ export function readOrCreateHex(path: string, bytes: number, lastKnown?: string)
  */
 export function installationSecret(dataDir: string, failed: (reason: string) => void): Buffer {
   try {
-    const secret = readOrCreateHex(join(dataDir, "fingerprint-secret"), 32);
-    if (/^[0-9a-f]{64}$/.test(secret)) return Buffer.from(secret, "hex");
-    failed("fingerprint-secret is not 64 hex digits");
+    return Buffer.from(readOrCreateHex(join(dataDir, "fingerprint-secret"), 32), "hex");
   } catch (error) {
     failed((error as Error).message);
+    return randomBytes(32);
   }
-  return randomBytes(32);
 }
 
 /** Linux: changes at each boot, and is the same in all containers of a machine. */

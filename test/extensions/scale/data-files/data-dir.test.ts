@@ -60,11 +60,24 @@ describe("makeDataDir", () => {
 });
 
 describe("readOrCreateHex", () => {
-  it("writes what is known if the file was deleted, and reads the file if it is there", () => {
+  it("makes the file if it is missing, and reads it from then on", () => {
     const path = join(folder(), "id");
-    assert.equal(readOrCreateHex(path, 16, "known"), "known");
-    assert.equal(readFileSync(path, "utf8"), "known");
-    assert.equal(readOrCreateHex(path, 16, "another"), "known");
+    const digits = readOrCreateHex(path, 16);
+    assert.match(digits, /^[0-9a-f]{32}$/);
+    assert.equal(readFileSync(path, "utf8"), digits);
+    assert.equal(readOrCreateHex(path, 16), digits);
+  });
+
+  it("throws if the file holds anything else or cannot be read, and names it", () => {
+    const path = join(folder(), "gateway-id");
+    for (const text of ["", "0".repeat(31), "0".repeat(33), "g".repeat(32)]) {
+      writeFileSync(path, text);
+      assert.throws(() => readOrCreateHex(path, 16), {
+        message: `${path} is not 32 hexadecimal digits`,
+      });
+    }
+    const dir = folder();
+    assert.throws(() => readOrCreateHex(dir, 16), { message: `${dir} cannot be read: EISDIR` });
   });
 });
 
@@ -76,7 +89,8 @@ describe("installationSecret", () => {
       writeFileSync(join(dir, "fingerprint-secret"), text);
       assert.equal(installationSecret(dir, (reason) => reasons.push(reason)).length, 32);
     }
-    assert.deepEqual(reasons, Array(3).fill("fingerprint-secret is not 64 hex digits"));
+    const reason = `${join(dir, "fingerprint-secret")} is not 64 hexadecimal digits`;
+    assert.deepEqual(reasons, Array(3).fill(reason));
     assert.equal(
       installationSecret(join(dir, "none"), (reason) => reasons.push(reason)).length,
       32,
