@@ -98,7 +98,13 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
 function keptSums(files: DayFiles, day: string): readonly SumBy<Dimension>[] | undefined {
   const path = sumsFile(files, day);
   const isKept = bytesOf(files, day) > 0 && isClosed(files, day) && existsSync(path);
-  return isKept ? parseSums(readFileSync(path, "utf8")) : undefined;
+  if (!isKept) return undefined;
+  try {
+    return parseSums(readFileSync(path, "utf8"));
+  } catch (error) {
+    const { message } = error as Error;
+    throw new Error(`${path} cannot be read, and 'books rebuild' makes it anew: ${message}`);
+  }
 }
 
 function daysThatMatch(files: DayFiles, filter: UsageFilter): readonly string[] {
