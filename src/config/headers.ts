@@ -5,7 +5,7 @@ const NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 /** Headers that the gateway or HTTP itself sets. */
 const OWN = new RegExp(
   "^(content-(type|length|encoding)|transfer-encoding|connection|keep-alive|te|trailer|upgrade" +
-    "|host|expect|accept(-encoding)?)$",
+    "|host|expect|accept(-encoding)?|traceparent|tracestate)$",
   "i",
 );
 /** Headers in which providers expect a key. */

@@ -55,6 +55,10 @@ function traitsIn({ dialects }: Formats) {
   return partial({ ...traitChecks, thinking: literal(...new Set(switches)) });
 }
 
+/** Part of a host. */
+const hostPart = optional(
+  string({ pattern: /^[a-z\d-]+$/i, expected: "letters, digits and -, such as us-east-1" }),
+);
 const place = optional(
   string({ pattern: /^[\w.:-]+$/, expected: "letters, digits and any of _ . : -" }),
 );
@@ -68,9 +72,9 @@ export const providerCheck = ({ credential, extended }: CheckContext, formats: F
         dialect: optional(literal(...formats.dialectNames)),
         base_url: optional(url),
         api_key: optional(credential),
-        region: place,
+        region: hostPart,
         project: place,
-        location: place,
+        location: hostPart,
         api_version: place,
         ...traitsIn(formats),
         timeouts: optional(strict(partial(timeouts))),

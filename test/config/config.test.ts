@@ -146,6 +146,8 @@ describe("ranges", () => {
     ["providers.lab.headers.X-Team", ["search", ""], ["é", "a\nb"]],
     ["providers.lab.headers.Content-Length", [], ["0"]],
     ["providers.lab.headers.transfer-encoding", [], ["chunked"]],
+    ["providers.lab.headers.accept-encoding", [], ["gzip"]],
+    ["providers.lab.headers.User-Agent", [], ["x"]],
     ["providers.lab.headers.authorization", [], ["Bearer x"]],
     ["providers.lab.cache_header", ["x-session"], ["Host", "X-Api-Key", "a b", ""]],
     [

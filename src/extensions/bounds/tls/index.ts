@@ -1,6 +1,7 @@
 // HTTPS on the public and the admin listener. A reload reads the files of the certificate and its
 // key again.
 import type { Installer } from "../../../core/extension/installer.ts";
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import https from "node:https";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { configMoments } from "../../../config/extension.ts";
@@ -113,7 +114,11 @@ function readCertificate(files: Files, section: ListenerSection) {
     `expected a private key in PEM, without a passphrase, in ${files.key_file}`,
     path,
   );
-  assertUsable(pair, `the key in ${files.key_file} is not that of ${files.cert_file}`, path);
+  const rule = `the key in ${files.key_file} is not that of ${files.cert_file}`;
+  assertUsable(pair, rule, path);
+  // OpenSSL takes an EC key beside an RSA certificate, and then refuses every client.
+  if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
+    fail("invalid_value", `${rule}: they are of different kinds`, path);
   return pair;
 }
 

@@ -99,11 +99,11 @@ function keptSums(files: DayFiles, day: string): readonly SumBy<Dimension>[] | u
   const path = sumsFile(files, day);
   const isKept = bytesOf(files, day) > 0 && isClosed(files, day) && existsSync(path);
   if (!isKept) return undefined;
-  const text = readFileSync(path, "utf8");
   try {
-    return parseSums(text);
-  } catch {
-    throw new BooksFault(`${path}, the sums of a closed day, is damaged: run 'books rebuild'`);
+    return parseSums(readFileSync(path, "utf8"));
+  } catch (error) {
+    const reason = (error as Error).message;
+    throw new BooksFault(`${path} cannot be read, and 'books rebuild' makes it anew: ${reason}`);
   }
 }
 

@@ -25,7 +25,10 @@ export const explain: Command = {
   example: "explain auto/chat",
   options: { json: JSON_OPTION },
   async run(args, terminal) {
-    const { config, installed } = await terminal.load(args, { serves: true });
+    const { config, installed } = await terminal.load(args, {
+      serves: true,
+      secretsOptional: true,
+    });
     const { operand: name } = args;
     const alias = config.aliases.get(name);
     if (!alias) throw notAnAlias(name, config);

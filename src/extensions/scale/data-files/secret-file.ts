@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { readRegularFile } from "../../../config/regular-file.ts";
+import { readRegularFile, whyUnreadable } from "../../../config/regular-file.ts";
 import { moveUnlessTaken, writeError } from "./replace-file.ts";
 
 const MAX_BYTES = 1024;
@@ -27,9 +27,17 @@ export function readOrCreateHex(path: string, bytes: number): string {
       rmSync(draft, { force: true });
     }
   }
-  const digits = readRegularFile(path, MAX_BYTES).bytes.toString();
+  const digits = textOf(path);
   if (digits.length === 2 * bytes && /^[0-9a-f]+$/.test(digits)) return digits;
   throw new Error(`${path} is not ${2 * bytes} hexadecimal digits: restore it from a backup`);
+}
+
+function textOf(path: string): string {
+  try {
+    return readRegularFile(path, MAX_BYTES).bytes.toString();
+  } catch (error) {
+    throw new Error(`${path} cannot be read: ${whyUnreadable(error)}`);
+  }
 }
 
 /**
@@ -42,8 +50,8 @@ export function installationSecret(dataDir: string, failed: (reason: string) => 
     return Buffer.from(readOrCreateHex(join(dataDir, "fingerprint-secret"), 32), "hex");
   } catch (error) {
     failed((error as Error).message);
+    return randomBytes(32);
   }
-  return randomBytes(32);
 }
 
 /** Linux: changes at each boot, and is the same in all containers of a machine. */

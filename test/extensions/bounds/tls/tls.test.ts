@@ -161,6 +161,10 @@ describe("another certificate", () => {
         () => copyFileSync(next.key_file, files.key_file),
         /^server\.tls: the key in .* is not that of .*: /,
       ],
+      [
+        () => copyFileSync(certificate("rsa:2048").key_file, files.key_file),
+        /^server\.tls: the key in .* is not that of .*: they are of different kinds$/,
+      ],
       [() => rmSync(files.key_file), /^server\.tls\.key_file: \/.* cannot be read: ENOENT$/],
       [() => rmSync(files.cert_file), /^server\.tls\.cert_file: \/.* cannot be read: ENOENT$/],
     ];

@@ -164,6 +164,11 @@ const WRONG: readonly (readonly [string, (dir: string) => void, ...RegExp[]])[] 
     /^the sums of 2026-01-31: are not those of its usage records: 'books rebuild' makes them anew$/,
   ],
   [
+    "kept sums that cannot be read",
+    (dir) => writeFileSync(join(dir, "usage/2026-01-31.sums"), "[{"),
+    /2026-01-31.sums cannot be read, and 'books rebuild' makes it anew: /,
+  ],
+  [
     "lines of days that do not continue each other",
     change("days.jsonl", 0, /(?<="made_at":")..../, "2027"),
     /^days.jsonl, line 2: does not follow line 1: one of them was changed or moved$/,

@@ -84,7 +84,7 @@ describe("the file store", () => {
 
   it("names the file of sums that is damaged", async () => {
     const file = join(at.dir, "usage", "2026-01-30.sums");
-    const message = /2026-01-30\.sums, the sums of a closed day, is damaged: run 'books rebuild'$/;
+    const message = /2026-01-30\.sums cannot be read, and 'books rebuild' makes it anew: \S/;
     for (const text of ["", "{}", "[{}]"]) {
       writeFileSync(file, text);
       await assert.rejects(at.other().books.store.sums({}, []), { message });

@@ -40,6 +40,17 @@ describe("explain", () => {
     ]);
   });
 
+  it("needs no secrets, like the other commands that call no provider", async () => {
+    const file = configFile({
+      providers: { lab: { vendor: "deepseek", api_key: "$NO_SUCH_VARIABLE" } },
+      models: { m: { provider: "lab" } },
+      aliases: { a: { models: ["m"] } },
+      keys: [{ account: "acme", key: "$file:none" }],
+    });
+    const { code, stderr } = await runHere(["explain", "a", "--config", file]);
+    assert.deepEqual([code, stderr], [0, ""]);
+  });
+
   it("a disabled alias: no request goes to its candidates", async () => {
     const { stdout } = await runHere(["explain", "mine", "--config", config]);
     assert.match(stdout, /^mine \(disabled\): /);

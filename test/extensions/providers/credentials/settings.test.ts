@@ -94,6 +94,8 @@ describe("the settings of a cloud", () => {
       /^credentials\.access_key_id: the environment variable NO_SUCH_VARIABLE is not set/,
     ],
     [bedrock({}, {}), "region: is required by this vendor"],
+    [bedrock({}, { region: "us-east-1:a" }), /^region: expected letters, digits and -/],
+    [vertex({ location: "a:b" }), /^location: expected letters, digits and -/],
     [
       bedrock({}, { base_url: "http://127.0.0.1:1" }),
       "region: is required for credentials of Amazon",

@@ -193,6 +193,10 @@ describe("TLS towards a provider", () => {
   it("with a key of another certificate: refused by the start, a reload and check", async (t) => {
     const [{ cert_file }, { key_file }] = [certificate(), certificate()];
     const config = reach("https://far.example", { cert_file, key_file });
+    const kinds = { cert_file, key_file: certificate("rsa:2048").key_file };
+    await assert.rejects(startGateway(t, reach("https://far.example", kinds)), {
+      message: /^providers\.far: TLS cannot use its .*key type mismatch/,
+    });
     const refused = /^(chat-gateway: )?providers\.far: TLS cannot use its .*key values mismatch/;
     await assert.rejects(startGateway(t, config), { message: refused });
     const { gateway } = await startGateway(t, reach("https://far.example", {}));

@@ -60,7 +60,7 @@ describe("makeDataDir", () => {
 });
 
 describe("readOrCreateHex", () => {
-  it("makes the digits once, and throws if the file holds anything else", () => {
+  it("makes the digits once, and throws if the file holds anything else or cannot be read", () => {
     const path = join(folder(), "id");
     const digits = readOrCreateHex(path, 16);
     assert.equal(readFileSync(path, "utf8"), digits);
@@ -69,6 +69,8 @@ describe("readOrCreateHex", () => {
       writeFileSync(path, text);
       assert.throws(() => readOrCreateHex(path, 16), /id is not 32 hexadecimal digits: restore it/);
     }
+    const dir = folder();
+    assert.throws(() => readOrCreateHex(dir, 16), { message: `${dir} cannot be read: EISDIR` });
   });
 });
 
