@@ -241,7 +241,10 @@ function openFile(path: string, { clock, lost }: SegmentOptions) {
     },
     async sync(): Promise<void> {
       const reached = size;
-      if (reached > synced) await promisify(fsync)(fd);
+      if (reached === synced) return;
+      await promisify(fsync)(fd).catch((error: Error) => {
+        throw writeError(error, path);
+      });
       synced = reached;
     },
     close(): void {

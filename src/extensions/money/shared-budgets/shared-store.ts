@@ -31,6 +31,7 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   const { script, counters, warn, onError, clock, diagnose } = options;
   /** The budgets of which this gateway has rows, by their names. */
   const budgets = new Map<string, Budget>();
+  const holds = createHoldIndex(budgets, counters);
   /** The figures of the latest answer about each budget, by its name. */
   const latest = new Map<string, SharedFigures>();
   /** Undefined after a reload that gives the budget another period or account: its row is new. */
@@ -69,11 +70,9 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   function heartbeat(): void {
     timer = clock.after(HEARTBEAT_MS, heartbeat);
     rows.write([]);
-    const all = [...budgets.values()];
-    const inTurn = all.slice(next, next + ROWS_PER_HEARTBEAT);
-    next = next + ROWS_PER_HEARTBEAT < all.length ? next + ROWS_PER_HEARTBEAT : 0;
-    const held = all.filter((budget) => counters.figures(budget).held > 0n);
-    for (const budget of new Set([...held, ...inTurn])) rows.writeOne(budget);
+    const inTurn = [...budgets.values()].slice(next, next + ROWS_PER_HEARTBEAT);
+    next = inTurn.length < ROWS_PER_HEARTBEAT ? 0 : next + ROWS_PER_HEARTBEAT;
+    for (const budget of new Set([...holds.current(), ...inTurn])) rows.writeOne(budget);
   }
 
   /** Whether the store may still lack rows of running gateways. */
@@ -93,12 +92,14 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   return {
     async open(configured) {
       for (const budget of configured) budgets.set(budget.name, budget);
+      holds.add(configured);
       await rows.write(configured);
     },
     async reserve(request) {
       // A reload may have changed the budgets.
       for (const budget of request.spender.budgets) budgets.set(budget.name, budget);
       const answer = await runTask(request);
+      holds.add(request.spender.budgets); // not before the hold: a heartbeat would remove them
       if (onError === "local") return answer;
       if (!answer?.offer || !mayLackRows()) return answer ?? REFUSED_AS_UNAVAILABLE;
       counters.hold(request.spender, -answer.offer.cost);
@@ -116,6 +117,30 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
       // The store needs the latest spending: this gateway may never start again.
       await rows.write(budgets.values());
       script.close();
+    },
+  };
+}
+
+/**
+ * Knows which of these budgets may have holds. There may be 100,000 of them, and a heartbeat cannot
+ * look at all.
+ */
+function createHoldIndex(
+  budgets: ReadonlyMap<string, Budget>,
+  { figures }: Pick<SharedStoreOptions["counters"], "figures">,
+) {
+  let names = new Set<string>();
+  return {
+    /** Adds budgets that may have holds. */
+    add(some: readonly Budget[]): void {
+      for (const { name } of some) names.add(name);
+    },
+    /** Returns those that have holds, and removes the others. */
+    current(): readonly Budget[] {
+      const known = [...names].map((name) => budgets.get(name)!);
+      const held = known.filter((budget) => figures(budget).held > 0n);
+      names = new Set(held.map(({ name }) => name));
+      return held;
     },
   };
 }

@@ -40,7 +40,13 @@ export function writeError(error: NodeJS.ErrnoException, path: string): Error {
 /** Flushes a file's content, or the names in a folder, to the disk, to survive a power failure. */
 export async function syncToDisk(path: string): Promise<void> {
   const file = await open(path);
-  await file.sync().finally(() => file.close());
+  try {
+    await file.sync();
+  } catch (error) {
+    throw writeError(error as Error, path);
+  } finally {
+    await file.close();
+  }
 }
 
 /**

@@ -34,11 +34,18 @@ interface Asked {
 /** Every request is granted. */
 function bench() {
   const clock = createFakeClock();
-  const counters = createSpendCounters(clock.now);
+  const spending = createSpendCounters(clock.now);
+  const counters = {
+    ...spending,
+    figures(budget: Budget) {
+      state.looks += 1;
+      return spending.figures(budget);
+    },
+  };
   const asked: Asked[] = [];
   const events: Readonly<Record<string, unknown>>[] = [];
-  /** `spoilt`: the account whose key is. */
-  const state = { born: 1, fails: false, spoilt: "" };
+  /** `spoilt`: the account whose key is. `looks`: how often figures were asked for. */
+  const state = { born: 1, fails: false, spoilt: "", looks: 0 };
   const store = createSharedStore({
     script: {
       async run(words, read) {
@@ -89,6 +96,17 @@ describe("the rows of a gateway in a shared store", () => {
       assert.ok(at - (times[index - 1] ?? 0) <= BEAT_MS, `written at ${times.join()}`);
     assert.ok(BEAT_MS < LEASE_MS);
     assert.equal(new Set(asked.map(({ account }) => account)).size, names.length);
+    store.close();
+  });
+
+  it("are written without a look at all others", async () => {
+    const { store, reserve, beats, state } = bench();
+    await store.open(names.map(budgetOf));
+    await reserve("a777");
+    await beats(1);
+    state.looks = 0;
+    await beats(1);
+    assert.ok(state.looks < names.length, `${state.looks} looks`);
     store.close();
   });
 

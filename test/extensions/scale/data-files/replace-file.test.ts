@@ -7,6 +7,7 @@ import { describe, it } from "node:test";
 import {
   moveUnlessTaken,
   replaceFile,
+  syncToDisk,
 } from "../../../../src/extensions/scale/data-files/replace-file.ts";
 import { folder } from "../../../support/folder.ts";
 
@@ -30,6 +31,10 @@ describe("replaceFile", () => {
     assert.equal(statSync(path).mode & 0o777, 0o600);
     assert.deepEqual(readdirSync(dir), ["a.json"]);
   });
+});
+
+it("syncToDisk names the file that cannot be flushed", async () => {
+  await assert.rejects(syncToDisk("/dev/null"), { message: /, fsync \/dev\/null$/ });
 });
 
 describe("moveUnlessTaken", () => {
