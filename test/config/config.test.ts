@@ -65,18 +65,6 @@ describe("defaults", () => {
     }
   });
 
-  it("an admin section that is there is meant: its port must be free", () => {
-    assert.deepEqual((checkConfig({ ...MINIMAL, admin: {} }) as { admin?: unknown }).admin, {
-      host: "127.0.0.1",
-      port: 8081,
-      password: undefined,
-      plain: false,
-      tls: undefined,
-      metrics: undefined,
-    });
-    assert.deepEqual(pathsOf({ admin: { host: "0.0.0.0" } }), ["admin.host"]);
-  });
-
   it("one field given leaves the others at their defaults", () => {
     const { timeouts, server } = accepted({ timeouts: { idle_ms: 1 }, server: { port: 0 } });
     assert.deepEqual(timeouts, { ...DEFAULTS.timeouts, idle_ms: 1 });
@@ -103,20 +91,6 @@ describe("defaults", () => {
         digest: sha256("sk-secret"),
       },
     ]));
-
-  it("null is unlimited, absent is the default", () => {
-    const { limits, accounts, keys } = accepted({
-      limits: { rpm: null },
-      accounts: { a: { rpm: null }, b: {}, c: { rpm: 0 } },
-      keys: [{ account: "a", key: "k", rpm: null }],
-    });
-    assert.equal(limits.rpm, null);
-    assert.deepEqual(
-      [...accounts.values()],
-      [null, undefined, 0].map((rpm) => ({ rpm, max_in_flight: undefined, ...NO_BUDGET })),
-    );
-    assert.equal(keys[0]?.rpm, null);
-  });
 });
 
 describe("ranges", () => {
@@ -457,18 +431,6 @@ describe("secrets", () => {
         assert.deepEqual(pathsOf(over(`$${name}`), {}), [path]));
     }
   }
-
-  it("a store's address is looked up too", () => {
-    assert.equal(accepted({ limits: { store: "$S" } }, { S: "memory" }).limits.store, "memory");
-    assert.equal(
-      accepted({ limits: { store: "$S" } }, { S: "rediss://x" }).limits.store,
-      "rediss://x",
-    );
-    assert.deepEqual(
-      pathsOf({ limits: { store: "$S" }, usage: { store: "$T" } }, { S: "mysql://x" }),
-      ["limits.store", "usage.store"],
-    );
-  });
 
   const C = "CANARY";
   const twice = (key: string) => ({ keys: ["a", "b"].map((account) => ({ account, key })) });

@@ -69,11 +69,4 @@ describe("a hint for the provider's cache", () => {
     const own = await ask(turns[0]!, { prompt_cache_key: "mine" });
     assert.equal(own.headers["x-grok-conv-id"], "mine");
   });
-
-  it("goes to no vendor that does not take one", async (t) => {
-    const { ask } = await start(t, "deepseek");
-    const { body, headers } = await ask(turns[0]!, { prompt_cache_key: "mine" });
-    assert.equal(JSON.stringify([body, headers]).includes("mine"), false);
-    assert.equal("prompt_cache_key" in body, false);
-  });
 });

@@ -42,8 +42,6 @@ describe("a request", () => {
 
   for (const [name, value] of [
     ["X", "a\r\nInjected: 1"],
-    ["X", "a\nb"],
-    ["X", "a\rb"],
     ["X", "a\0b"],
     ["X", "\u{1F600}"],
     ["X: 1\r\nInjected", "1"],
