@@ -43,6 +43,10 @@ describe("the settings of a cloud", () => {
     [azure(application("https://login.example"))],
     [azure({}, { ...NO_CREDENTIALS, api_key: "k" })],
     [
+      azure({}, { ...NO_CREDENTIALS, api_key: "k", base_url: "https://x.azure.com/openai/v1/" }),
+      "base_url: must not end in /openai/v1: /openai/v1/chat/completions is appended to it",
+    ],
+    [
       azure({ client_id: "app", client_secret: "s" }),
       "credentials.tenant_id: is required beside the others of an application",
     ],
@@ -62,6 +66,7 @@ describe("the settings of a cloud", () => {
       "project: is required by this vendor",
       "location: is required by this vendor",
     ],
+    [vertex(NO_CREDENTIALS), /^api_key: is required: /],
     [
       vertex({ dialect: "gemini" }),
       "dialect: each model of this vendor has its own: state it there",
@@ -85,6 +90,7 @@ describe("the settings of a cloud", () => {
       bedrock({ access_key_id: "A" }),
       "credentials: access_key_id and secret_access_key belong together",
     ],
+    [bedrock({}, { region: "us-east-1", ...NO_CREDENTIALS }), /^api_key: is required: /],
   ];
   for (const [row, ...faults] of CASES)
     it(`${JSON.stringify(row)}: ${faults.length === 0 ? "right" : faults.join(" and ")}`, () => {

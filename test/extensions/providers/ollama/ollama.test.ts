@@ -7,6 +7,7 @@ import { checkConfig } from "../../../support/config.ts";
 import { assemble, configFor, json, readStream, user } from "../../../support/gateway.ts";
 import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
 import { status, type Behaviour } from "../../../support/provider.ts";
+import { issueLines } from "../../../support/token-service.ts";
 import { calling, callOf, resultOf } from "../dialect-bench.ts";
 
 const CALL = { function: { name: "look", arguments: { at: 1 } } };
@@ -191,7 +192,15 @@ describe("lines of JSON", () => {
 });
 
 describe("the vendor ollama", () => {
+  const issues = (provider: object) =>
+    issueLines(() =>
+      checkConfig({ providers: { o: { vendor: "ollama", ...provider } }, models: {} }),
+    );
+
   it("has a bare address, and the compatible API on request", () => {
+    assert.deepEqual(issues({ base_url: "http://127.0.0.1:11434/v1" }), [
+      "providers.o.base_url: must not end in /v1: /api/chat is appended to it",
+    ]);
     const { providers } = checkConfig({
       providers: { o: { vendor: "ollama", dialect: "openai" }, n: { vendor: "ollama" } },
       models: {},
