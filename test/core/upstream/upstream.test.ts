@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import type { Fetch } from "../../../src/core/upstream/fetch.ts";
 import { VERSION } from "../../../src/core/version.ts";
 import { POOLED_ONLY, configFor, json, startGateway, user } from "../../support/gateway.ts";
 import {
@@ -67,4 +68,17 @@ describe("a call", () => {
       const { response } = await answered(t, status(200, text, { "content-type": mediaType }));
       assert.equal((await json(response)).choices[0].message.content, "Hi.");
     });
+
+  it("that meets an error of our own is a bare 500, and its detail goes to the log", async (t) => {
+    const fetch: Fetch = () => Promise.reject(new TypeError("a bug that names sk-provider-secret"));
+    const gateway = await startGateway(t, configFor("http://127.0.0.1:1", ["m"]), { fetch });
+    const response = await gateway.chat({ model: "m", messages: user("hi") });
+    const { error } = await json(response);
+    assert.deepEqual([response.status, error.code], [500, "internal_error"]);
+    assert.ok(!error.message.includes("bug"));
+    await waitFor(
+      () => gateway.diagnostics.find((line) => String(line["detail"]).includes("a bug that names")),
+      "the diagnostic line",
+    );
+  });
 });
