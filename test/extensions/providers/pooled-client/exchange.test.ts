@@ -113,13 +113,6 @@ describe("a response", () => {
       assert.equal(provider.sockets.length, 1);
     });
 
-  it("without a length ends with its connection", async (t) => {
-    const provider = await startRawProvider(t, ({ socket }) =>
-      socket.end("HTTP/1.1 200 OK\r\n\r\nall of it"),
-    );
-    assert.equal(await call(startClient(t), provider.url).text, "all of it");
-  });
-
   for (const [form, bytes] of [
     ["that is not HTTP", "SSH-2.0-OpenSSH_9.6\r\n"],
     ["with two lengths", reply("ok", "Content-Length: 3")],
@@ -210,15 +203,6 @@ describe("an abort", () => {
     const { body } = await response;
     cancel.abort(LEFT);
     await assert.rejects(textOf({ ...(await response), body }), LEFT);
-    await provider.closed(0);
-  });
-
-  it("while the reader waits: it gets the reason at once", async (t) => {
-    const provider = await startRawProvider(t, ({ socket }) => socket.write(CHUNKED));
-    const { cancel, response } = call(startClient(t), provider.url);
-    const next = piecesOf((await response).body!).next();
-    cancel.abort(LEFT);
-    await assert.rejects(next, LEFT);
     await provider.closed(0);
   });
 
