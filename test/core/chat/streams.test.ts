@@ -206,6 +206,14 @@ describe("streamed and whole agree", () => {
       assert.equal(shown.length, 1);
     });
 
+  it("log probabilities of thinking that was not asked for are hidden with it", async (t) => {
+    const said = saying(thought, "stop", { reasoning_content: [lp("Hm.")] });
+    const { gateway, response } = await ask(t, said, { logprobs: true });
+    assert.doesNotMatch(await response.text(), /"Hm\."/);
+    const whole = await json(await gateway.chat(asking({ stream: false, logprobs: true })));
+    assert.equal(whole.choices[0].logprobs, null);
+  });
+
   for (const [name, message, finish, request, logprobs] of replies) {
     it(name, async (t) => {
       const said = saying(message, finish, logprobs);
