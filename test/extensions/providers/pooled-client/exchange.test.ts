@@ -113,6 +113,13 @@ describe("a response", () => {
       assert.equal(provider.sockets.length, 1);
     });
 
+  it("without a length ends with its connection", async (t) => {
+    const provider = await startRawProvider(t, ({ socket }) =>
+      socket.end("HTTP/1.1 200 OK\r\n\r\nall of it"),
+    );
+    assert.equal(await call(startClient(t), provider.url).text, "all of it");
+  });
+
   for (const [form, bytes] of [
     ["that is not HTTP", "SSH-2.0-OpenSSH_9.6\r\n"],
     ["with two lengths", reply("ok", "Content-Length: 3")],
