@@ -65,18 +65,6 @@ describe("defaults", () => {
     }
   });
 
-  it("an admin section that is there is meant: its port must be free", () => {
-    assert.deepEqual((checkConfig({ ...MINIMAL, admin: {} }) as { admin?: unknown }).admin, {
-      host: "127.0.0.1",
-      port: 8081,
-      password: undefined,
-      plain: false,
-      tls: undefined,
-      metrics: undefined,
-    });
-    assert.deepEqual(pathsOf({ admin: { host: "0.0.0.0" } }), ["admin.host"]);
-  });
-
   it("one field given leaves the others at their defaults", () => {
     const { timeouts, server } = accepted({ timeouts: { idle_ms: 1 }, server: { port: 0 } });
     assert.deepEqual(timeouts, { ...DEFAULTS.timeouts, idle_ms: 1 });
@@ -103,20 +91,6 @@ describe("defaults", () => {
         digest: sha256("sk-secret"),
       },
     ]));
-
-  it("null is unlimited, absent is the default", () => {
-    const { limits, accounts, keys } = accepted({
-      limits: { rpm: null },
-      accounts: { a: { rpm: null }, b: {}, c: { rpm: 0 } },
-      keys: [{ account: "a", key: "k", rpm: null }],
-    });
-    assert.equal(limits.rpm, null);
-    assert.deepEqual(
-      [...accounts.values()],
-      [null, undefined, 0].map((rpm) => ({ rpm, max_in_flight: undefined, ...NO_BUDGET })),
-    );
-    assert.equal(keys[0]?.rpm, null);
-  });
 });
 
 describe("ranges", () => {
@@ -471,18 +445,6 @@ describe("secrets", () => {
     }
   }
 
-  it("a store's address is looked up too", () => {
-    assert.equal(accepted({ limits: { store: "$S" } }, { S: "memory" }).limits.store, "memory");
-    assert.equal(
-      accepted({ limits: { store: "$S" } }, { S: "rediss://x" }).limits.store,
-      "rediss://x",
-    );
-    assert.deepEqual(
-      pathsOf({ limits: { store: "$S" }, usage: { store: "$T" } }, { S: "mysql://x" }),
-      ["limits.store", "usage.store"],
-    );
-  });
-
   const C = "CANARY";
   const twice = (key: string) => ({ keys: ["a", "b"].map((account) => ({ account, key })) });
   const lab = (provider: object) => ({ providers: { lab: provider } });
@@ -618,8 +580,6 @@ describe("where it comes from", () => {
     ["a missing comma", '{\n  "a": 1\n  "b": 2\n}', 3, 3],
     ["a trailing comma", '{\n  "a": 1,\n}', 3, 1],
     ["a missing colon", '{"a" 1}', 1, 6],
-    ["a comment", '{\n  // which port\n  "a": 1\n}', 2, 3],
-    ["a single quote", "{\n  'a': 1\n}", 2, 3],
     ["something after the end", "{}\n\n{}", 3, 1],
     ["a cut end", '{\n  "a": 1', 2, 9],
     ["nothing", "", 1, 1],
@@ -648,7 +608,6 @@ describe("where it comes from", () => {
   for (const text of [
     '{"api_key": "CANARY" "x": 1}',
     '{"api_key": CANARY}',
-    "CANARY",
     '{"api_key": "CANARY\n"}',
     '{"api_key":"CANARY"',
     "['CANARY']",

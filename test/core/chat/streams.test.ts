@@ -190,21 +190,28 @@ describe("streamed and whole agree", () => {
       assert.ok(JSON.parse(call.function.arguments), "empty arguments are an object");
   }
 
-  it("log probabilities of a refusal, in a field of their own", async (t) => {
-    const refusal = { content: null, refusal: "No." };
-    const said = saying(refusal, "stop", { refusal: [lp("No.")] });
+  for (const [field, message, request] of [
+    ["refusal", { content: null, refusal: "No." }, {}],
+    ["reasoning_content", thought, thinking],
+  ] as const)
+    it(`log probabilities of ${field}, in a field of their own`, async (t) => {
+      const said = saying(message, "stop", { [field]: [lp("No.")] });
+      const asked = { ...request, logprobs: true };
+      const { gateway, response } = await ask(t, said, asked);
+      const { chunks } = await readStream(response);
+      const shown = chunks.flatMap(({ choices }) => choices[0]?.logprobs ?? []);
+      const whole = await json(await gateway.chat(asking({ ...asked, stream: false })));
+      for (const each of [whole.choices[0].logprobs, ...shown])
+        assert.deepEqual([each.content, each[field]], [null, [lp("No.")]]);
+      assert.equal(shown.length, 1);
+    });
+
+  it("log probabilities of thinking that was not asked for are hidden with it", async (t) => {
+    const said = saying(thought, "stop", { reasoning_content: [lp("Hm.")] });
     const { gateway, response } = await ask(t, said, { logprobs: true });
-    const { chunks } = await readStream(response);
-    const shown = chunks.flatMap(({ choices }) => choices[0]?.logprobs ?? []);
+    assert.doesNotMatch(await response.text(), /"Hm\."/);
     const whole = await json(await gateway.chat(asking({ stream: false, logprobs: true })));
-    for (const each of [whole.choices[0].logprobs, ...shown]) {
-      assert.equal(each.content, null);
-      assert.deepEqual(
-        each.refusal.map(({ token }: { token: string }) => token),
-        ["No."],
-      );
-    }
-    assert.equal(shown.length, 1);
+    assert.equal(whole.choices[0].logprobs, null);
   });
 
   for (const [name, message, finish, request, logprobs] of replies) {

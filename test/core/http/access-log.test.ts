@@ -6,7 +6,6 @@ import { describe, it } from "node:test";
 import type { LiveExchange } from "../../../src/core/http/connection.ts";
 import { createResponseLog } from "../../../src/core/http/access-log.ts";
 import type { AccessRecord } from "../../../src/core/http/exchange.ts";
-import { ApiError } from "../../../src/core/openai/errors.ts";
 import { PRICE, settles, type Line } from "../../support/books.ts";
 import { configFor, demo, startGateway, user } from "../../support/gateway.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
@@ -161,13 +160,4 @@ it("the log writes a line at the end of a response, and is settled with the last
   await within(settled, "the last line");
   assert.equal(records.length, 3);
   assert.equal(clock.pending(), 0);
-});
-
-it("an error that belongs to no exchange has a line with its code", () => {
-  const records: AccessRecord[] = [];
-  const log = createResponseLog((record) => records.push(record), createFakeClock());
-  log.refused(new ApiError("malformed_request", "No."), "req_2", {});
-  const { request_id, method, status, duration_ms, error_code } = records[0]!;
-  assert.deepEqual([request_id, method, status], ["req_2", null, 400]);
-  assert.deepEqual([duration_ms, error_code], [0, "malformed_request"]);
 });

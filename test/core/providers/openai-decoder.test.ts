@@ -166,17 +166,6 @@ describe("the core's view of a refusal", () => {
       assert.ok(!error.message.includes("sk-secret"));
     });
 
-  it("reads Retry-After in seconds and as a date", () => {
-    const now = Date.parse("2026-01-01T00:00:00Z");
-    const wait = (text: string) => refusal(429, { get: () => text }, "", now).detail.retryAfterMs;
-    assert.deepEqual(["17", " 0.5 ", "Thu, 01 Jan 2026 00:00:30 GMT", "soon"].map(wait), [
-      17_000,
-      500,
-      30_000,
-      undefined,
-    ]);
-  });
-
   it("takes a body that is no JSON object", () =>
     assert.equal(refusal(502, NO_HEADERS, "<html>").code, "upstream_error"));
 });

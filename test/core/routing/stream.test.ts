@@ -22,15 +22,14 @@ const usage: Part = {
  * Events are lists of parts, as JSON; `{"error":true}` is a provider's error, `{"bug":true}` one of
  * ours.
  */
-function setUp(ended?: () => boolean) {
+function setUp() {
   const meter = new Meter(chatOf(), () => 0);
   const push = (event: unknown): Part[] => {
     if (Array.isArray(event)) return event as Part[];
     const isBug = JSON.stringify(event) === '{"bug":true}';
     throw isBug ? new TypeError("broken") : new ProviderError("upstream_error", "broken");
   };
-  const decoder = { push, ...(ended && { ended }) };
-  const decoding = new EventDecoding(decoder, { meter, reportBug: () => undefined });
+  const decoding = new EventDecoding({ push }, { meter, reportBug: () => undefined });
   const say = (...events: unknown[]) =>
     decoding.push(events.map((event) => (event === "[DONE]" ? event : JSON.stringify(event))));
   return { decoding, meter, say };

@@ -77,19 +77,12 @@ describe("a call", () => {
     });
 
   it("that meets an error of our own is a bare 500, and its detail goes to the log", async (t) => {
-    const broken: Fetch = () =>
-      Promise.reject(new TypeError("a bug that names sk-provider-secret"));
-    const gateway = await startGateway(t, configFor("http://127.0.0.1:1", ["m"]), {
-      fetch: broken,
-    });
-    for (const streaming of [false, true]) {
-      const response = await gateway.chat({ model: "m", stream: streaming, messages: user("hi") });
-      assert.equal(response.status, 500);
-      assert.equal(response.headers.get("x-should-retry"), "false");
-      const { error } = await json(response);
-      assert.deepEqual([error.type, error.code], ["server_error", "internal_error"]);
-      assert.ok(!error.message.includes("bug"));
-    }
+    const fetch: Fetch = () => Promise.reject(new TypeError("a bug that names sk-provider-secret"));
+    const gateway = await startGateway(t, configFor("http://127.0.0.1:1", ["m"]), { fetch });
+    const response = await gateway.chat({ model: "m", messages: user("hi") });
+    const { error } = await json(response);
+    assert.deepEqual([response.status, error.code], [500, "internal_error"]);
+    assert.ok(!error.message.includes("bug"));
     await waitFor(
       () => gateway.diagnostics.find((line) => String(line["detail"]).includes("a bug that names")),
       "the diagnostic line",

@@ -1,6 +1,5 @@
-// Where an Anthropic stream ends, and that it is one reply: what follows its end counts for nothing
-// (core/routing/stream.test.ts), and another reply inside it is a fault, which does not splice their
-// calls (cases.test.ts).
+// Where an Anthropic stream ends, and that it is one reply: what follows its end counts for nothing, and
+// another reply inside it is a fault, which does not splice their calls (cases.test.ts).
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

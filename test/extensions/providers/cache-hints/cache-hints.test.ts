@@ -71,11 +71,4 @@ describe("a hint for the provider's cache", () => {
     const unsendable = await ask(turns[0]!, { prompt_cache_key: "a\r\nb: \u65e5" });
     assert.match(String(unsendable.headers["x-grok-conv-id"]), /^[0-9a-f]{32}$/);
   });
-
-  it("goes to no vendor that does not take one", async (t) => {
-    const { ask } = await start(t, "deepseek");
-    const { body, headers } = await ask(turns[0]!, { prompt_cache_key: "mine" });
-    assert.equal(JSON.stringify([body, headers]).includes("mine"), false);
-    assert.equal("prompt_cache_key" in body, false);
-  });
 });

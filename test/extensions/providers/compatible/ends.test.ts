@@ -114,66 +114,59 @@ describe("models that only stream", () => {
   const ONLY = { stream_only: true };
   const whole = { model: "m", messages: user("hi") };
 
-  for (const [vendor, stream_options] of [
-    ["qwen", { include_usage: true }],
-    ["zhipu", undefined],
-  ] as const)
-    it(`${vendor}: a whole reply is what the stream says; what goes out is a request for a stream, with its usage`, async (t) => {
-      const tokens = [{ token: "lo.", logprob: -1, bytes: null, top_logprobs: [] }];
-      const logprobs = { content: tokens, refusal: null };
-      const fragment = (id: string | undefined, args: string) =>
-        chunk({ tool_calls: [{ index: 0, ...call(id, id && "f", args) }] });
-      const provider = memoryProvider(
-        t,
-        stream([
-          chunk({ reasoning_content: "Let me." }),
-          chunk({ content: "Hel" }),
-          choice({ delta: { content: "lo." }, logprobs }),
-          fragment("a", '{"x"'),
-          fragment(undefined, ":1}"),
-          chunk({}, "tool_calls"),
-          usageChunk(),
-        ]),
-      );
-      const gateway = createMemoryGateway(
-        configFor(provider.url, [], {
-          providers: { shop: { vendor, base_url: provider.url } },
-          models: { m: { provider: "shop", reasoning: true, ...ONLY } },
-        }),
-      );
-      const request = {
-        ...whole,
-        thinking: { type: "enabled" },
-        tools: [{ type: "function", function: { name: "f" } }],
-        tool_choice: "auto",
-        ...(vendor === "qwen" && { logprobs: true }),
-      };
-      const response = await gateway.chat(request);
-      assert.equal(response.headers.get("content-type"), "application/json");
-      const { choices, usage } = await json(response);
-      const [asked] = provider.asked;
-      assert.equal(asked!.headers.accept, "text/event-stream");
-      assert.deepEqual(
-        [asked!.body["stream"], asked!.body["stream_options"]],
-        [true, stream_options],
-      );
-      const streaming = { ...request, stream: true, stream_options: { include_usage: true } };
-      const { chunks } = await readStream(await gateway.chat(streaming));
-      assert.deepEqual(provider.asked[1]!.body, asked!.body);
-      const { message, finish_reason, logprobs: listed } = assemble(chunks);
-      assert.deepEqual(message, {
-        role: "assistant",
-        content: "Hello.",
-        reasoning_content: "Let me.",
-        tool_calls: [call("a", "f", '{"x":1}')],
-      });
-      const [given] = choices;
-      assert.deepEqual([given.message, given.finish_reason], [message, finish_reason]);
-      assert.deepEqual(given.logprobs?.content ?? [], listed);
-      assert.equal(listed.length, vendor === "qwen" ? 1 : 0);
-      assert.deepEqual(usage, chunks.at(-1)!.usage);
-      assert.equal(usage.completion_tokens, USAGE.completion_tokens);
+  it("a whole reply is what the stream says; what goes out is a request for a stream, with its usage", async (t) => {
+    const tokens = [{ token: "lo.", logprob: -1, bytes: null, top_logprobs: [] }];
+    const logprobs = { content: tokens, refusal: null };
+    const fragment = (id: string | undefined, args: string) =>
+      chunk({ tool_calls: [{ index: 0, ...call(id, id && "f", args) }] });
+    const provider = memoryProvider(
+      t,
+      stream([
+        chunk({ reasoning_content: "Let me." }),
+        chunk({ content: "Hel" }),
+        choice({ delta: { content: "lo." }, logprobs }),
+        fragment("a", '{"x"'),
+        fragment(undefined, ":1}"),
+        chunk({}, "tool_calls"),
+        usageChunk(),
+      ]),
+    );
+    const gateway = createMemoryGateway(
+      configFor(provider.url, [], {
+        providers: { shop: { vendor: "qwen", base_url: provider.url } },
+        models: { m: { provider: "shop", reasoning: true, ...ONLY } },
+      }),
+    );
+    const request = {
+      ...whole,
+      thinking: { type: "enabled" },
+      tools: [{ type: "function", function: { name: "f" } }],
+      tool_choice: "auto",
+      logprobs: true,
+    };
+    const response = await gateway.chat(request);
+    assert.equal(response.headers.get("content-type"), "application/json");
+    const { choices, usage } = await json(response);
+    const [asked] = provider.asked;
+    assert.equal(asked!.headers.accept, "text/event-stream");
+    const { stream: isStream, stream_options } = asked!.body;
+    assert.deepEqual([isStream, stream_options], [true, { include_usage: true }]);
+    const streaming = { ...request, stream: true, stream_options: { include_usage: true } };
+    const { chunks } = await readStream(await gateway.chat(streaming));
+    assert.deepEqual(provider.asked[1]!.body, asked!.body);
+    const { message, finish_reason, logprobs: listed } = assemble(chunks);
+    assert.deepEqual(message, {
+      role: "assistant",
+      content: "Hello.",
+      reasoning_content: "Let me.",
+      tool_calls: [call("a", "f", '{"x":1}')],
     });
+    const [given] = choices;
+    assert.deepEqual([given.message, given.finish_reason], [message, finish_reason]);
+    assert.deepEqual([given.logprobs.content, listed], [tokens, tokens]);
+    assert.deepEqual(usage, chunks.at(-1)!.usage);
+    assert.equal(usage.completion_tokens, USAGE.completion_tokens);
+  });
 
   const half = [chunk({ content: "Hel" }), chunk({ content: "lo." })];
   const BUSY = { error: { code: 429 } };

@@ -6,7 +6,7 @@ import { describe, it } from "node:test";
 import { tokenLogprob } from "../../../../src/core/openai/parts.ts";
 import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import { splitLogprobs } from "../../../../src/extensions/providers/compatible/decoder.ts";
-import { decoderWith, streamed } from "./events.ts";
+import { choice, decoderWith, streamed } from "./events.ts";
 
 const USAGE = { prompt_tokens: 20, completion_tokens: 7, total_tokens: 27 };
 
@@ -75,6 +75,18 @@ describe("log probabilities", () => {
   it("listed together are split by the bytes of the text, from its end", () => {
     const { reasoning, text } = splitLogprobs({ content: tokens }, "Hm.", "Ök");
     assert.deepEqual([reasoning, text], [tokens.slice(0, 2), tokens.slice(2)]);
+  });
+
+  it("of a whole reply are split so between its thoughts and its text", () => {
+    const message = { reasoning: "Hm.", content: "Ök" };
+    const parts = decoderWith().push(choice({ message, logprobs: { content: tokens } }, "stop"));
+    assert.deepEqual(
+      parts.flatMap((part) => ("logprobs" in part ? [[part.type, part.logprobs]] : [])),
+      [
+        ["reasoning", tokens.slice(0, 2)],
+        ["text", tokens.slice(2)],
+      ],
+    );
   });
 
   it("listed apart, or without reasoning, stay as they are", () => {

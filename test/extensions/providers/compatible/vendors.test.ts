@@ -508,15 +508,8 @@ describe("settings", () => {
 
   // What the table of vendors advises for some of their models: thinking off, on, and deep.
   const ADVISED: [model: string, vendor: string, settings: Json, out: [Json, Json, Json]][] = [
-    [
-      "Qwen at Groq",
-      "groq",
-      { efforts: ["default"] },
-      [effort("none"), effort("default"), effort("default")],
-    ],
     ["Magistral", "mistral", { thinking: "always" }, [{}, {}, effort("high")]],
     ["Kimi K3", "moonshot", K3, [{}, effort("high"), effort("max")]],
-    ["GLM-5.2", "zhipu", { efforts: ["high", "max"] }, [TYPE.off, ON, { ...ON, ...effort("max") }]],
   ];
   for (const [model, vendor, settings, out] of ADVISED)
     it(`for ${model}: thinking off, on, and deep`, () => {

@@ -19,6 +19,16 @@ const EVENTS = [
 ];
 const BYTES = Buffer.concat(FRAMES);
 
+const { crc32 } = process.getBuiltinModule("node:zlib");
+/** The beginning of a frame of this length, whose headers have this length. */
+function prelude(length: number, headers = 0): Buffer {
+  const bytes = Buffer.alloc(12);
+  bytes.writeUInt32BE(length, 0);
+  bytes.writeUInt32BE(headers, 4);
+  bytes.writeUInt32BE(crc32(bytes.subarray(0, 8)), 8);
+  return bytes;
+}
+
 /** The events of these pieces. */
 function read(...pieces: readonly Uint8Array[]): string[] {
   const reader = eventStream.createReader();
@@ -57,14 +67,8 @@ describe("an event stream", () => {
     const fits = frame({ ":event-type": "a" }, JSON.stringify("x".repeat(1_000_000)));
     assert.equal(read(fits).length, 1);
     assert.deepEqual(read(long), [], "a frame without a type is no event");
-    const { crc32 } = process.getBuiltinModule("node:zlib");
-    const prelude = Buffer.alloc(12);
-    prelude.writeUInt32BE(16 * 1024 * 1024 + 1, 0);
-    prelude.writeUInt32BE(crc32(prelude.subarray(0, 8)), 8);
-    assert.throws(() => read(prelude), /a frame of 16777217 bytes/);
-    prelude.writeUInt32BE(15, 0);
-    prelude.writeUInt32BE(crc32(prelude.subarray(0, 8)), 8);
-    assert.throws(() => read(prelude), /a length is wrong/);
+    assert.throws(() => read(prelude(16 * 1024 * 1024 + 1)), /a frame of 16777217 bytes/);
+    assert.throws(() => read(prelude(15)), /a length is wrong/);
   });
 
   it("knows headers of other types, and notices those that are cut", () => {
@@ -76,13 +80,12 @@ describe("an event stream", () => {
     const plain = eventFrame("ping", {});
     const body = plain.subarray(12, -4);
     const joined = (all: Buffer) => {
-      const { crc32 } = process.getBuiltinModule("node:zlib");
-      const prelude = Buffer.alloc(12);
-      const ownHeaders = plain.readUInt32BE(4);
-      prelude.writeUInt32BE(16 + all.length + body.length, 0);
-      prelude.writeUInt32BE(all.length + ownHeaders, 4);
-      prelude.writeUInt32BE(crc32(prelude.subarray(0, 8)), 8);
-      const beginning = Buffer.concat([prelude, all, body]);
+      const length = 16 + all.length + body.length;
+      const beginning = Buffer.concat([
+        prelude(length, all.length + plain.readUInt32BE(4)),
+        all,
+        body,
+      ]);
       const checksum = Buffer.alloc(4);
       checksum.writeUInt32BE(crc32(beginning));
       return Buffer.concat([beginning, checksum]);

@@ -5,12 +5,12 @@ import assert from "node:assert/strict";
 import { createHash, createHmac } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { signedHeaders } from "../../../../src/extensions/providers/credentials/aws/signature.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, startGateway, user } from "../../../support/gateway.ts";
+import { listening } from "../../../support/listening.ts";
 import { startProvider, status, type Asked, type Provider } from "../../../support/provider.ts";
 import { now } from "../../../support/today.ts";
 
@@ -150,9 +150,7 @@ async function startService(
       answer(req, text, res);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => new Promise((resolve) => server.close(resolve).closeAllConnections()));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+  return { url: await listening(t, server), asked };
 }
 
 /** Keys with a new id each time, which Bedrock knows from then on. */

@@ -145,17 +145,11 @@ describe("what Gemini is asked", () => {
       [
         ...user("hi"),
         {
-          ...calling(
-            callOf("a", "f", '{"x":1}'),
-            callOf("b", "g", ""),
-            callOf("c", "g", "oops"),
-            callOf("d", "f", "[1]"),
-          ),
+          ...calling(callOf("a", "f", '{"x":1}'), callOf("b", "g", ""), callOf("c", "g", "oops")),
           content: "See:",
         },
         resultOf("b", "[1]"),
         resultOf("a", '{"y":2}'),
-        resultOf("d", "14:05"),
         ...user("so"),
       ],
       [
@@ -166,14 +160,12 @@ describe("what Gemini is asked", () => {
           called("a", "f", { x: 1 }),
           called("b", "g"),
           called("c", "g", { _raw: "oops" }),
-          called("d", "f", { _raw: "[1]" }),
         ),
         says(
           "user",
           answered("a", { y: 2 }),
           answered("b", { result: "[1]" }, "g"),
           answered("c", { result: "" }, "g"),
-          answered("d", { result: "14:05" }),
           { text: "so" },
         ),
       ],
@@ -402,6 +394,11 @@ describe("what Gemini answers", () => {
         { functionCall: { id: "", name: "g", args: null } },
       ],
       { calls: [g, g] },
+    ],
+    [
+      "calls with one id, of which the second gets another",
+      [F, F],
+      { calls: [f, ["generated", ...f.slice(1)]] },
     ],
     ["nothing", [], {}],
   ];

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import https from "node:https";
-import net, { type AddressInfo } from "node:net";
+import net from "node:net";
 import { join } from "node:path";
 import tls from "node:tls";
 import { describe, it, type TestContext } from "node:test";
@@ -13,6 +13,7 @@ import { certificate } from "../../../support/certificate.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
+import { listening } from "../../../support/listening.ts";
 import { completion, speak, startProvider } from "../../../support/provider.ts";
 import { runHere } from "../../../support/run-here.ts";
 import { issueLines } from "../../../support/token-service.ts";
@@ -30,9 +31,7 @@ async function startProxy(
 ): Promise<TestProxy> {
   const asked: string[] = [];
   const server = http.createServer((_req, res) => res.writeHead(405).end());
-  const sockets = new Set<net.Socket>();
   server.on("connect", (req, socket: net.Socket) => {
-    sockets.add(socket);
     asked.push(`${req.url} ${req.headers["proxy-authorization"] ?? "none"}`);
     socket.on("error", () => undefined);
     if (answer) {
@@ -44,16 +43,10 @@ async function startProxy(
       socket.write("HTTP/1.1 200 Connection established\r\nVia: test\r\n\r\n");
       outward.pipe(socket).pipe(outward);
     });
-    sockets.add(outward);
     outward.on("error", () => socket.destroy());
+    socket.on("close", () => outward.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => {
-    for (const socket of sockets) socket.destroy();
-    return new Promise((resolve) => server.close(resolve).closeAllConnections());
-  });
-  const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}`, asked };
+  return { url: await listening(t, server), asked };
 }
 
 const reach = (base_url: string, network: object, upstream: object = {}) =>
@@ -155,9 +148,8 @@ async function startSecure(t: TestContext, asksClients = false) {
     res.writeHead(200, { "content-type": "application/json" });
     res.end(JSON.stringify(completion({ content: "Hi." })));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => new Promise((resolve) => server.close(resolve).closeAllConnections()));
-  return { url: `https://localhost:${(server.address() as AddressInfo).port}`, files, clients };
+  const url = (await listening(t, server)).replace("http://127.0.0.1", "https://localhost");
+  return { url, files, clients };
 }
 
 describe("TLS towards a provider", () => {

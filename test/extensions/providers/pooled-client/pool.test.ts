@@ -104,13 +104,6 @@ describe("an idle connection", () => {
     assert.ok(performance.now() - since > 900, "not before its time");
   });
 
-  it("is not kept if the server keeps it for a second only", async (t) => {
-    const answer = reply("ok", "Keep-Alive: timeout=1");
-    const provider = await startRawProvider(t, ({ socket }) => socket.write(answer));
-    await call(startClient(t), provider.url).text;
-    await provider.closed(0);
-  });
-
   it("is closed after 4 seconds if the server says nothing", {
     skip: LONG ? false : "it waits for them: in the long form of tests",
   }, async (t) => {

@@ -2,11 +2,12 @@
 // books, log and metrics, and whose time a wait for a connection is.
 
 import assert from "node:assert/strict";
-import net, { type AddressInfo } from "node:net";
+import net from "node:net";
 import { describe, it } from "node:test";
 import { entries, priced, type Line } from "../../../support/books.ts";
 import { POOLED_ONLY, configFor, json, startGateway, user } from "../../../support/gateway.ts";
-import { silent, speak, startProvider, status, type Behaviour } from "../../../support/provider.ts";
+import { listening } from "../../../support/listening.ts";
+import { silent, speak, startProvider, type Behaviour } from "../../../support/provider.ts";
 import { waitFor, within } from "../../../support/wait.ts";
 
 /** Closes the first connection at its second request. Everything else is answered. */
@@ -60,25 +61,6 @@ describe(
         };
         assert.equal(models[0].breaker["state"], "closed");
       });
-
-    it("takes nothing from max_retries: what fails then is tried again", async (t) => {
-      let asked = 0;
-      // The first request is answered; then come a closed connection, a 500 on the new one, and an
-      // answer.
-      const answer: Behaviour = (each) => {
-        asked += 1;
-        return (asked === 2 ? status(500) : speak("Fine."))(each);
-      };
-      const { dir, ask } = await priced(
-        t,
-        { m: fickle(answer) },
-        { retry: { max_retries: 1, backoff_ms: 1 } },
-      );
-      await ask();
-      assert.equal((await ask()).status, 200);
-      const failed = ["m", "lab", "upstream_error"];
-      assert.deepEqual(outcomes(entries(dir)[1]!), [failed, failed, ["m", "lab", "completed"]]);
-    });
   },
 );
 
@@ -125,18 +107,10 @@ describe("the deadlines of a request", () => {
 
   it("a connection that is not made: connect_ms", POOLED_ONLY, async (t) => {
     // A listener that never speaks TLS: the connection is open, but never secure.
-    const deaf = net.createServer();
-    await new Promise<void>((resolve) => deaf.listen(0, "127.0.0.1", resolve));
-    const sockets: net.Socket[] = [];
-    deaf.on("connection", (socket) => sockets.push(socket));
-    t.after(() => {
-      for (const socket of sockets) socket.destroy();
-      deaf.close();
-    });
-    const { port } = deaf.address() as AddressInfo;
+    const deaf = await listening(t, net.createServer());
     const gateway = await startGateway(
       t,
-      configFor(`https://127.0.0.1:${port}`, ["m"], { timeouts: { connect_ms: 100 } }),
+      configFor(deaf.replace("http", "https"), ["m"], { timeouts: { connect_ms: 100 } }),
     );
     const response = await within(gateway.chat({ model: "m", messages: user("hi") }), "the answer");
     assert.equal((await json(response)).error.code, "upstream_timeout");

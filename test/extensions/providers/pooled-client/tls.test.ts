@@ -4,11 +4,11 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
-import type { AddressInfo } from "node:net";
 import { describe, it, type TestContext } from "node:test";
 import tls, { type TLSSocket } from "node:tls";
 import { promisify } from "node:util";
 import { certificate } from "../../../support/certificate.ts";
+import { listening } from "../../../support/listening.ts";
 import { fromModules } from "../../../support/program.ts";
 import { reply } from "../../../support/raw-provider.ts";
 import { within } from "../../../support/wait.ts";
@@ -34,9 +34,8 @@ async function startServer(t: TestContext, answer = reply(), host = "127.0.0.1")
     });
   });
   server.on("tlsClientError", () => undefined);
-  await new Promise<void>((resolve) => server.listen(0, host, resolve));
-  t.after(() => server.close());
-  return { port: (server.address() as AddressInfo).port, handshakes, cert_file };
+  const { port } = new URL(await listening(t, server, host));
+  return { port, handshakes, cert_file };
 }
 
 /** What came of each call, in a process that trusts the authorities of this file. */

@@ -185,6 +185,13 @@ describe("texts that become objects", () => {
     assert.deepEqual(args, [JSON.parse(large), { _raw: large }, { x: 1 }]);
   });
 
+  it("not what is nested too deeply: it stays a text, also as a call's arguments", () => {
+    const deep = `{"a":${"[".repeat(6_000)}${"]".repeat(6_000)}}`;
+    assert.equal(objectIn(deep, createTextCounter()), undefined);
+    const [call] = items([calls(["a"], deep)]);
+    assert.deepEqual(call?.type === "call" && call.args, { _raw: deep });
+  });
+
   it("so many different names", () => {
     const wide = (from: number) =>
       JSON.stringify(
