@@ -151,8 +151,8 @@ describe("@anthropic-ai/sdk", { skip: notInstalled() }, async () => {
     }
   });
 
-  it("counts tokens, and lists models", async (t) => {
-    const { client } = await start(t);
+  it("counts tokens, and lists models, with the key as a token", async (t) => {
+    const client = clientOf(await startLab(t), { apiKey: null, authToken: KEY });
     const { input_tokens } = await client.messages.countTokens({ model: "exact", messages });
     assert.equal(input_tokens, 6);
     const all = await collect(client.models.list({ limit: 3 }));
