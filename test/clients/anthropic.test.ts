@@ -4,10 +4,8 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import type Anthropic from "@anthropic-ai/sdk";
-import { within } from "../support/wait.ts";
 import {
   AFTER_CALLS,
-  assertLeft,
   BAD_ENDINGS,
   BEFORE_BAD_ENDING,
   clock,
@@ -31,8 +29,8 @@ describe("@anthropic-ai/sdk", { skip: notInstalled() }, async () => {
   const clientOf = (lab: Lab, options: object = {}): Anthropic =>
     new Client({ baseURL: lab.url, apiKey: KEY, maxRetries: 0, ...options });
 
-  async function start(t: TestContext, over: object = {}) {
-    const lab = await startLab(t, over);
+  async function start(t: TestContext) {
+    const lab = await startLab(t);
     return { lab, client: clientOf(lab) };
   }
 
@@ -115,20 +113,6 @@ describe("@anthropic-ai/sdk", { skip: notInstalled() }, async () => {
           await assert.rejects(stream.finalMessage(), Client.APIError, name);
           assert.equal(text, BEFORE_BAD_ENDING);
         }
-      });
-
-      it("a client that leaves ends the provider's work", async (t) => {
-        const { lab, client } = await start(t, { timeouts: { leave_ms: 0 } });
-        const stream = client.messages.stream({ ...base, model: named("endless") });
-        const left = new Promise<void>((resolve) =>
-          stream.once("text", () => {
-            stream.abort();
-            resolve();
-          }),
-        );
-        await within(left, "the first text");
-        await assert.rejects(stream.finalMessage(), Client.APIUserAbortError);
-        await assertLeft(lab, behind);
       });
     });
   }

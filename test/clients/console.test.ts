@@ -12,7 +12,7 @@ import { only, settled, usageCount } from "../support/books.ts";
 import { folder } from "../support/folder.ts";
 import { demo, merge } from "../support/gateway.ts";
 import { freePort } from "../support/port.ts";
-import { bundled, launch, runToEnd, type Running } from "../support/program.ts";
+import { bundled, launch, runToEnd } from "../support/program.ts";
 import {
   chunk,
   completion,
@@ -37,16 +37,8 @@ describe("the console in a browser", {
   const browser = await chromium.launch(BROWSER);
   scope.after(() => browser.close());
 
-  interface Served {
-    readonly dir: string;
-    readonly books: string;
-    readonly url: string;
-    readonly admin: string;
-    readonly gw: Running;
-    start(): Promise<Running>;
-  }
   /** The built file on the demo configuration, but for its ports and what is said otherwise. */
-  async function serve(t: TestContext, over: object = {}): Promise<Served> {
+  async function serve(t: TestContext, over: object = {}) {
     const dir = folder();
     const config = merge(demo({ providers: { demo: { pace_ms: 20 } } }), {
       usage: { sync_ms: 100 },
