@@ -82,22 +82,16 @@ async function startProxy(t: TestContext) {
   return { url: await listening(t, server), reached };
 }
 
-interface Surroundings {
-  /** The folder that it works in. */
-  readonly place: string;
-  readonly proxy: string;
-  readonly key?: string;
-}
-
 /** In the place of the program that the manual's lines start: the installed one, with a task. */
 const PRINTING = `claude() {
   exec "${process.execPath}" "${PROGRAM}" -p "Say goodbye in note.txt." --allowedTools Read,Edit,Bash "$@"
 }`;
 
-/** Runs Claude Code by these lines, and returns how it ended and what it printed. */
-function run(t: TestContext, lines: string, { place, proxy, key = KEY }: Surroundings) {
-  const env = { HTTPS_PROXY: proxy, HTTP_PROXY: proxy, NO_PROXY: "127.0.0.1" };
-  return runLines(t, `${PRINTING}\n${lines}`, place, { ...env, [KEY_VARIABLE]: key });
+/** Runs Claude Code by these lines in a folder: how it ended, what it printed, what it reached. */
+async function run(t: TestContext, lines: string, place: string, key = KEY) {
+  const { url, reached } = await startProxy(t);
+  const env = { HTTPS_PROXY: url, HTTP_PROXY: url, NO_PROXY: "127.0.0.1", [KEY_VARIABLE]: key };
+  return { ...(await runLines(t, `${PRINTING}\n${lines}`, place, env)), reached };
 }
 
 /** A provider of each format with the scripted model `m`. */
@@ -118,12 +112,10 @@ function startPlace(): string {
 
 /** Claude Code carries out the task by these lines, and reaches nothing but the gateway. */
 async function assertDone(t: TestContext, place: string, lines: string): Promise<void> {
-  const proxy = await startProxy(t);
-  const ended = await run(t, lines, { place, proxy: proxy.url });
-  assert.deepEqual(ended, { code: 0, output: LAST_WORDS });
+  const ended = await run(t, lines, place);
+  assert.deepEqual(ended, { code: 0, output: LAST_WORDS, reached: [] });
   assert.equal(readFileSync(join(place, "note.txt"), "utf8"), "goodbye\nworld\n");
   assert.equal(readFileSync(join(place, "lines.txt"), "utf8").trim(), "2");
-  assert.deepEqual(proxy.reached, []);
 }
 
 const manualLines = (url: string) => linesFor(clientProgram("Claude Code").blocks[0]!, url, "m");
@@ -180,9 +172,7 @@ describe("Claude Code", { skip: notInstalled() }, () => {
   it("says at once that its key is wrong, and asks no second time", async (t) => {
     const config = configFor("http://127.0.0.1:9", ["m"], { apis: ["messages"] });
     const gateway = await startGateway(t, config);
-    const { url: proxy } = await startProxy(t);
-    const surroundings = { place: folder(), proxy, key: "sk-wrong" };
-    const { code, output } = await run(t, manualLines(gateway.url), surroundings);
+    const { code, output } = await run(t, manualLines(gateway.url), folder(), "sk-wrong");
     assert.notEqual(code, 0);
     assert.match(output, /401|API key/i);
     const answers = gateway.access.filter(({ path }) => path === "/v1/messages");

@@ -4,14 +4,15 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, describe, it, type TestContext } from "node:test";
+import { describe, it, type TestContext } from "node:test";
+import type { BrowserContextOptions, Page } from "playwright-core";
 import { VERSION } from "../../src/core/version.ts";
 import { manual } from "../../src/extensions/operations/manual/index.ts";
 import { only, settled, usageCount } from "../support/books.ts";
 import { folder } from "../support/folder.ts";
 import { demo, merge } from "../support/gateway.ts";
 import { freePort } from "../support/port.ts";
-import { bundled, launch, runToEnd, type Running } from "../support/program.ts";
+import { bundled, launch, runToEnd } from "../support/program.ts";
 import {
   chunk,
   completion,
@@ -21,6 +22,7 @@ import {
   usageChunk,
   type Behaviour,
 } from "../support/provider.ts";
+import { suiteScope } from "../support/scope.ts";
 import { until, waitFor, within } from "../support/wait.ts";
 import { BROWSER, noBrowser, openPage } from "./browser.ts";
 
@@ -30,25 +32,13 @@ describe("the console in a browser", {
   skip: noBrowser(),
 }, async () => {
   const { chromium } = await import("playwright-core");
-  type Browser = Awaited<ReturnType<typeof chromium.launch>>;
-  type Page = Awaited<ReturnType<Browser["newPage"]>>;
   const axe = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
-  let browser: Browser;
-  before(async () => {
-    browser = await chromium.launch(BROWSER);
-  });
-  after(() => browser.close());
+  const scope = suiteScope();
+  const browser = await chromium.launch(BROWSER);
+  scope.after(() => browser.close());
 
-  interface Served {
-    readonly dir: string;
-    readonly books: string;
-    readonly url: string;
-    readonly admin: string;
-    readonly gw: Running;
-    start(): Promise<Running>;
-  }
   /** The built file on the demo configuration, but for its ports and what is said otherwise. */
-  async function serve(t: TestContext, over: object = {}): Promise<Served> {
+  async function serve(t: TestContext, over: object = {}) {
     const dir = folder();
     const config = merge(demo({ providers: { demo: { pace_ms: 20 } } }), {
       usage: { sync_ms: 100 },
@@ -68,7 +58,7 @@ describe("the console in a browser", {
   async function open(
     t: TestContext,
     admin: string,
-    options: Parameters<Browser["newContext"]>[0] = {},
+    options: BrowserContextOptions = {},
     { part = "", expected = /net::ERR_|status of 4/ } = {},
   ) {
     const { page, wrong } = await openPage(t, browser, options);

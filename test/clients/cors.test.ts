@@ -3,12 +3,12 @@
 
 import assert from "node:assert/strict";
 import http from "node:http";
-import { after, before, describe, it, type TestContext } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import { buildSync } from "esbuild";
 import { demo, startGateway } from "../support/gateway.ts";
 import { listening } from "../support/listening.ts";
 import { suiteScope } from "../support/scope.ts";
-import { BROWSER, noBrowser } from "./browser.ts";
+import { BROWSER, noBrowser, openPage } from "./browser.ts";
 import { notInstalled } from "./lab.ts";
 
 /** The page, which has OpenAI's SDK as `OpenAI`. */
@@ -29,28 +29,21 @@ const sdk = () =>
 
 describe("a page of another origin", { skip: notInstalled() || noBrowser() }, async () => {
   const { chromium } = await import("playwright-core");
-  type Browser = Awaited<ReturnType<typeof chromium.launch>>;
-  let browser: Browser;
-  let origin: string;
   const scope = suiteScope();
-  before(async () => {
-    const script = sdk();
-    const site = http.createServer((req, res) => {
-      const isScript = req.url === "/openai.js";
-      res.setHeader("Content-Type", isScript ? "text/javascript" : "text/html");
-      res.end(isScript ? script : PAGE);
-    });
-    origin = await listening(scope, site);
-    browser = await chromium.launch(BROWSER);
+  const script = sdk();
+  const site = http.createServer((req, res) => {
+    const isScript = req.url === "/openai.js";
+    res.setHeader("Content-Type", isScript ? "text/javascript" : "text/html");
+    res.end(isScript ? script : PAGE);
   });
-  after(() => browser.close());
+  const origin = await listening(scope, site);
+  const browser = await chromium.launch(BROWSER);
+  scope.after(() => browser.close());
 
   /** The page, beside a gateway that allows these origins. */
   async function opened(t: TestContext, origins: readonly string[], over: object = {}) {
     const gw = await startGateway(t, demo({ server: { cors: { origins } }, ...over }));
-    const page = await browser.newPage();
-    page.setDefaultTimeout(15_000);
-    t.after(() => page.close());
+    const { page } = await openPage(t, browser);
     const told: string[] = [];
     page.on("console", (message) => told.push(message.text()));
     await page.goto(origin);

@@ -61,13 +61,7 @@ describe("init --from-litellm, with YAML", { skip: notInstalled() }, () => {
     assert.deepEqual(written.aliases, { "gpt-4o": { models: ["gpt-4o/openai", "claude"] } });
     assert.deepEqual(
       result.left_out.map(({ path }: { path: string }) => path),
-      [
-        ...[
-          "model_list[0].litellm_params.max_retries",
-          "model_list[0].litellm_params.rpm",
-          "defaults",
-        ],
-      ],
+      ["model_list[0].litellm_params.max_retries", "model_list[0].litellm_params.rpm", "defaults"],
     );
   });
 
