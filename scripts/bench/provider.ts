@@ -67,7 +67,6 @@ function sizeOf(bytes: Buffer): number {
   const body = bytes.indexOf("\r\n\r\n") + 4;
   if (body === 3) return bytes.length + 1;
   const head = bytes.toString("latin1", 0, body);
-  if (head.startsWith("GET ")) return body; // a load balancer asks whether the provider is well
   const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
   if (length !== undefined) return body + Number(length);
   const last = bytes.indexOf("\r\n0\r\n\r\n", body - 2); // of a body in chunks

@@ -59,14 +59,11 @@ function scaled(text: string, digits: number): bigint {
 /** An amount of the books in pico-units. */
 export const pico = (amount: string): bigint => scaled(amount, 12);
 
-/** Pico-units as a decimal string, for reports. */
-export function decimal(amount: bigint): string {
-  const digits = String(amount < 0n ? -amount : amount).padStart(13, "0");
-  return `${amount < 0n ? "-" : ""}${digits.slice(0, -12)}.${digits.slice(-12)}`;
-}
-
 /** Pico-units as the books write them. */
-export const amountOf = (pico: bigint): string => decimal(pico).replace(/\.?0+$/, "");
+export function amountOf(pico: bigint): string {
+  const digits = String(pico).padStart(13, "0");
+  return `${digits.slice(0, -12)}.${digits.slice(-12)}`.replace(/\.?0+$/, "");
+}
 
 /** What tokens cost, in pico-units: tokens times the millionths of their price. */
 export function costOf(counts: Counts, price: Price | undefined): bigint {

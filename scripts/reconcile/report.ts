@@ -2,9 +2,7 @@
 
 import type { House } from "./house.ts";
 import type { Judgement } from "./judge.ts";
-import { decimal, sum } from "./money.ts";
-import { ACCOUNTS } from "./plan.ts";
-import type { Match } from "./rule.ts";
+import { amountOf, sum } from "./money.ts";
 
 /** How many there are of each name, the most frequent first. */
 function counted(names: readonly string[]): string {
@@ -21,9 +19,9 @@ export function reportOf(houses: readonly House[], judgements: readonly Judgemen
   const calls = houses.flatMap((house) => [...house.calls.values()].flat());
   const kills = houses.flatMap(({ disturbances }) => disturbances.map(({ kind }) => kind));
   const matches = judgements.flatMap((judgement) => judgement.matches);
-  const sumOf = (name: string, isOfName: (match: Match) => boolean): string => {
-    const own = matches.filter(isOfName);
-    return `  ${name}: ${own.length} records, ${decimal(sum(own.map(({ cost }) => cost)))} USD`;
+  const billed = (name: string): string => {
+    const costs = matches.filter(({ basis }) => basis === name).map(({ cost }) => cost);
+    return `  ${name}: ${costs.length} records, ${amountOf(sum(costs))} USD`;
   };
   return [
     `requests: ${asked.length}: ${counted(asked.map(({ verdict, api }) => `${verdict} (${api})`))}`,
@@ -31,14 +29,7 @@ export function reportOf(houses: readonly House[], judgements: readonly Judgemen
     `what happened: ${counted(kills)}`,
     `records: ${matches.length}: ${counted(matches.map(({ entry }) => entry.settle["status"]))}`,
     "billed by the figures of the provider, by an exact estimate, by one within bounds, nothing:",
-    ...["provider", "estimated", "bounded", "none"].map((name) =>
-      sumOf(name, ({ basis }) => basis === name),
-    ),
-    "accounts:",
-    ...ACCOUNTS.map((name) => sumOf(name, ({ asked: { account } }) => account === name)),
-    sumOf("all", () => true),
-    `receipts: ${houses.flatMap((house) => house.receipts).length}`,
-    `statements: ${houses.flatMap((house) => house.statements).length}`,
+    ...["provider", "estimated", "bounded", "none"].map(billed),
     `comparisons: ${judgements.reduce((total, { comparisons }) => total + comparisons, 0)}`,
   ];
 }

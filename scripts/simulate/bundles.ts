@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { build, type Plugin } from "esbuild";
 import { ONE_FILE } from "../build.ts";
-import { type Bundle, compile } from "./process.ts";
+import { type Bundle, createBundle } from "./process.ts";
 
 /** A change of one source. */
 export interface Change {
@@ -55,7 +55,7 @@ async function bundle(entry: string, changes: readonly Change[]): Promise<Bundle
     write: false,
     logOverride: { "empty-import-meta": "silent" },
   });
-  return compile(outputFiles[0]!.text.replace(/^#!.*/, ""), relative("", entry));
+  return createBundle(outputFiles[0]!.text.replace(/^#!.*/, ""), relative("", entry));
 }
 
 /** The gateway. `changes`: bugs that are planted. */

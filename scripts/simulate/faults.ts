@@ -2,7 +2,7 @@
 // A seed draws which of them may happen in its run, so that some runs are quiet and some are wild.
 
 import type { Crowd } from "../reconcile/client.ts";
-import type { House } from "../reconcile/house.ts";
+import type { Disturbance, House } from "../reconcile/house.ts";
 import { addressOf, type Installation, type Running } from "./installation.ts";
 import type { SimProcess } from "./world.ts";
 
@@ -27,14 +27,14 @@ async function restart(scene: Scene): Promise<void> {
   await installation.act(() => crowd.turnTo(0, addressOf(scene.gateway)));
 }
 
-function noteKill({ installation: { world }, house }: Scene): void {
-  const now = world.wallClock();
-  house.disturbances.push({ kind: "kill", from: now, until: now });
+function note({ installation, house }: Scene, kind: Disturbance["kind"], ms = 0): void {
+  const from = installation.world.wallClock();
+  house.disturbances.push({ kind, from, until: from + ms });
 }
 
 async function kill(scene: Scene): Promise<void> {
   scene.installation.kill(scene.gateway);
-  noteKill(scene);
+  note(scene, "kill");
   await restart(scene);
 }
 
@@ -44,14 +44,13 @@ const workersOf = ({ installation: { world }, gateway }: Scene): readonly SimPro
 
 /** After the end of a worker: until another one serves in its place. */
 async function replaced(scene: Scene): Promise<void> {
-  const { installation, house, workers, gateway } = scene;
-  const { world, until } = installation;
-  const now = world.wallClock();
-  house.disturbances.push({ kind: "kill worker", from: now, until: now });
+  const { installation, workers, gateway } = scene;
+  note(scene, "kill worker");
   // Without any worker the port is given up, so the next one does not die before.
   const place = new URL(addressOf(gateway)!).host;
   const { listeners } = installation.machine.network;
-  await until(() => listeners(place) === workers || !gateway.process.owner.alive, "another worker");
+  const isServed = () => listeners(place) === workers || !gateway.process.owner.alive;
+  await installation.until(isServed, "another worker");
 }
 
 /** One of several workers dies, and is replaced. With one process: nothing. */
@@ -83,29 +82,27 @@ async function killAtDisk(scene: Scene): Promise<void> {
   // It may be another worker that projects.
   installation.world.end(victim, "kill -9");
   if (victim !== gateway.process.owner) return await replaced(scene);
-  noteKill(scene);
+  note(scene, "kill");
   await restart(scene);
 }
 
 /** The machine loses its power: what was not synced is lost, and everything starts again. */
 async function losePower(scene: Scene): Promise<void> {
-  const { installation, house } = scene;
+  const { installation } = scene;
   const { world, machine } = installation;
   // Long enough that most of the log should be on the disk.
   await installation.idle(world.random.between(0, 4_000));
   installation.kill(scene.gateway);
-  noteKill(scene);
+  note(scene, "kill");
   machine.disk.loseUnsynced();
-  const now = world.wallClock();
-  house.disturbances.push({ kind: "power", from: now, until: now });
+  note(scene, "power");
   await restart(scene);
 }
 
 /** SIGTERM: requests in flight run on, and the next gateway takes over. */
 async function stop(scene: Scene): Promise<void> {
-  const { installation, house, crowd } = scene;
-  const now = installation.world.wallClock();
-  house.disturbances.push({ kind: "stop", from: now, until: now });
+  const { installation, crowd } = scene;
+  note(scene, "stop");
   await installation.act(() => crowd.turnTo(0, undefined));
   await installation.stop(scene.gateway);
   await restart(scene);
@@ -113,13 +110,12 @@ async function stop(scene: Scene): Promise<void> {
 
 /** SIGSTOP and SIGCONT, of one process or of all that serve. */
 async function freeze(scene: Scene): Promise<void> {
-  const { installation, gateway, house } = scene;
+  const { installation, gateway } = scene;
   const { world } = installation;
   const all = [gateway.process.owner, ...workersOf(scene)];
   const ms = world.random.between(10, 20_000);
   const until = world.time() + ms;
-  const from = world.wallClock();
-  house.disturbances.push({ kind: "freeze", from, until: from + ms });
+  note(scene, "freeze", ms);
   const stopped = world.random.random() < 0.5 ? all : [world.random.pick(all)];
   for (const process of stopped) {
     world.note(`${process.name} is stopped until ${until.toFixed(3)}`);

@@ -9,31 +9,19 @@ import { type Cluster, createCluster } from "./cluster.ts";
 import { createModules, type Machine } from "./modules.ts";
 import type { SimProcess } from "./world.ts";
 
-/** Names that a bundle gets as parameters, in their order. */
-const GLOBALS = [
-  "require",
-  "module",
-  "process",
-  "performance",
-  "Date",
-  "Math",
-  "setTimeout",
-  "clearTimeout",
-  "setInterval",
-  "clearInterval",
-  "setImmediate",
-  "clearImmediate",
-  "AbortSignal",
-  "fetch",
-] as const;
+/** A program. Each call makes a process of its own of it, with these globals. */
+export type Bundle = (globals: object) => void;
 
-/** A bundle that was compiled once. Each call makes a process of its own of it. */
-export type Bundle = (...globals: readonly unknown[]) => void;
-
-export const compile = (code: string, name: string): Bundle =>
-  new vm.Script(`(function (${GLOBALS.join(", ")}) {${code}\n})`, {
-    filename: name,
-  }).runInThisContext() as Bundle;
+/** All processes have globals of the same names, so it is compiled once. */
+export function createBundle(code: string, filename: string): Bundle {
+  let program: ((...globals: readonly unknown[]) => void) | undefined;
+  return (globals) => {
+    program ??= new vm.Script(`(function (${Object.keys(globals).join(", ")}) {${code}\n})`, {
+      filename,
+    }).runInThisContext() as typeof program;
+    program!(...Object.values(globals));
+  };
+}
 
 /** What is written to a stream of the process. */
 function createOutput(write: (text: string) => void): Writable {
@@ -107,7 +95,7 @@ export function startProcess(
     },
   });
   const module = { exports: {} as Record<string, unknown> };
-  const globals: Record<(typeof GLOBALS)[number], unknown> = {
+  const globals = {
     require,
     module,
     process: currentProcess,
@@ -118,9 +106,7 @@ export function startProcess(
     AbortSignal: time.AbortSignal,
     fetch: () => Promise.reject(new Error("the world has no fetch")),
   };
-  world.immediate(owner, `starts: ${argv.join(" ")}`, () =>
-    bundle(...GLOBALS.map((global) => globals[global])),
-  );
+  world.immediate(owner, `starts: ${argv.join(" ")}`, () => bundle(globals));
   return {
     owner,
     exports: () => module.exports,

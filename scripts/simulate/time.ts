@@ -72,7 +72,6 @@ export function createTime(world: World, owner: SimProcess) {
   };
   const performance = { now: () => world.time() };
   const signals = {
-    abort: AbortSignal.abort.bind(AbortSignal),
     any: AbortSignal.any.bind(AbortSignal),
     timeout(ms: number): AbortSignal {
       const controller = new AbortController();
