@@ -83,14 +83,12 @@ const perReply = (config: object, { connections, replies, body, reply }: Load): 
   },
 });
 
-const small = (config: object, { isTrial }: Effort): Side =>
-  perReply(config, { connections: 16, replies: isTrial ? 1_000 : 10_000, body: 0.2, reply: 0.3 });
+const small = (config: object): Side =>
+  perReply(config, { connections: 16, replies: 10_000, body: 0.2, reply: 0.3 });
 
 /** Whole replies of one size, always two at a time. */
-function sized(body: number, reply: number, { isTrial }: Effort): Side {
-  const volumeKb = isTrial ? 50_000 : 200_000;
-  const most = isTrial ? 500 : 5_000;
-  const replies = Math.min(most, Math.max(2, Math.round(volumeKb / Math.max(body, reply))));
+function sized(body: number, reply: number): Side {
+  const replies = Math.min(5_000, Math.round(200_000 / Math.max(body, reply)));
   const server = { max_body_bytes: 16_000_000, max_reply_bytes: 64_000_000 };
   return perReply({ server }, { connections: 2, replies, body, reply });
 }
@@ -115,16 +113,14 @@ function row(what: string, unit: string, rounds: readonly number[][]): string[] 
 
 export async function growth(upstream: Target, effort: Effort): Promise<string> {
   const costsOf = (sides: readonly Side[]) => alternating(sides, upstream, effort);
-  const bodies = [1, 100, 10_000].map((body) => sized(body, 0.3, effort));
-  const replies = [1, 100, 50_000].map((reply) => sized(0.2, reply, effort));
+  const bodies = [1, 100, 10_000].map((body) => sized(body, 0.3));
+  const replies = [1, 100, 50_000].map((reply) => sized(0.2, reply));
   const streams = [
     (target: Target) => cpuPerEvent(target, 1, 1_000, 2),
     async (target: Target) => (await openStreams(target, 5_000)).cpu,
   ].map((measure) => ({ kind: gateway(), measure }));
-  const byKeys = await costsOf([keys(10), keys(100_000)].map((config) => small(config, effort)));
-  const byModels = await costsOf(
-    [models(10), models(1_000)].map((config) => small(config, effort)),
-  );
+  const byKeys = await costsOf([keys(10), keys(100_000)].map(small));
+  const byModels = await costsOf([models(10), models(1_000)].map(small));
   const byBody = (await costsOf(bodies)).map(perKilobyte(100, 10_000));
   const byReply = (await costsOf(replies)).map(perKilobyte(100, 50_000));
   return table([

@@ -22,12 +22,8 @@ export interface Played {
   /** What came back; as much of it as came before a fault. */
   readonly text: string;
   readonly fault?: string;
-  readonly end:
-    | "answered"
-    | "closed without an answer"
-    | "left by the client"
-    | "reset"
-    | "kept open";
+  /** In words, how the connection has ended: "answered", "reset" and others. */
+  readonly end: string;
 }
 
 type Sent = Pick<Case, "pieces" | "ending" | "patience" | "expected">;
@@ -126,8 +122,7 @@ function verdictOf({ pieces, ending, expected }: Sent, seen: Seen): Played {
   }
 }
 
-/** How a connection has ended. */
-function endOf(ending: Sent["ending"], { reset, idle, received }: Seen): Played["end"] {
+function endOf(ending: Sent["ending"], { reset, idle, received }: Seen): string {
   if (ending === "leave") return "left by the client";
   if (reset) return "reset";
   if (idle) return "kept open";

@@ -4,7 +4,7 @@
 import type { Asked } from "./client.ts";
 import { type Counts, NO_COUNTS } from "./money.ts";
 import { CONTINUED, HELD } from "./plan.ts";
-import type { Call } from "./provider.ts";
+import { FAILING, type Call } from "./provider.ts";
 
 /** How what is billed is known. "bounded": any completion up to that of an estimate. */
 export type Basis = "provider" | "estimated" | "bounded" | "none";
@@ -59,7 +59,7 @@ function whereLeft(call: Call, asked: Asked): readonly Way[] {
   const figures = call.stated ? [figuresOf(call, asked)] : [];
   // Figures that came before any text are complete as long as there is no text.
   const early: Way[] = call.early ? [{ basis: "provider", counts: call.early }] : [];
-  const failed = call.fails ? [NOTHING] : [];
+  const failed = FAILING.includes(call.behaviour) ? [NOTHING] : [];
   // Figures that came early need not have been read either.
   const least: Way = { basis: "estimated", counts: promptAlone(call.begunBytes, asked) };
   return [...failed, least, ...figures, ...early, bounded(call, asked)];

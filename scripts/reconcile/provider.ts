@@ -32,15 +32,14 @@ type Behaviour = keyof typeof BEHAVIOURS;
 const DRAWN = Object.entries(BEHAVIOURS).flatMap(([name, weight]) =>
   Array.from({ length: weight }, () => name as Behaviour),
 );
-const FAILING: readonly Behaviour[] = ["refused", "garbage", "cut", "reset"];
+/** Behaviours that are failures. */
+export const FAILING: readonly Behaviour[] = ["refused", "garbage", "cut", "reset"];
 
 /** One call in the ledger. */
 export interface Call {
   readonly serial: number;
   readonly model: ModelName;
   readonly behaviour: Behaviour;
-  /** Its behaviour is a failure. */
-  readonly fails: boolean;
   /** Milliseconds of the wall clock. */
   readonly at: number;
   /** Bytes of the beginning of the reply with which it was asked to go on. 0: from the start. */
@@ -195,7 +194,6 @@ export async function startProvider(random: Random, isReference = false): Promis
       serial,
       model: body.model,
       behaviour,
-      fails: FAILING.includes(behaviour),
       at: Date.now(),
       begunBytes: Buffer.byteLength(begun),
       // Anthropic demands a bound, so the gateway sends one where the client has none.
