@@ -8,7 +8,6 @@ import type { World } from "./world.ts";
 export interface Inode {
   readonly number: number;
   readonly kind: "file" | "folder" | "socket";
-  mode: number;
   content: Buffer;
   /** The content as a power failure leaves it. */
   durable: Buffer;
@@ -29,7 +28,7 @@ export interface Disk {
   find(path: string): Inode | undefined;
   /** The names in a folder, sorted. */
   namesIn(path: string): readonly string[];
-  create(path: string, kind: Inode["kind"], mode: number): Inode;
+  create(path: string, kind: Inode["kind"]): Inode;
   /** Gives an inode a further name, in the place of what has it. */
   link(inode: Inode, path: string): void;
   remove(path: string): void;
@@ -61,16 +60,16 @@ export function createDisk(world: World): Disk {
     journal.push(apply);
   }
 
-  function create(path: string, kind: Inode["kind"], mode: number): Inode {
+  function create(path: string, kind: Inode["kind"]): Inode {
     numbers += 1;
     const now = world.wallClock();
-    const inode = { number: numbers, kind, mode, content: EMPTY, durable: EMPTY };
-    const made: Inode = { ...inode, changed: now, born: now };
+    const content = { content: EMPTY, durable: EMPTY };
+    const made: Inode = { number: numbers, kind, ...content, changed: now, born: now };
     change((tree) => tree.set(path, made));
     return made;
   }
 
-  create("/", "folder", 0o755);
+  create("/", "folder");
 
   /** The content of a file after a power failure: all that was synced, and perhaps more. */
   function survivor({ content, durable }: Inode): Buffer {

@@ -30,19 +30,16 @@ type Data = string | Uint8Array | Iterable<Uint8Array> | AsyncIterable<string>;
 
 interface WriteOptions {
   readonly flag?: string;
-  readonly mode?: number;
   readonly flush?: boolean;
-  readonly encoding?: BufferEncoding;
 }
 
 /** What stat() says. */
-const statsOf = ({ number, kind, mode, content, changed, born }: Inode) => ({
+const statsOf = ({ number, kind, content, changed, born }: Inode) => ({
   isFile: () => kind === "file",
   isDirectory: () => kind === "folder",
   isSymbolicLink: () => false,
   isFIFO: () => false,
   ino: number,
-  mode,
   size: content.length,
   mtimeMs: changed,
   mtimeNs: changed * 1e6,
@@ -73,21 +70,21 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     return known;
   }
 
-  function create(path: string, mode: number): Inode {
+  function create(path: string): Inode {
     const parent = disk.find(dirname(path));
     if (parent?.kind !== "folder") throw systemError("ENOENT", "open", path);
-    return disk.create(path, "file", mode);
+    return disk.create(path, "file");
   }
 
   /** As the flags of open() say: a string, or numbers that only read. */
-  function open(path: string, flags: string | number = "r", mode = 0o666): number {
+  function open(path: string, flags: string | number = "r"): number {
     const full = resolve(path);
     const name = typeof flags === "string" ? flags : "r";
     const there = disk.find(full);
     if (there && name.includes("x")) throw systemError("EEXIST", "open", path);
     if (!there && name.startsWith("r")) throw systemError("ENOENT", "open", path);
     if (!there || name.startsWith("w")) beforeChange(`opens ${basename(path)}`);
-    const inode = there ?? create(full, mode);
+    const inode = there ?? create(full);
     if (name.startsWith("w")) disk.truncate(inode, 0);
     numbers += 1;
     descriptors.set(numbers, { name: basename(path), inode });
@@ -124,7 +121,7 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
   }
 
   function writeFile(path: string, data: string | Uint8Array, options: WriteOptions = {}): void {
-    const fd = open(path, options.flag ?? "w", options.mode);
+    const fd = open(path, options.flag ?? "w");
     try {
       write(fd, data);
       if (options.flush) disk.sync(descriptor(fd).inode);
@@ -145,7 +142,7 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     disk.remove(resolve(from));
   }
 
-  function mkdir(path: string, options: { recursive?: boolean; mode?: number } = {}): void {
+  function mkdir(path: string, options: { recursive?: boolean } = {}): void {
     const full = resolve(path);
     if (disk.find(full)) {
       if (options.recursive) return;
@@ -156,7 +153,7 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
       mkdir(dirname(full), options);
     }
     beforeChange(`makes ${basename(path)}`);
-    disk.create(full, "folder", options.mode ?? 0o777);
+    disk.create(full, "folder");
   }
 
   function remove(path: string, call: string): void {
@@ -250,8 +247,8 @@ export function createFiles(options: FilesOptions) {
     await later(`writes ${basename(path)}`, () => sync.writeFileSync(path, bytes, more));
   }
 
-  async function openLater(path: string, flags?: string | number, mode?: number) {
-    const fd = await later(`opens ${basename(path)}`, () => sync.open(path, flags, mode));
+  async function openLater(path: string, flags?: string | number) {
+    const fd = await later(`opens ${basename(path)}`, () => sync.open(path, flags));
     return {
       fd,
       stat: () => later("stat", () => sync.fstatSync(fd)),

@@ -110,7 +110,7 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
   }
 
   function writeText(path: string, text: string): void {
-    const inode = disk.create(path, "file", 0o600);
+    const inode = disk.create(path, "file");
     disk.append(inode, Buffer.from(text));
     disk.sync(inode);
   }

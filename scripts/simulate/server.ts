@@ -23,7 +23,7 @@ export function createHttp({ network, disk }: Machine, owner: SimProcess) {
   /** A Unix socket may be given another name while it answers: its inode is its place. */
   function bindPath(path: string): string {
     if (disk.find(path)) throw systemError("EADDRINUSE", "listen", path);
-    return placeOf(disk.create(path, "socket", 0o600));
+    return placeOf(disk.create(path, "socket"));
   }
 
   /** Puts the network of the world under a server. */
