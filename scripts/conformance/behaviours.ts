@@ -133,8 +133,8 @@ const longLine: Behaviour = (asked) => {
   return events([ROLE, chunk({ content }), STOP], whole({ content }))(asked, 0);
 };
 
-/** Refusals and failures before the first delta. */
-const FAILURES: Readonly<Record<string, Behaviour>> = {
+const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
+  // Refusals and failures before the first delta.
   status,
   overloaded: (asked, seconds) => refuses(429, WORDS, { "retry-after": String(seconds) })(asked, 0),
   once: (asked, code) =>
@@ -168,10 +168,8 @@ const FAILURES: Readonly<Record<string, Behaviour>> = {
   silent: silence,
   held: async (asked) => perform(await asked.turned(), asked),
   "closes-when-reused": (asked, argument) => (asked.position > 0 ? reset : good)(asked, argument),
-};
 
-/** Failures after the first delta. */
-const BREAKS: Readonly<Record<string, Behaviour>> = {
+  // Failures after the first delta.
   "cut-after": after((res) => res.write("", () => setImmediate(() => reset({ res })))),
   "ends-after": after((res) => res.end()),
   "done-after": after((res) => res.end(DONE)),
@@ -186,10 +184,8 @@ const BREAKS: Readonly<Record<string, Behaviour>> = {
     if (begin(asked)) asked.res.write(stream([ROLE], ""));
     flood(asked, event(chunk({ content: "x".repeat(64 * 1024) })));
   },
-};
 
-/** Good replies, most of them in odd forms. */
-const ODDITIES: Readonly<Record<string, Behaviour>> = {
+  // Good replies, most of them in odd forms.
   good,
   reasoning: events(
     [ROLE, ...THOUGHTS.map((text) => chunk({ reasoning_content: text })), ...GOOD.slice(1)],
@@ -233,10 +229,8 @@ const ODDITIES: Readonly<Record<string, Behaviour>> = {
   ]),
   "finish-again": events([...SAID, STOP, usageChunk()]),
   "long-line": longLine,
-};
 
-/** Usage in odd places. */
-const FIGURES: Readonly<Record<string, Behaviour>> = {
+  // Usage in odd places.
   "usage-never": events(SAID, whole({ content: TEXT }, "stop", { usage: undefined })),
   "usage-null": events([
     ...SAID.map((each) => ({ ...each, usage: null })),
@@ -274,9 +268,8 @@ const FIGURES: Readonly<Record<string, Behaviour>> = {
     })),
     usageChunk(),
   ]),
+  ...TWO_CALLS,
 };
-
-const BEHAVIOURS = { ...FAILURES, ...BREAKS, ...ODDITIES, ...FIGURES, ...TWO_CALLS };
 
 /** By the model's name up to its colon; a number at its end is the behaviour's argument. */
 export function perform(name: string, asked: Asked): unknown {

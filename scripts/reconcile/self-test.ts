@@ -16,7 +16,9 @@ interface Spoil {
   readonly apply: (house: House) => unknown;
 }
 
-const spoil = (name: string, by: RegExp, apply: Spoil["apply"]): Spoil => ({ name, by, apply });
+/** All of them, filled as they are stated. */
+const SPOILS: Spoil[] = [];
+const spoil = (name: string, by: RegExp, apply: Spoil["apply"]) => SPOILS.push({ name, by, apply });
 
 /** Adds one pico-unit to an amount of an object, if there is one. */
 function more(object: Line | undefined, name = "cost"): void {
@@ -62,26 +64,24 @@ const answered = ({ asked, calls }: House) =>
     return isPlain && usage && call?.stated;
   })!;
 
-/** The spend log, and the usage records, which are made of it. */
-const BOOKS = [
-  spoil("a request that was not settled", /opened and never settled/, (house) =>
-    remove(settledIn(house)),
-  ),
-  spoil("a request settled twice", /settled twice/, (house) => repeat(settledIn(house))),
-  spoil("a changed line in a segment", /usage record sp_\w+, log/, (house) => {
-    settledIn(house).line["notes"] = ["changed"];
-  }),
-  spoil("a segment missing", /has no record/, ({ estates }) => estates[0]!.segments.pop()),
-  spoil("a usage record missing", /has no usage record/, (house) => remove(recordIn(house))),
-  spoil("a usage record twice", /is there twice/, (house) => repeat(recordIn(house))),
-  spoil("a usage record with one pico-unit more", /usage record sp_\w+, cost/, (house) =>
-    more(recordIn(house).line),
-  ),
-  spoil("a record file by the name of another day", /the file of usage record/, ({ estates }) => {
-    const [file] = estates.flatMap(({ usageFiles }) => usageFiles);
-    if (file) file.name = "2026-01-31.jsonl";
-  }),
-];
+// The spend log, and the usage records, which are made of it.
+spoil("a request that was not settled", /opened and never settled/, (house) =>
+  remove(settledIn(house)),
+);
+spoil("a request settled twice", /settled twice/, (house) => repeat(settledIn(house)));
+spoil("a changed line in a segment", /usage record sp_\w+, log/, (house) => {
+  settledIn(house).line["notes"] = ["changed"];
+});
+spoil("a segment missing", /has no record/, ({ estates }) => estates[0]!.segments.pop());
+spoil("a usage record missing", /has no usage record/, (house) => remove(recordIn(house)));
+spoil("a usage record twice", /is there twice/, (house) => repeat(recordIn(house)));
+spoil("a usage record with one pico-unit more", /usage record sp_\w+, cost/, (house) =>
+  more(recordIn(house).line),
+);
+spoil("a record file by the name of another day", /the file of usage record/, ({ estates }) => {
+  const [file] = estates.flatMap(({ usageFiles }) => usageFiles);
+  if (file) file.name = "2026-01-31.jsonl";
+});
 
 /** No request is this long before or after a change of prices, and still under the other ones. */
 const STEADY_MS = 200;
@@ -108,94 +108,86 @@ function atOtherPrices(house: House): void {
   line["cost"] = amountOf(costOf(countsOf(line["usage"]), price));
 }
 
-/** What is billed, against the ledger of the provider and the clients. */
-const BILL = [
-  spoil("one pico-unit more in the spend log", /: costs .* not by|: its parts together/, (house) =>
-    more(settledIn(house).line),
-  ),
-  spoil("the prices of the other period", /: costs .* not by the ledger/, atOtherPrices),
-  spoil(
-    "a call that the provider has billed and nobody was charged for",
-    /request -1 of .* has no record/,
-    (house) => {
-      const whole = answered(house);
-      house.asked.push({ ...whole, serial: -1, id: "own--1" });
-      house.calls.set(-1, house.calls.get(whole.serial)!);
-    },
-  ),
-  spoil("a provider that stated one token more", /with provider figures/, (house) => {
-    const [call] = house.calls.get(answered(house).serial)!;
-    call!.stated = { ...call!.stated!, completion: call!.stated!.completion + 1 };
-  }),
-  spoil("a client that was told other figures", /what the client was told/, (house) => {
-    const { usage } = answered(house);
-    Object.assign(usage!, { prompt: usage!.prompt! + 1 });
-  }),
-  spoil("a client that was shown another text", /the text of the reply/, (house) =>
-    Object.assign(answered(house), { text: "another" }),
-  ),
-  spoil("kills that never were", /by no kill/, ({ disturbances }) => disturbances.splice(0)),
-  spoil("a purse that had less than was spent", /the account purse has spent/, (house) => {
-    house.purse = "0.000000000001";
-  }),
-];
+// What is billed, against the ledger of the provider and the clients.
+spoil("one pico-unit more in the spend log", /: costs .* not by|: its parts together/, (house) =>
+  more(settledIn(house).line),
+);
+spoil("the prices of the other period", /: costs .* not by the ledger/, atOtherPrices);
+spoil(
+  "a call that the provider has billed and nobody was charged for",
+  /request -1 of .* has no record/,
+  (house) => {
+    const whole = answered(house);
+    house.asked.push({ ...whole, serial: -1, id: "own--1" });
+    house.calls.set(-1, house.calls.get(whole.serial)!);
+  },
+);
+spoil("a provider that stated one token more", /with provider figures/, (house) => {
+  const [call] = house.calls.get(answered(house).serial)!;
+  call!.stated = { ...call!.stated!, completion: call!.stated!.completion + 1 };
+});
+spoil("a client that was told other figures", /what the client was told/, (house) => {
+  const { usage } = answered(house);
+  Object.assign(usage!, { prompt: usage!.prompt! + 1 });
+});
+spoil("a client that was shown another text", /the text of the reply/, (house) =>
+  Object.assign(answered(house), { text: "another" }),
+);
+spoil("kills that never were", /by no kill/, ({ disturbances }) => disturbances.splice(0));
+spoil("a purse that had less than was spent", /the account purse has spent/, (house) => {
+  house.purse = "0.000000000001";
+});
 
-/** What the gateway and its commands say. */
-const ANSWERS = [
-  spoil("a receipt with one pico-unit more", /receipt of .*, cost/, (house) =>
-    more(receiptIn(house, isBilled)),
-  ),
-  spoil("a receipt with another price", /receipt of .*, prices/, (house) => {
-    const receipt = receiptIn(house, (one) => isBilled(one) && one["prices"]);
-    if (receipt) receipt["prices"].output = "0.000001";
-  }),
-  spoil("a receipt that another line of days.jsonl proves", /receipt of .*the seal/, (house) => {
-    const sealed = receiptIn(house, ({ seal }) => seal);
-    if (sealed) sealed["seal"].number += 1;
-  }),
-  spoil("a receipt that another account is shown", /receipt of .*404/, ({ receipts }) => {
-    const stranger = receipts.find(({ status }) => status === 404);
-    if (stranger) stranger.status = 200;
-  }),
-  spoil("a statement off by one pico-unit", /statement of .*the total/, ({ statements }) =>
-    more(statements[0]?.json["total"]),
-  ),
-  spoil("a line of a statement off by one token", /statement of [^,]*, \d{4}-\d\d:/, (house) => {
-    house.statements[0]!.json["lines"].at(-1).completion_tokens += 1;
-  }),
-  spoil("a row of a statement as CSV missing", /as CSV/, ({ statements: [statement] }) => {
-    statement!.csv = statement!.csv.replace(/[^\n]*\n$/, "");
-  }),
-  spoil("a sealed statement with another bill", /bill in the sealed one/, ({ statements }) => {
-    const bill = statements[0]?.sealed?.text["bill"];
-    if (bill) bill.total.requests += 1;
-  }),
-  spoil("a budget with one pico-unit more spent", /budget show .*spent/, ({ budgets }) =>
-    more([...budgets.values()][0]?.["budgets"][0], "spent"),
-  ),
-  spoil("a running gateway that counted one pico-unit more", /\/status of/, ({ estates }) =>
-    more(estates[0]?.live[0], "spent"),
-  ),
-  spoil("an audit that holds one pico-unit", /audit of gateway/, ({ estates }) =>
-    more(estates[0]?.audit, "held"),
-  ),
-];
+// What the gateway and its commands say.
+spoil("a receipt with one pico-unit more", /receipt of .*, cost/, (house) =>
+  more(receiptIn(house, isBilled)),
+);
+spoil("a receipt with another price", /receipt of .*, prices/, (house) => {
+  const receipt = receiptIn(house, (one) => isBilled(one) && one["prices"]);
+  if (receipt) receipt["prices"].output = "0.000001";
+});
+spoil("a receipt that another line of days.jsonl proves", /receipt of .*the seal/, (house) => {
+  const sealed = receiptIn(house, ({ seal }) => seal);
+  if (sealed) sealed["seal"].number += 1;
+});
+spoil("a receipt that another account is shown", /receipt of .*404/, ({ receipts }) => {
+  const stranger = receipts.find(({ status }) => status === 404);
+  if (stranger) stranger.status = 200;
+});
+spoil("a statement off by one pico-unit", /statement of .*the total/, ({ statements }) =>
+  more(statements[0]?.json["total"]),
+);
+spoil("a line of a statement off by one token", /statement of [^,]*, \d{4}-\d\d:/, (house) => {
+  house.statements[0]!.json["lines"].at(-1).completion_tokens += 1;
+});
+spoil("a row of a statement as CSV missing", /as CSV/, ({ statements: [statement] }) => {
+  statement!.csv = statement!.csv.replace(/[^\n]*\n$/, "");
+});
+spoil("a sealed statement with another bill", /bill in the sealed one/, ({ statements }) => {
+  const bill = statements[0]?.sealed?.text["bill"];
+  if (bill) bill.total.requests += 1;
+});
+spoil("a budget with one pico-unit more spent", /budget show .*spent/, ({ budgets }) =>
+  more([...budgets.values()][0]?.["budgets"][0], "spent"),
+);
+spoil("a running gateway that counted one pico-unit more", /\/status of/, ({ estates }) =>
+  more(estates[0]?.live[0], "spent"),
+);
+spoil("an audit that holds one pico-unit", /audit of gateway/, ({ estates }) =>
+  more(estates[0]?.audit, "held"),
+);
 
-/** The lines of days.jsonl, and the proof of them. */
-const DAYS = [
-  spoil("a line of a day with one record more", /the line of /, ({ estates }) => {
-    const [line] = estates[0]!.days;
-    if (line) line["records"] += 1;
-  }),
-  spoil("the line of the last day missing", /what no line of/, ({ estates }) =>
-    estates[0]!.days.pop(),
-  ),
-  spoil("heads that another key has signed", /seal verify of gateway 0/, ({ estates }) =>
-    estates[0]!.verify["findings"]?.push("a head whose signature is wrong"),
-  ),
-];
-
-const SPOILS: readonly Spoil[] = [...BOOKS, ...BILL, ...ANSWERS, ...DAYS];
+// The lines of days.jsonl, and the proof of them.
+spoil("a line of a day with one record more", /the line of /, ({ estates }) => {
+  const [line] = estates[0]!.days;
+  if (line) line["records"] += 1;
+});
+spoil("the line of the last day missing", /what no line of/, ({ estates }) =>
+  estates[0]!.days.pop(),
+);
+spoil("heads that another key has signed", /seal verify of gateway 0/, ({ estates }) =>
+  estates[0]!.verify["findings"]?.push("a head whose signature is wrong"),
+);
 
 /**
  * Tries each spoil on a copy of a phase: of another one for each, and, by `seed`, in each run.

@@ -3,9 +3,9 @@
 import type { Exchange } from "../exchange.ts";
 import * as expect from "../expect.ts";
 import { first, isObject, type Json } from "../shapes.ts";
-import type { Check, Level, Need } from "../suite.ts";
+import type { Level, Need } from "../suite.ts";
 import type { Ask, Over, Tester } from "../tester.ts";
-import { checkOf, type Stated } from "./kit.ts";
+import { checkOf, CHECKS, type Stated } from "./kit.ts";
 
 export interface Scene {
   readonly t: Tester;
@@ -61,17 +61,18 @@ export function apiOf(
       stream: async (fields) => eventsOf(await answered({ ...fields, stream: true })),
     };
   }
-  const checks = (source: string, entries: Stated<(scene: Scene) => unknown>): Check[] =>
-    Object.entries(entries).map(([heading, run]) => {
+  function checks(source: string, entries: Stated<(scene: Scene) => unknown>): void {
+    for (const [heading, run] of Object.entries(entries)) {
       const check = checkOf(level, source, heading, (t) => run(sceneOf(t)));
-      return { ...check, needs: [level, ...check.needs] };
-    });
+      CHECKS.push({ ...check, needs: [level, ...check.needs] });
+    }
+  }
   return {
     checks,
     /** Checks of the events of a stream, which each of them gets by the same request. */
-    ofStream: (source: string, entries: Stated<(events: readonly Json[]) => void>): Check[] =>
-      Object.entries(entries).flatMap(([heading, look]) =>
-        checks(source, { [heading]: async ({ stream }) => look(await stream()) }),
-      ),
+    ofStream(source: string, entries: Stated<(events: readonly Json[]) => void>): void {
+      for (const [heading, look] of Object.entries(entries))
+        checks(source, { [heading]: async ({ stream }) => look(await stream()) });
+    },
   };
 }

@@ -6,7 +6,6 @@ import type { Exchange } from "../exchange.ts";
 import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
 import { first, isText, list } from "../shapes.ts";
-import type { Check } from "../suite.ts";
 import { chooseTool, question, TOOLS, WORD, type Ask } from "../tester.ts";
 import { after, headingOf, sectionsOf, user, valuesAt, withHeaders } from "./kit.ts";
 
@@ -35,95 +34,93 @@ const NULLABLE = [
 ];
 const FUNCTION = { type: "function", function: { name: "f" } };
 
-const accepted: Check[] = [
-  ...envelope.cases({
-    "headers.sdk: headers that SDKs add are ignored": withHeaders({
-      "x-stainless-lang": "js",
-      "openai-organization": "org",
-      "openai-project": "p",
-      accept: "application/json",
-    }),
-    "headers.charset: Content-Type may have parameters": withHeaders({
-      "content-type": "application/json; charset=utf-8",
-    }),
-    "body.bom: a byte order mark before the JSON is no fault": ({ model }) => [
-      `\uFEFF${JSON.stringify({ model, messages: HI })}`,
-      {},
-    ],
+envelope.cases({
+  "headers.sdk: headers that SDKs add are ignored": withHeaders({
+    "x-stainless-lang": "js",
+    "openai-organization": "org",
+    "openai-project": "p",
+    accept: "application/json",
   }),
-  ...envelope.accepts({
-    "body.nulls: null is the same as absent, for every optional field": Object.fromEntries(
-      NULLABLE.map((name) => [name, null]),
-    ),
+  "headers.charset: Content-Type may have parameters": withHeaders({
+    "content-type": "application/json; charset=utf-8",
   }),
-  ...section('contract.md "Authentication"').cases({
-    "bearer.case: the scheme's name may be in any case": (t) =>
-      withHeaders({ authorization: `bearer ${t.options.key}` }),
+  "body.bom: a byte order mark before the JSON is no fault": ({ model }) => [
+    `\uFEFF${JSON.stringify({ model, messages: HI })}`,
+    {},
+  ],
+});
+envelope.accepts({
+  "body.nulls: null is the same as absent, for every optional field": Object.fromEntries(
+    NULLABLE.map((name) => [name, null]),
+  ),
+});
+section('contract.md "Authentication"').cases({
+  "bearer.case: the scheme's name may be in any case": (t) =>
+    withHeaders({ authorization: `bearer ${t.options.key}` }),
+});
+fields.accepts({
+  "body.unknown-field: a field that nobody knows is ignored": { provider_options: { a: 1 } },
+  "message.unknown-field: a field of a message that nobody knows is ignored": {
+    messages: [{ ...HI[0], cache_control: { type: "ephemeral" } }],
+  },
+  "body.ignored-fields: fields that other services know are never an error": {
+    seed: 7,
+    user: "ada",
+    parallel_tool_calls: true,
+    reasoning_effort: "low",
+    logit_bias: { "50256": -100 },
+    metadata: { a: "b" },
+    store: false,
+    service_tier: "auto",
+    prompt_cache_key: "k",
+    safety_identifier: "s",
+    verbosity: "low",
+    modalities: ["text"],
+  },
+  "n.one: n may be 1": { n: 1 },
+  "stop.empty-array: stop may be an empty array": { stop: [] },
+  "tools.empty-array: tools may be an empty array": { tools: [] },
+  "top_logprobs.alone: top_logprobs without logprobs is inert": { top_logprobs: 3 },
+  "thinking.disabled: thinking may be disabled explicitly": { thinking: { type: "disabled" } },
+  "thinking.adaptive: thinking may be adaptive": { thinking: { type: "adaptive" } },
+  "thinking.budget: other keys of thinking are ignored": {
+    thinking: { type: "enabled", budget_tokens: 1024 },
+  },
+  "stream_options.empty: stream_options may be empty": { stream: true, stream_options: {} },
+  "stream_options.unknown: other keys of stream_options are ignored": {
+    stream: true,
+    stream_options: { include_obfuscation: false },
+  },
+});
+section('wire.md "Tools"').accepts({
+  "tools.bare [tools]: description, parameters and strict may be missing": { tools: [FUNCTION] },
+  'tool_choice.none-without-tools: tool_choice "none" needs no tools': { tool_choice: "none" },
+});
+messages.accepts({
+  "message.name: a message may have a name": { messages: [{ ...HI[0], name: "ada" }] },
+  "role.developer: role developer is taken for system": {
+    messages: [{ role: "developer", content: "Be brief." }, ...HI],
+  },
+  "content.empty: an empty string is content": user(""),
+  "content.refusal-part: an assistant's refusal may come back as a part": after(
+    { role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
+    ...HI,
+  ),
+  "assistant.reasoning: reasoning_content of an earlier reply may come back": after(
+    { role: "assistant", content: "Yes.", reasoning_content: "Hm." },
+    ...HI,
+  ),
+  "tool-loop.null [tools]: content may be null beside tool_calls": loop({ content: null }),
+  "tool-loop.absent [tools]: content may be missing beside tool_calls": loop({}),
+  "tool-loop.empty [tools]: content may be empty beside tool_calls": loop({ content: "" }),
+  "tool-loop.bad-arguments [tools]: arguments that a model wrote need not be JSON": loop({
+    tool_calls: [badCall],
   }),
-  ...fields.accepts({
-    "body.unknown-field: a field that nobody knows is ignored": { provider_options: { a: 1 } },
-    "message.unknown-field: a field of a message that nobody knows is ignored": {
-      messages: [{ ...HI[0], cache_control: { type: "ephemeral" } }],
-    },
-    "body.ignored-fields: fields that other services know are never an error": {
-      seed: 7,
-      user: "ada",
-      parallel_tool_calls: true,
-      reasoning_effort: "low",
-      logit_bias: { "50256": -100 },
-      metadata: { a: "b" },
-      store: false,
-      service_tier: "auto",
-      prompt_cache_key: "k",
-      safety_identifier: "s",
-      verbosity: "low",
-      modalities: ["text"],
-    },
-    "n.one: n may be 1": { n: 1 },
-    "stop.empty-array: stop may be an empty array": { stop: [] },
-    "tools.empty-array: tools may be an empty array": { tools: [] },
-    "top_logprobs.alone: top_logprobs without logprobs is inert": { top_logprobs: 3 },
-    "thinking.disabled: thinking may be disabled explicitly": { thinking: { type: "disabled" } },
-    "thinking.adaptive: thinking may be adaptive": { thinking: { type: "adaptive" } },
-    "thinking.budget: other keys of thinking are ignored": {
-      thinking: { type: "enabled", budget_tokens: 1024 },
-    },
-    "stream_options.empty: stream_options may be empty": { stream: true, stream_options: {} },
-    "stream_options.unknown: other keys of stream_options are ignored": {
-      stream: true,
-      stream_options: { include_obfuscation: false },
-    },
-  }),
-  ...section('wire.md "Tools"').accepts({
-    "tools.bare [tools]: description, parameters and strict may be missing": { tools: [FUNCTION] },
-    'tool_choice.none-without-tools: tool_choice "none" needs no tools': { tool_choice: "none" },
-  }),
-  ...messages.accepts({
-    "message.name: a message may have a name": { messages: [{ ...HI[0], name: "ada" }] },
-    "role.developer: role developer is taken for system": {
-      messages: [{ role: "developer", content: "Be brief." }, ...HI],
-    },
-    "content.empty: an empty string is content": user(""),
-    "content.refusal-part: an assistant's refusal may come back as a part": after(
-      { role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
-      ...HI,
-    ),
-    "assistant.reasoning: reasoning_content of an earlier reply may come back": after(
-      { role: "assistant", content: "Yes.", reasoning_content: "Hm." },
-      ...HI,
-    ),
-    "tool-loop.null [tools]: content may be null beside tool_calls": loop({ content: null }),
-    "tool-loop.absent [tools]: content may be missing beside tool_calls": loop({}),
-    "tool-loop.empty [tools]: content may be empty beside tool_calls": loop({ content: "" }),
-    "tool-loop.bad-arguments [tools]: arguments that a model wrote need not be JSON": loop({
-      tool_calls: [badCall],
-    }),
-    "tool-loop.parts [tools]: a tool's result may be text parts, and have a name": loop(
-      { content: null },
-      { ...result, name: "get_time", content: [{ type: "text", text: "14:05" }] },
-    ),
-  }),
-];
+  "tool-loop.parts [tools]: a tool's result may be text parts, and have a name": loop(
+    { content: null },
+    { ...result, name: "get_time", content: [{ type: "text", text: "14:05" }] },
+  ),
+});
 
 /** `title`: the status, the code and, where there is one, the param. */
 export function isError({ status, json }: Exchange, title: string): void {
@@ -192,15 +189,14 @@ const REFUSED_HEADERS = {
   "media-type-sent: 415 unsupported_media_type": { "content-type": "text/plain" },
   "encoding-sent: 415 unsupported_media_type": { "content-encoding": "gzip" },
 };
-const refused = [
+for (const [heading, asked, headers] of [
   ...Object.entries(REFUSED).map(([heading, fields]) => [heading, fields, {}] as const),
   ...Object.entries(REFUSED_HEADERS).map(([heading, headers]) => [heading, {}, headers] as const),
-].flatMap(([heading, asked, headers]) =>
+])
   section('contract.md "Errors"').checks({
     [`error.${heading}`]: async (t) =>
       isError(await t.ask(asked, { headers }), headingOf(heading).title),
-  }),
-);
+  });
 
 const LONG = question("Count from one to twenty, in words.");
 const PLACE = {
@@ -216,56 +212,52 @@ const parts = ["Say the word pine", "apple and nothing else."].map((text) => ({
   text,
 }));
 
-const obeyed: Check[] = [
-  ...fields.cases({
-    "max_completion_tokens: max_completion_tokens is another name of max_tokens": [
-      { messages: LONG, max_completion_tokens: 6 },
-      { "usage.completion_tokens": is.atMost(6) },
-    ],
-    "max_completion_tokens.both: of max_tokens and max_completion_tokens the smaller counts": [
-      { messages: LONG, max_tokens: 6, max_completion_tokens: 500 },
-      { "usage.completion_tokens": is.atMost(6) },
-    ],
-  }),
-  ...section('contract.md "Request fields"').cases({
-    'tool_choice.required [tools]: tool_choice "required": a tool is called': [
-      { ...TOOLS, tool_choice: "required" },
-      { "json.choices[].message.tool_calls[].function.name": is.text },
-    ],
-  }),
-  ...messages.cases({
-    "content.parts: content may be text parts, which are joined without a separator": [
-      user(parts),
-      { content: new RegExp(WORD, "i") },
-    ],
-  }),
-  ...section('wire.md "Framing"').cases({
-    "no-compression: a stream is not compressed, whatever the client accepts": [
-      { stream: true },
-      { "headers.content-encoding": undefined },
-      { headers: { "accept-encoding": "gzip, deflate, br" } },
-    ],
-  }),
-  ...section('wire.md "Reply format"').checks({
-    async "response_format.json_schema [json]: a schema is followed, or refused in known words"(t) {
-      const format = { type: "json_schema", json_schema };
-      const { status, content, error, text } = await t.ask({ response_format: format });
-      const isFollowed = status === 200 && isText(first(parseJson(content), "city"));
-      const isKnown = status === 400 && String(first(error, "message")).includes(NO_SCHEMA);
-      expect.that(isFollowed || isKnown, `{"city": "..."}, or 400 with: ${NO_SCHEMA}`, text);
-    },
-  }),
-  ...section('wire.md "Log probabilities"').checks({
-    async "reply.top_logprobs [logprobs]: there are as many as were asked for, else none"(t) {
-      for (const top_logprobs of [2, undefined]) {
-        const { json } = await t.answered({ logprobs: true, top_logprobs });
-        const got = valuesAt(json, "choices[].logprobs.content[].top_logprobs");
-        const most = top_logprobs ?? 0;
-        const holds = got.length > 0 && got.every((each) => list(each).length <= most);
-        expect.that(holds, `at most ${most} in each place`, got);
-      }
-    },
-  }),
-];
-
-export const compatibleChecks: readonly Check[] = [...accepted, ...refused, ...obeyed];
+fields.cases({
+  "max_completion_tokens: max_completion_tokens is another name of max_tokens": [
+    { messages: LONG, max_completion_tokens: 6 },
+    { "usage.completion_tokens": is.atMost(6) },
+  ],
+  "max_completion_tokens.both: of max_tokens and max_completion_tokens the smaller counts": [
+    { messages: LONG, max_tokens: 6, max_completion_tokens: 500 },
+    { "usage.completion_tokens": is.atMost(6) },
+  ],
+});
+section('contract.md "Request fields"').cases({
+  'tool_choice.required [tools]: tool_choice "required": a tool is called': [
+    { ...TOOLS, tool_choice: "required" },
+    { "json.choices[].message.tool_calls[].function.name": is.text },
+  ],
+});
+messages.cases({
+  "content.parts: content may be text parts, which are joined without a separator": [
+    user(parts),
+    { content: new RegExp(WORD, "i") },
+  ],
+});
+section('wire.md "Framing"').cases({
+  "no-compression: a stream is not compressed, whatever the client accepts": [
+    { stream: true },
+    { "headers.content-encoding": undefined },
+    { headers: { "accept-encoding": "gzip, deflate, br" } },
+  ],
+});
+section('wire.md "Reply format"').checks({
+  async "response_format.json_schema [json]: a schema is followed, or refused in known words"(t) {
+    const format = { type: "json_schema", json_schema };
+    const { status, content, error, text } = await t.ask({ response_format: format });
+    const isFollowed = status === 200 && isText(first(parseJson(content), "city"));
+    const isKnown = status === 400 && String(first(error, "message")).includes(NO_SCHEMA);
+    expect.that(isFollowed || isKnown, `{"city": "..."}, or 400 with: ${NO_SCHEMA}`, text);
+  },
+});
+section('wire.md "Log probabilities"').checks({
+  async "reply.top_logprobs [logprobs]: there are as many as were asked for, else none"(t) {
+    for (const top_logprobs of [2, undefined]) {
+      const { json } = await t.answered({ logprobs: true, top_logprobs });
+      const got = valuesAt(json, "choices[].logprobs.content[].top_logprobs");
+      const most = top_logprobs ?? 0;
+      const holds = got.length > 0 && got.every((each) => list(each).length <= most);
+      expect.that(holds, `at most ${most} in each place`, got);
+    }
+  },
+});

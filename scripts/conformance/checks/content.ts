@@ -6,7 +6,6 @@ import { parseRaw, type Opened } from "../client.ts";
 import type { Exchange } from "../exchange.ts";
 import { CROWDED } from "../ready.ts";
 import { first } from "../shapes.ts";
-import type { Check } from "../suite.ts";
 import { chooseTool, question, type Tester } from "../tester.ts";
 import * as expect from "./replies.ts";
 import { PATIENT_MS, robust, SOON_MS, type Scene } from "./scene.ts";
@@ -28,51 +27,49 @@ const isAvailable =
     expect.complete(await ask());
   };
 
-const outcomes: Check[] = [
-  ...robust('wire.md "Finish reasons"', {
-    async "filtered.reply [filtered good]: an empty reply of a filter is no failure"(scene) {
-      for (const reply of await scene.askBoth()) {
-        expectFiltered(reply);
-        expect.servedBy(reply, scene.model);
-      }
-      expect.calls(scene, 2);
-      expect.calls(scene, 0, scene.second);
-    },
-  }),
-  ...robust('contract.md "Breaker"', {
-    "client-fault.breaker [picky]: many bad requests do not shut out a good one": isAvailable(
-      (reply) => expect.refusal(reply, 400),
-    ),
-    "filtered.available [picky-filter]: ten filtered replies in a row leave the model available":
-      isAvailable(expectFiltered),
-    "failed-calls.available [picky-calls]: ten failed tool calls leave the model available":
-      isAvailable((reply) => expect.refusal(reply, 503)),
-  }),
-];
+robust('wire.md "Finish reasons"', {
+  async "filtered.reply [filtered good]: an empty reply of a filter is no failure"(scene) {
+    for (const reply of await scene.askBoth()) {
+      expectFiltered(reply);
+      expect.servedBy(reply, scene.model);
+    }
+    expect.calls(scene, 2);
+    expect.calls(scene, 0, scene.second);
+  },
+});
+robust('contract.md "Breaker"', {
+  "client-fault.breaker [picky]: many bad requests do not shut out a good one": isAvailable(
+    (reply) => expect.refusal(reply, 400),
+  ),
+  "filtered.available [picky-filter]: ten filtered replies in a row leave the model available":
+    isAvailable(expectFiltered),
+  "failed-calls.available [picky-calls]: ten failed tool calls leave the model available":
+    isAvailable((reply) => expect.refusal(reply, 503)),
+});
 
-const settings: Check[] = [
-  ...robust('api.md "Thinking"', {
-    'effort.sent [reasoning]: `reasoning_effort: "high"` alone switches thinking on': expect.sent(
-      { reasoning_effort: "high" },
-      { "thinking.type": "enabled", reasoning_effort: "high" },
-    ),
-    async "effort.hidden [reasoning]: thinking for `reasoning_effort` alone is not shown"(scene) {
-      for (const reply of await scene.askBoth({ reasoning_effort: "high" })) {
-        expect.complete(reply);
-        expect.same(reply.thoughts, "");
-      }
-    },
-  }),
-  ...robust('contract.md "Request fields"', {
-    "defaults.sampling: temperature and top_p are sent as 1 where the client is silent":
-      expect.sent({}, { temperature: 1, top_p: 1 }),
-  }),
-];
+robust('api.md "Thinking"', {
+  'effort.sent [reasoning]: `reasoning_effort: "high"` alone switches thinking on': expect.sent(
+    { reasoning_effort: "high" },
+    { "thinking.type": "enabled", reasoning_effort: "high" },
+  ),
+  async "effort.hidden [reasoning]: thinking for `reasoning_effort` alone is not shown"(scene) {
+    for (const reply of await scene.askBoth({ reasoning_effort: "high" })) {
+      expect.complete(reply);
+      expect.same(reply.thoughts, "");
+    }
+  },
+});
+robust('contract.md "Request fields"', {
+  "defaults.sampling: temperature and top_p are sent as 1 where the client is silent": expect.sent(
+    {},
+    { temperature: 1, top_p: 1 },
+  ),
+});
 
 const CROWDED_KEY = { authorization: `Bearer ${CROWDED.key}` };
 const FULL = { type: "rate_limit_error", code: "concurrency_limit_exceeded" };
 
-const limits = robust('contract.md "Limits"', {
+robust('contract.md "Limits"', {
   async "limit.in-flight [silent-after-1]: 429 until a client of the account has left"(scene) {
     const { ask, begun } = scene;
     const inHand: Opened[] = [];
@@ -152,50 +149,44 @@ const costly =
   async ({ t, ask }: Scene): Promise<void> =>
     expectNoFault(await expectAlive(t, ask(fields())));
 
-const costs: Check[] = [
-  ...robust('wire.md "Responses without a handler"', {
-    async "cost.blanks [alone]: a header of 40,000 blanks costs nobody else anything"({ t }) {
-      // Without a line end: a pattern that looks for one tries every way to split the blanks.
-      const answer = await expectAlive(t, t.client.raw(`GARBAGE\r\nX-Request-Id:${BLANKS}\u0001`));
-      const { status } = parseRaw(answer);
-      const isRefusal = answer === "" || (status >= 400 && status < 500);
-      expect.that(
-        isRefusal,
-        "a refusal as the client's fault, or the end of the connection",
-        answer,
-      );
-    },
+robust('wire.md "Responses without a handler"', {
+  async "cost.blanks [alone]: a header of 40,000 blanks costs nobody else anything"({ t }) {
+    // Without a line end: a pattern that looks for one tries every way to split the blanks.
+    const answer = await expectAlive(t, t.client.raw(`GARBAGE\r\nX-Request-Id:${BLANKS}\u0001`));
+    const { status } = parseRaw(answer);
+    const isRefusal = answer === "" || (status >= 400 && status < 500);
+    expect.that(isRefusal, "a refusal as the client's fault, or the end of the connection", answer);
+  },
+});
+robust('api.md "Sizes"', {
+  "cost.call-ids [alone]: tool calls that use one id again and again cost nobody else anything":
+    costly(() => ({ messages: reusedIds(4_000), tools: [functionOf("get_time", {})] })),
+  "cost.schema-keys [alone]: a schema of very many properties holds up nobody": costly(() => ({
+    tools: [functionOf("get_time", manyNames(SCHEMA_KEYS))],
+  })),
+  async "cost.reply-keys [alone many-keys]: a reply of many members holds up nobody"(scene) {
+    const reply = await expectAlive(scene.t, scene.ask());
+    if (reply.status === 200) expect.complete(reply);
+    else expect.refusal(reply, 503);
+  },
+  "cost.image-url [alone]: a data URL of a megabyte holds up nobody": costly(() => {
+    const content = image(`data:x;${"a;".repeat(500_000)}base64,AAAA`);
+    return { messages: [{ role: "user", content }] };
   }),
-  ...robust('api.md "Sizes"', {
-    "cost.call-ids [alone]: tool calls that use one id again and again cost nobody else anything":
-      costly(() => ({ messages: reusedIds(4_000), tools: [functionOf("get_time", {})] })),
-    "cost.schema-keys [alone]: a schema of very many properties holds up nobody": costly(() => ({
-      tools: [functionOf("get_time", manyNames(SCHEMA_KEYS))],
-    })),
-    async "cost.reply-keys [alone many-keys]: a reply of many members holds up nobody"(scene) {
-      const reply = await expectAlive(scene.t, scene.ask());
-      if (reply.status === 200) expect.complete(reply);
-      else expect.refusal(reply, 503);
-    },
-    "cost.image-url [alone]: a data URL of a megabyte holds up nobody": costly(() => {
-      const content = image(`data:x;${"a;".repeat(500_000)}base64,AAAA`);
-      return { messages: [{ role: "user", content }] };
-    }),
-  }),
-  ...robust('limits.md "How they count"', {
-    async "unread [alone]: thousands of unread answers do not stop chat requests"({ t, ask }) {
-      const lines = ["GET /v1/models HTTP/1.1", "Host: gateway"];
-      const request = [...lines, `Authorization: Bearer ${t.options.key}`, "\r\n"].join("\r\n");
-      const unread = Array.from({ length: 16 }, () => t.client.unread(request.repeat(900)));
-      try {
-        await Promise.all(unread);
-        for (let i = 0; i < 5; i += 1) expect.complete(await expectAlive(t, ask()));
-      } finally {
-        for (const each of unread) each.then((socket) => socket.destroy()).catch(() => undefined);
-      }
-    },
-  }),
-];
+});
+robust('limits.md "How they count"', {
+  async "unread [alone]: thousands of unread answers do not stop chat requests"({ t, ask }) {
+    const lines = ["GET /v1/models HTTP/1.1", "Host: gateway"];
+    const request = [...lines, `Authorization: Bearer ${t.options.key}`, "\r\n"].join("\r\n");
+    const unread = Array.from({ length: 16 }, () => t.client.unread(request.repeat(900)));
+    try {
+      await Promise.all(unread);
+      for (let i = 0; i < 5; i += 1) expect.complete(await expectAlive(t, ask()));
+    } finally {
+      for (const each of unread) each.then((socket) => socket.destroy()).catch(() => undefined);
+    }
+  },
+});
 
 /** Names that every plain object of JavaScript has. */
 const INHERITED = ["__proto__", "constructor", "toString", "hasOwnProperty"];
@@ -209,7 +200,7 @@ const STRANGE = {
   tool_choice: chooseTool("toString"),
 };
 
-const names = robust('wire.md "Request envelope"', {
+robust('wire.md "Request envelope"', {
   async "names.model: a model named as a member of every object is unknown: 404"({ ask }) {
     for (const model of INHERITED) {
       const reply = await ask({ model });
@@ -222,11 +213,3 @@ const names = robust('wire.md "Request envelope"', {
     STRANGE,
   ),
 });
-
-export const contentChecks: readonly Check[] = [
-  ...outcomes,
-  ...settings,
-  ...limits,
-  ...costs,
-  ...names,
-];

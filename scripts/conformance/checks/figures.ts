@@ -3,7 +3,6 @@
 import type { Exchange } from "../exchange.ts";
 import { positive } from "../forms.ts";
 import { first, isCount } from "../shapes.ts";
-import type { Check } from "../suite.ts";
 import { USAGE } from "../wire.ts";
 import * as expect from "./replies.ts";
 import { alike, robust, STREAM, WITH_USAGE, type Scene } from "./scene.ts";
@@ -22,49 +21,45 @@ const PLACES = [
   ["usage-digits", "a chunk of its own, as strings of digits"],
 ];
 
-const usage: Check[] = [
-  ...robust('wire.md "Usage in streams"', {
-    "usage.asked: of a stream, usage is asked for although the client did not ask": expect.sent(
-      STREAM,
-      { "stream_options.include_usage": true },
-    ),
-    async "usage.hidden: usage that the client did not ask for is not shown"({ ask }) {
-      const reply = await ask(STREAM);
+robust('wire.md "Usage in streams"', {
+  "usage.asked: of a stream, usage is asked for although the client did not ask": expect.sent(
+    STREAM,
+    { "stream_options.include_usage": true },
+  ),
+  async "usage.hidden: usage that the client did not ask for is not shown"({ ask }) {
+    const reply = await ask(STREAM);
+    expect.complete(reply);
+    expect.same(reply.usage, undefined);
+  },
+});
+alike(
+  'wire.md "Token counts"',
+  PLACES.map(([name, where]) => `usage.figures.${name} [${name}]: figures are read from ${where}`),
+  async ({ ask }) => expectFigures(await ask(WITH_USAGE)),
+);
+robust('wire.md "Token counts"', {
+  async "usage.reasoning [reasoning]: tokens of thinking are within completion_tokens"({ ask }) {
+    for (const reply of [await ask(), await ask(WITH_USAGE)]) {
+      expectFigures(reply);
+      const tokens = first(reply.usage, "completion_tokens_details.reasoning_tokens");
+      expect.that(tokens === undefined || tokens === 3, "3 reasoning_tokens", tokens);
+    }
+  },
+});
+alike(
+  'wire.md "Token counts"',
+  [
+    "usage.never [usage-never]: a provider that sends no usage: there are figures all the same",
+    "usage.nonsense [usage-nonsense]: a provider that sends nonsense as usage: figures all the same",
+    "usage.empty [usage-empty]: a provider that sends usage without figures: figures all the same",
+  ],
+  async ({ ask }) => {
+    for (const reply of [await ask(), await ask(WITH_USAGE)]) {
       expect.complete(reply);
-      expect.same(reply.usage, undefined);
-    },
-  }),
-  ...alike(
-    'wire.md "Token counts"',
-    PLACES.map(
-      ([name, where]) => `usage.figures.${name} [${name}]: figures are read from ${where}`,
-    ),
-    async ({ ask }) => expectFigures(await ask(WITH_USAGE)),
-  ),
-  ...robust('wire.md "Token counts"', {
-    async "usage.reasoning [reasoning]: tokens of thinking are within completion_tokens"({ ask }) {
-      for (const reply of [await ask(), await ask(WITH_USAGE)]) {
-        expectFigures(reply);
-        const tokens = first(reply.usage, "completion_tokens_details.reasoning_tokens");
-        expect.that(tokens === undefined || tokens === 3, "3 reasoning_tokens", tokens);
-      }
-    },
-  }),
-  ...alike(
-    'wire.md "Token counts"',
-    [
-      "usage.never [usage-never]: a provider that sends no usage: there are figures all the same",
-      "usage.nonsense [usage-nonsense]: a provider that sends nonsense as usage: figures all the same",
-      "usage.empty [usage-empty]: a provider that sends usage without figures: figures all the same",
-    ],
-    async ({ ask }) => {
-      for (const reply of [await ask(), await ask(WITH_USAGE)]) {
-        expect.complete(reply);
-        expect.fields(reply.usage, { prompt_tokens: positive, completion_tokens: positive });
-      }
-    },
-  ),
-];
+      expect.fields(reply.usage, { prompt_tokens: positive, completion_tokens: positive });
+    }
+  },
+);
 
 /** Figures of which the last is the sum of the others. */
 const hasSum =
@@ -80,15 +75,11 @@ const hasSum =
     }
   };
 
-const figures: Check[] = [
-  ...robust('books.md "Usage figures"', {
-    "usage.absurd [usage-absurd]: figures beyond a thousand million tokens are not passed on":
-      hasSum(1_000),
-  }),
-  ...robust('wire.md "Token counts"', {
-    "usage.sum [usage-sum]: total_tokens is the sum of its parts, whatever the provider states":
-      hasSum(109),
-  }),
-];
-
-export const figureChecks: readonly Check[] = [...usage, ...figures];
+robust('books.md "Usage figures"', {
+  "usage.absurd [usage-absurd]: figures beyond a thousand million tokens are not passed on":
+    hasSum(1_000),
+});
+robust('wire.md "Token counts"', {
+  "usage.sum [usage-sum]: total_tokens is the sum of its parts, whatever the provider states":
+    hasSum(109),
+});

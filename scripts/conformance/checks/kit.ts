@@ -37,51 +37,51 @@ export type Case = readonly [fields: Ask, expected: Fields, over?: Over];
 
 const refusal = new Shape("a refusal, 400 to 499", (status) => /^4\d\d$/.test(String(status)));
 
+/** All checks, filled as they are stated. */
+export const CHECKS: Check[] = [];
 /** The rules about every answer of a kind, filled as they are stated. */
 export const RULES: { readonly kind: Kind; readonly look: (exchange: Exchange) => void }[] = [];
 
 /** Ways to state the checks of one level, by the section of a document that they are about. */
 export const sectionsOf = (level: Level) => (source: string) => {
-  const stated = <T>(entries: Stated<T>, runOf: (entry: T) => Check["run"]): Check[] =>
-    Object.entries(entries).map(([heading, entry]) =>
-      checkOf(level, source, heading, runOf(entry)),
-    );
-  const rules = (kind: Kind, entries: Stated<(exchange: Exchange) => void>): Check[] => {
-    RULES.push(...Object.values(entries).map((look) => ({ kind, look })));
-    return stated(entries, (look) => every(kind, look)).map((check) => ({
-      ...check,
-      when: "last",
-    }));
+  const stated = <T>(entries: Stated<T>, runOf: (entry: T) => Check["run"]): void => {
+    for (const [heading, entry] of Object.entries(entries))
+      CHECKS.push(checkOf(level, source, heading, runOf(entry)));
+  };
+  const rules = (kind: Kind, entries: Stated<(exchange: Exchange) => void>): void => {
+    for (const [heading, look] of Object.entries(entries)) {
+      RULES.push({ kind, look });
+      CHECKS.push({ ...checkOf(level, source, heading, every(kind, look)), when: "last" });
+    }
   };
   return {
-    checks: (entries: Stated<Check["run"]>): Check[] => stated(entries, (run) => run),
+    checks: (entries: Stated<Check["run"]>) => stated(entries, (run) => run),
     /** Requests of which more is said than their status, 200. */
-    cases: (entries: Stated<Case | ((t: Tester) => Case)>): Check[] =>
+    cases: (entries: Stated<Case | ((t: Tester) => Case)>) =>
       stated(entries, (entry) => async (t) => {
         const [fields, expected, over] = typeof entry === "function" ? entry(t) : entry;
         expect.fields(await t.ask(fields, over), { status: 200, ...expected });
       }),
     /** Requests that are answered with 200. */
-    accepts: (entries: Stated<Ask>): Check[] =>
-      stated(entries, (fields) => (t) => t.answered(fields)),
+    accepts: (entries: Stated<Ask>) => stated(entries, (fields) => (t) => t.answered(fields)),
     /** Requests that are refused as the client's fault. */
-    refuses: (entries: Stated<Ask>): Check[] =>
+    refuses: (entries: Stated<Ask>) =>
       stated(entries, (fields) => async (t) => {
         expect.fields(await t.ask(fields), { status: refusal });
       }),
     /** Rules about every response, whole reply, stream or error of the run. */
     rules,
     /** A rule for each field of every reply's or error's body, or of each chunk of every stream. */
-    fields: (kind: Kind, prefix: string, fields: Fields, root = ""): Check[] =>
-      Object.entries(fields).flatMap(([path, expected]) =>
+    fields(kind: Kind, prefix: string, fields: Fields, root = ""): void {
+      for (const [path, expected] of Object.entries(fields)) {
+        const rule = `${root}${path} is ${wordsOf(expected)}`;
         rules(kind, {
-          [`${prefix}.${path.replaceAll("[]", "")}: ${root}${path} is ${wordsOf(expected)}`]: (
-            exchange,
-          ) => {
-            for (const part of exchange.parts) expect.field(part, root + path, expected);
+          [`${prefix}.${path.replaceAll("[]", "")}: ${rule}`]: ({ parts }) => {
+            for (const part of parts) expect.field(part, root + path, expected);
           },
-        }),
-      ),
+        });
+      }
+    },
   };
 };
 

@@ -4,7 +4,6 @@
 import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
 import { first, isObject, list, wordsOf, type Fields, type Json } from "../shapes.ts";
-import type { Check } from "../suite.ts";
 import { TOOLS, type Headers, type Tester } from "../tester.ts";
 import { apiOf, expectNames, type Scene } from "./apis.ts";
 import { after, user } from "./kit.ts";
@@ -34,12 +33,11 @@ const REPLY: Fields = {
   "usage.input_tokens": is.count,
   "usage.output_tokens": is.count,
 };
-const replies = Object.entries(REPLY).flatMap(([path, expected]) =>
+for (const [path, expected] of Object.entries(REPLY))
   messages('wire.md "Anthropic replies"', {
     [`reply.${path.replaceAll("[]", "")}: ${path} of a whole reply is ${wordsOf(expected)}`]:
       async ({ whole }) => expect.fields(await whole(), { [path]: expected }),
-  }),
-);
+  });
 
 /** The blocks of a stream, each with what its deltas add up to. */
 function blocksOf(events: readonly Json[]): Json[] {
@@ -84,7 +82,7 @@ const cache_control = { type: "ephemeral" };
 const result = { type: "tool_result", tool_use_id: called.id, content: "14:05", cache_control };
 const THINKING = { max_tokens: 3_000, thinking: { type: "enabled", budget_tokens: 1_024 } };
 
-const streams = ofStream('wire.md "Anthropic replies"', {
+ofStream('wire.md "Anthropic replies"', {
   "stream.order: the message begins, each block begins, grows and ends before the next":
     expectOrder,
   "stream.start: message_start has an empty message with the tokens of the prompt": ([start]) =>
@@ -99,7 +97,7 @@ const streams = ofStream('wire.md "Anthropic replies"', {
   },
 });
 
-const contents = messages('wire.md "Anthropic replies"', {
+messages('wire.md "Anthropic replies"', {
   "stream.names: each event has the type of its data as its name": async ({ post }) =>
     expectNames(await post({ stream: true })),
   async "stream.text: the deltas of a stream add up to the text of the whole reply"(scene) {
@@ -124,7 +122,7 @@ const takes =
   (fields: Json) =>
   ({ whole }: Scene) =>
     whole(fields);
-const requests = messages('wire.md "Anthropic requests"', {
+messages('wire.md "Anthropic requests"', {
   "system.blocks: the system's text may be blocks with marks for the cache": takes({
     system: [{ type: "text", text: "Be brief.", cache_control }],
   }),
@@ -168,7 +166,7 @@ const ERRORS: readonly (readonly [string, string, number, string, Json, Headers?
   ["key", "a wrong key", 401, "authentication_error", {}, { "x-api-key": "sk-no-such-key" }],
   ["model", "an unknown model", 404, "not_found_error", { model: "no-such-model" }],
 ];
-const errors = ERRORS.flatMap(([id, what, status, type, fields, headers]) =>
+for (const [id, what, status, type, fields, headers] of ERRORS)
   messages('wire.md "Anthropic errors"', {
     async [`error.${id}: ${what} is refused with ${status} and ${type}`]({ post }) {
       const reply = await post(fields, { headers });
@@ -180,13 +178,4 @@ const errors = ERRORS.flatMap(([id, what, status, type, fields, headers]) =>
         request_id: reply.headers["x-request-id"],
       });
     },
-  }),
-);
-
-export const messagesChecks: readonly Check[] = [
-  ...replies,
-  ...streams,
-  ...contents,
-  ...requests,
-  ...errors,
-];
+  });

@@ -4,7 +4,6 @@ import { parseJson } from "../client.ts";
 import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
 import { first, isObject, isText, list, type Fields, type Json } from "../shapes.ts";
-import type { Check } from "../suite.ts";
 import { WORD } from "../tester.ts";
 import { apiOf, expectNames, type Scene } from "./apis.ts";
 import type { Stated } from "./kit.ts";
@@ -17,7 +16,7 @@ const { checks, ofStream } = apiOf(
   (t, fields) => JSON.stringify({ model: t.model, input: SAY, ...fields }),
   () => ({ path: "/v1/responses" }),
 );
-const responses = (entries: Stated<(scene: Scene) => unknown>): Check[] => checks(SOURCE, entries);
+const responses = (entries: Stated<(scene: Scene) => unknown>) => checks(SOURCE, entries);
 
 const itemsOf = (response: unknown): Json[] => list(first(response, "output")).filter(isObject);
 const itemOf = (response: unknown, type: string): Json => {
@@ -71,7 +70,7 @@ const CUT = { input: "Count from 1 to 200.", max_output_tokens: 16 };
 const schema = { type: "json_schema", name: "place", schema: parameters, strict: true };
 const GIVEN = { instructions: "Be brief.", max_output_tokens: 4_000, metadata: { a: "b" } };
 
-const replies = responses({
+responses({
   async "reply.object [model]: a reply is a completed response of the asked model"({ t, whole }) {
     expect.fields(await whole(), {
       id: /^resp_\w+$/,
@@ -125,11 +124,11 @@ const replies = responses({
 const ENDS = ["response.created", "response.in_progress", "response.completed"];
 const PARTS = ["content_part.added", "output_text.done", "content_part.done", "output_item.done"];
 
-const names = responses({
+responses({
   "stream.names: each event of a stream has its type also in its line `event:`": async (scene) =>
     expectNames(await scene.post({ stream: true })),
 });
-const streams = ofStream(SOURCE, {
+ofStream(SOURCE, {
   "stream.numbers: the events of a stream are numbered from 0 without a gap": (events) => {
     const numbers = events.map((event) => event["sequence_number"]);
     expect.same(numbers, [...numbers.keys()]);
@@ -164,7 +163,7 @@ const streams = ofStream(SOURCE, {
     expect.fields(lastOf(events), { "usage.total_tokens": is.count }),
 });
 
-const tools = responses({
+responses({
   "tools.call [tools]: a call of a function is an item with call_id, name and arguments": gives(
     { tools: [GET_TIME], tool_choice: { type: "function", name: "get_time" } },
     { name: "get_time", call_id: is.text, arguments: is.jsonText },
@@ -223,7 +222,7 @@ const brief = ({ t }: Scene) => ({
   include,
 });
 
-const reasoning = responses({
+responses({
   async "reasoning.summary [reasoning]: reasoning.summary shows what the model thought"(scene) {
     const response = await scene.whole(summarized(scene));
     expect.that(summaryOf(response) !== "", "a summary", response["output"]);
@@ -256,7 +255,7 @@ const reasoning = responses({
 });
 
 const output = { type: "function_call_output", call_id: "x", output: "1" };
-const refusals = responses({
+responses({
   "refused.store: store: true is refused": refused({ store: true }, /^store$/),
   "refused.previous: previous_response_id is refused where nothing is stored": refused(
     { previous_response_id: "resp_1" },
@@ -275,12 +274,3 @@ const refusals = responses({
     /^input/,
   ),
 });
-
-export const responsesChecks: readonly Check[] = [
-  ...replies,
-  ...names,
-  ...streams,
-  ...tools,
-  ...reasoning,
-  ...refusals,
-];

@@ -4,7 +4,6 @@ import type { Exchange } from "../exchange.ts";
 import { CANARY, ELSEWHERE, PIECES } from "../wire.ts";
 import { BURST } from "../ready.ts";
 import { first } from "../shapes.ts";
-import type { Check } from "../suite.ts";
 import { CHAT, question } from "../tester.ts";
 import * as expect from "./replies.ts";
 import { alike, robust, SOON_MS, STREAM, type Scene } from "./scene.ts";
@@ -18,7 +17,7 @@ const leavesWaiting =
     leave.abort();
     await expect.left(asked);
   };
-const leaving = robust('contract.md "Clients that leave"', {
+robust('contract.md "Clients that leave"', {
   async "leaving.stream [silent-after-1]: a client leaves a stream: so does the gateway"(scene) {
     (await scene.begun()).leave();
     await expect.left(await scene.call());
@@ -63,87 +62,83 @@ const FAILS = [
   ["reset", "a broken connection"],
 ] as const;
 
-const attempts: Check[] = [
-  ...alike(
-    'contract.md "Attempts"',
-    FALLS.map(
-      ([id, what, behaviour = id]) =>
-        `fallback.${id} [${behaviour} in-one]: ${what}: an alias answers by its next model, unseen`,
-    ),
-    async ({ askBoth, second }) => {
-      for (const reply of await askBoth()) {
-        expect.complete(reply);
-        expect.servedBy(reply, second);
-      }
-    },
+alike(
+  'contract.md "Attempts"',
+  FALLS.map(
+    ([id, what, behaviour = id]) =>
+      `fallback.${id} [${behaviour} in-one]: ${what}: an alias answers by its next model, unseen`,
   ),
-  ...alike(
-    'contract.md "Attempts"',
-    FAILS.map(
-      ([name, what]) => `canonical.${name} [${name}]: a model's name fails with 503: ${what}`,
-    ),
-    async ({ askBoth }) => {
-      for (const reply of await askBoth()) expect.refusal(reply, 503);
-    },
+  async ({ askBoth, second }) => {
+    for (const reply of await askBoth()) {
+      expect.complete(reply);
+      expect.servedBy(reply, second);
+    }
+  },
+);
+alike(
+  'contract.md "Attempts"',
+  FAILS.map(
+    ([name, what]) => `canonical.${name} [${name}]: a model's name fails with 503: ${what}`,
   ),
-  ...alike(
-    'contract.md "Attempts"',
-    [429, 503].map(
-      (status) => `retry.${status} [once-${status}]: another attempt hides a ${status}`,
-    ),
-    async (scene) => {
+  async ({ askBoth }) => {
+    for (const reply of await askBoth()) expect.refusal(reply, 503);
+  },
+);
+alike(
+  'contract.md "Attempts"',
+  [429, 503].map((status) => `retry.${status} [once-${status}]: another attempt hides a ${status}`),
+  async (scene) => {
+    expect.complete(await scene.ask());
+    expect.calls(scene, 2);
+  },
+);
+robust('contract.md "Attempts"', {
+  async "client-fault.once [status-400 good]: a 400 is the client's: no other attempt"(scene) {
+    expect.refusal(await scene.ask(), 400);
+    expect.calls(scene, 1);
+    expect.calls(scene, 0, scene.second);
+  },
+});
+robust('contract.md "Commit point"', {
+  async "no-splice [cut-after-2 good]: after the first delta: an error, no other model"(scene) {
+    expect.broken(await scene.ask(STREAM), PIECES.slice(0, 2).join(""));
+    expect.calls(scene, 0, scene.second);
+  },
+});
+robust('contract.md "Replies"', {
+  async "model.canonical: model is the name that was asked for, not the provider's, throughout"({
+    askBoth,
+    model,
+  }) {
+    for (const reply of await askBoth()) expect.servedBy(reply, model);
+  },
+});
+robust('wire.md "Rate limit headers"', {
+  async "overloaded [overloaded-7]: its Retry-After is passed on, also in the message"(scene) {
+    const reply = await scene.ask();
+    expect.refusal(reply, 503);
+    expect.same(reply.headers["retry-after"], "7");
+    expect.wait(reply);
+  },
+});
+robust('routing.md "Upstream connections"', {
+  async "keep-alive.reuse [alone good@lone]: the next request takes the same connection"(scene) {
+    for (let i = 0; i < 2; i += 1) {
       expect.complete(await scene.ask());
-      expect.calls(scene, 2);
-    },
-  ),
-  ...robust('contract.md "Attempts"', {
-    async "client-fault.once [status-400 good]: a 400 is the client's: no other attempt"(scene) {
-      expect.refusal(await scene.ask(), 400);
-      expect.calls(scene, 1);
-      expect.calls(scene, 0, scene.second);
-    },
-  }),
-  ...robust('contract.md "Commit point"', {
-    async "no-splice [cut-after-2 good]: after the first delta: an error, no other model"(scene) {
-      expect.broken(await scene.ask(STREAM), PIECES.slice(0, 2).join(""));
-      expect.calls(scene, 0, scene.second);
-    },
-  }),
-  ...robust('contract.md "Replies"', {
-    async "model.canonical: model is the name that was asked for, not the provider's, throughout"({
-      askBoth,
-      model,
-    }) {
-      for (const reply of await askBoth()) expect.servedBy(reply, model);
-    },
-  }),
-  ...robust('wire.md "Rate limit headers"', {
-    async "overloaded [overloaded-7]: its Retry-After is passed on, also in the message"(scene) {
-      const reply = await scene.ask();
-      expect.refusal(reply, 503);
-      expect.same(reply.headers["retry-after"], "7");
-      expect.wait(reply);
-    },
-  }),
-  ...robust('routing.md "Upstream connections"', {
-    async "keep-alive.reuse [alone good@lone]: the next request takes the same connection"(scene) {
-      for (let i = 0; i < 2; i += 1) {
-        expect.complete(await scene.ask());
-        await (await scene.call(i)).finished;
-      }
-      expect.same((await scene.call(1)).connection, (await scene.call(0)).connection);
-    },
-    async "keep-alive.stale [alone closes-when-reused@lone]: a dead connection is replaced"(scene) {
-      for (let i = 0; i < 3; i += 1) expect.complete(await scene.ask());
-    },
-  }),
-  ...robust('wire.md "Calls"', {
-    async "redirect [redirect-308]: a redirect is not followed"(scene) {
-      expect.refusal(await scene.ask(), 503);
-      expect.calls(scene, 0, ELSEWHERE);
-    },
-  }),
-];
+      await (await scene.call(i)).finished;
+    }
+    expect.same((await scene.call(1)).connection, (await scene.call(0)).connection);
+  },
+  async "keep-alive.stale [alone closes-when-reused@lone]: a dead connection is replaced"(scene) {
+    for (let i = 0; i < 3; i += 1) expect.complete(await scene.ask());
+  },
+});
+robust('wire.md "Calls"', {
+  async "redirect [redirect-308]: a redirect is not followed"(scene) {
+    expect.refusal(await scene.ask(), 503);
+    expect.calls(scene, 0, ELSEWHERE);
+  },
+});
 
 /** Fails until requests do not reach the provider any more. */
 async function untilOpen({ ask, calls }: Scene): Promise<void> {
@@ -168,7 +163,7 @@ async function untilThrough({ ask, calls, call }: Scene): Promise<{ probe: Promi
   throw new expect.Expectation(`a request that reaches the provider within ${SOON_MS} ms`, "none");
 }
 
-const breaker = robust('contract.md "Breaker"', {
+robust('contract.md "Breaker"', {
   "breaker.opens [status-500]: a provider that fails again and again is left alone": untilOpen,
   async "breaker.one-probe [status-500]: after a while one request at a time tries it"(scene) {
     const { provider, model, calls, call } = scene;
@@ -194,78 +189,68 @@ const breaker = robust('contract.md "Breaker"', {
 const TALKATIVE =
   "status-401 status-500 overloaded-9 error-in-200 error-after-1 html redirect-302 error-object call-failed call-failed-in-stream error-with-usage-after-1 filtered good";
 
-const edges: Check[] = [
-  ...robust('contract.md "Limits"', {
-    async "limit.exact: of 200 requests at once as many as the limit are admitted"({
-      t,
-      ask,
-      askMany,
-    }) {
-      const key = { authorization: `Bearer ${BURST.key}` };
-      const { status, headers } = await ask({}, key);
-      // Another run has just been here.
-      if (status === 429) await t.options.pause?.(Number(headers["retry-after"]));
-      const replies = await askMany(200, "At once.", key);
-      const room = status === 200 ? BURST.rpm - 1 : BURST.rpm;
-      const refused = replies.filter((reply) => reply.status === 429);
-      const answers = replies.filter((reply) => reply.status === 200).length;
-      expect.same([answers, refused.length], [room, 200 - room]);
-      for (const reply of refused) expect.wait(reply);
-    },
-  }),
-  ...robust('contract.md "Request ids"', {
-    async "ids.shared: requests with one X-Request-Id have replies and ids of their own"(scene) {
-      const replies = await scene.askMany(20, "Say something.");
-      for (const reply of replies) expect.complete(reply);
-      expect.same(new Set(replies.map(({ parts }) => first(parts[0], "id"))).size, 20);
-      expect.calls(scene, 20);
-    },
-    async "pipelined: requests sent at once are answered in order, each with its id"({ t, model }) {
-      const body = JSON.stringify({ model, messages: question("Say something.") });
-      const head = [
-        `POST ${CHAT} HTTP/1.1`,
-        "Host: gateway",
-        `Authorization: Bearer ${t.options.key}`,
-        "Content-Type: application/json",
-        `Content-Length: ${Buffer.byteLength(body)}`,
-      ];
-      const requests = ["robust.one", "robust.two"].map((id) =>
-        [...head, `X-Request-Id: ${id}`, "", body].join("\r\n"),
-      );
-      const answer = await t.client.raw(`${requests.join("")}this is no request\r\n\r\n`);
-      const got = [...answer.matchAll(/HTTP\/1.1 (\d+)|x-request-id: *(\S+)/gi)]
-        .map(([, status, id]) => status ?? id)
-        .join(" ");
-      // And an answer to what is no request, or the end.
-      expect.fields({ got }, { got: /^200 robust\.one 200 robust\.two( 400 \S+)?$/ });
-    },
-  }),
-  ...robust('contract.md "Endpoints"', {
-    async "healthz.busy [silent]: /healthz answers while every provider is silent"({
-      t,
-      ask,
-      call,
-    }) {
-      const leaving = Array.from({ length: 20 }, () => new AbortController());
-      for (const { signal } of leaving) ask({}, {}, signal).catch(() => undefined);
-      await call(19);
-      await expect.healthy(t, "meanwhile");
-      for (const each of leaving) each.abort();
-    },
-  }),
-  ...robust('wire.md "Error body"', {
-    async [`secrets [${TALKATIVE}]: a provider's key, address, words and names do not show`](
-      scene,
-    ) {
-      const { provider, models, askBoth } = scene;
-      const replies = await Promise.all(models.map((model) => askBoth({ model })));
-      const address = provider.url.replace("http://", "");
-      for (const { shown } of replies.flat()) {
-        const isHidden = !CANARY.test(shown) && !shown.includes(address);
-        expect.that(isHidden, "nothing of the provider", shown);
-      }
-    },
-  }),
-];
-
-export const robustChecks: readonly Check[] = [...leaving, ...attempts, ...breaker, ...edges];
+robust('contract.md "Limits"', {
+  async "limit.exact: of 200 requests at once as many as the limit are admitted"({
+    t,
+    ask,
+    askMany,
+  }) {
+    const key = { authorization: `Bearer ${BURST.key}` };
+    const { status, headers } = await ask({}, key);
+    // Another run has just been here.
+    if (status === 429) await t.options.pause?.(Number(headers["retry-after"]));
+    const replies = await askMany(200, "At once.", key);
+    const room = status === 200 ? BURST.rpm - 1 : BURST.rpm;
+    const refused = replies.filter((reply) => reply.status === 429);
+    const answers = replies.filter((reply) => reply.status === 200).length;
+    expect.same([answers, refused.length], [room, 200 - room]);
+    for (const reply of refused) expect.wait(reply);
+  },
+});
+robust('contract.md "Request ids"', {
+  async "ids.shared: requests with one X-Request-Id have replies and ids of their own"(scene) {
+    const replies = await scene.askMany(20, "Say something.");
+    for (const reply of replies) expect.complete(reply);
+    expect.same(new Set(replies.map(({ parts }) => first(parts[0], "id"))).size, 20);
+    expect.calls(scene, 20);
+  },
+  async "pipelined: requests sent at once are answered in order, each with its id"({ t, model }) {
+    const body = JSON.stringify({ model, messages: question("Say something.") });
+    const head = [
+      `POST ${CHAT} HTTP/1.1`,
+      "Host: gateway",
+      `Authorization: Bearer ${t.options.key}`,
+      "Content-Type: application/json",
+      `Content-Length: ${Buffer.byteLength(body)}`,
+    ];
+    const requests = ["robust.one", "robust.two"].map((id) =>
+      [...head, `X-Request-Id: ${id}`, "", body].join("\r\n"),
+    );
+    const answer = await t.client.raw(`${requests.join("")}this is no request\r\n\r\n`);
+    const got = [...answer.matchAll(/HTTP\/1.1 (\d+)|x-request-id: *(\S+)/gi)]
+      .map(([, status, id]) => status ?? id)
+      .join(" ");
+    // And an answer to what is no request, or the end.
+    expect.fields({ got }, { got: /^200 robust\.one 200 robust\.two( 400 \S+)?$/ });
+  },
+});
+robust('contract.md "Endpoints"', {
+  async "healthz.busy [silent]: /healthz answers while every provider is silent"({ t, ask, call }) {
+    const leaving = Array.from({ length: 20 }, () => new AbortController());
+    for (const { signal } of leaving) ask({}, {}, signal).catch(() => undefined);
+    await call(19);
+    await expect.healthy(t, "meanwhile");
+    for (const each of leaving) each.abort();
+  },
+});
+robust('wire.md "Error body"', {
+  async [`secrets [${TALKATIVE}]: a provider's key, address, words and names do not show`](scene) {
+    const { provider, models, askBoth } = scene;
+    const replies = await Promise.all(models.map((model) => askBoth({ model })));
+    const address = provider.url.replace("http://", "");
+    for (const { shown } of replies.flat()) {
+      const isHidden = !CANARY.test(shown) && !shown.includes(address);
+      expect.that(isHidden, "nothing of the provider", shown);
+    }
+  },
+});

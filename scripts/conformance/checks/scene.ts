@@ -9,9 +9,8 @@ import { PIECES } from "../wire.ts";
 import type { Call, Provider } from "../provider.ts";
 import { aliasOf, modelsOf, type Lab } from "../ready.ts";
 import type { Json } from "../shapes.ts";
-import type { Check } from "../suite.ts";
 import { question, type Headers, type Tester } from "../tester.ts";
-import { checkOf, headingOf, type Stated } from "./kit.ts";
+import { checkOf, CHECKS, headingOf, type Stated } from "./kit.ts";
 
 export interface Scene {
   readonly t: Tester;
@@ -52,22 +51,23 @@ export const LABS: Lab[] = [];
  * Checks by their headings, of which the words are the models that the check has at the provider:
  * what each does, and `@` and a place for the first of them (ready.ts).
  */
-export const robust = (source: string, entries: Stated<(scene: Scene) => unknown>): Check[] =>
-  Object.entries(entries).map(([heading, run]) => {
+export function robust(source: string, entries: Stated<(scene: Scene) => unknown>): void {
+  for (const [heading, run] of Object.entries(entries)) {
     const { id, words } = headingOf(heading);
     const [first = "good", ...others] = words.filter((word) => word !== "alone");
     const [behaviour = "", at] = first.split("@");
     const lab: Lab = { id, behaviours: [behaviour, ...others], at };
     LABS.push(lab);
     const check = checkOf("robust", source, heading, (t) => run(sceneOf(t, lab)));
-    return { ...check, needs: others.length > 0 ? ["provider", "alias"] : ["provider"] };
-  });
+    CHECKS.push({ ...check, needs: others.length > 0 ? ["provider", "alias"] : ["provider"] });
+  }
+}
 /** Checks that differ in what the provider does. */
 export const alike = (
   source: string,
   headings: readonly string[],
   run: (scene: Scene) => unknown,
-): Check[] => robust(source, Object.fromEntries(headings.map((heading) => [heading, run])));
+): void => robust(source, Object.fromEntries(headings.map((heading) => [heading, run])));
 
 function sceneOf(t: Tester, lab: Lab): Scene {
   const provider = t.options.provider!;

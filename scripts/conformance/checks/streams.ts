@@ -6,18 +6,17 @@ import type { Exchange } from "../exchange.ts";
 import { CALLS, CANARY, FLOOD_BYTES, PIECES, TEXT, THOUGHTS } from "../wire.ts";
 import type { Call } from "../provider.ts";
 import { first, list } from "../shapes.ts";
-import type { Check } from "../suite.ts";
 import { question, TOOLS } from "../tester.ts";
 import { choicesOf, valuesAt } from "./kit.ts";
 import * as expect from "./replies.ts";
 import { alike, PATIENT_MS, robust, soon, STREAM } from "./scene.ts";
 
-const cuts = (source: string, headings: readonly string[]): Check[] =>
+const cuts = (source: string, headings: readonly string[]) =>
   alike(source, headings, async ({ ask }) => {
     const reply = await soon(ask(STREAM), "the end of a stream that was cut");
     expect.broken(reply, PIECES.slice(0, 3).join(""));
   });
-const complete = (source: string, headings: readonly string[]): Check[] =>
+const complete = (source: string, headings: readonly string[]) =>
   alike(source, headings, async ({ ask }) => expect.complete(await ask(STREAM)));
 const FRAMINGS = [
   ["crlf", "lines that end with CRLF"],
@@ -43,89 +42,87 @@ async function heldUp({ sent }: Call): Promise<void> {
   }
 }
 
-const streams: Check[] = [
-  ...cuts('contract.md "Completeness"', [
-    "cut.reset [cut-after-3]: a connection that breaks after some deltas: an error event, no [DONE]",
-    "cut.end [ends-after-3]: a stream that ends without a finish_reason: an error event, no [DONE]",
-    "cut.done [done-after-3]: [DONE] without a finish_reason: an error event, no [DONE]",
-    "cut.error [error-after-3]: an error event after some deltas: an error event, no [DONE]",
-  ]),
-  ...cuts('wire.md "Errors in streams"', [
-    "cut.error-with-usage [error-with-usage-after-3]: an error with usage: an error event, no [DONE]",
-  ]),
-  ...cuts('routing.md "Deadlines"', [
-    "cut.silence [silent-after-3@impatient]: a stream that falls silent: an error event, no [DONE]",
-  ]),
-  ...complete('routing.md "Deadlines"', [
-    "long-stream [trickle-90@impatient]: a long stream that is never silent is not cut by them",
-  ]),
-  ...robust('routing.md "Deadlines"', {
-    async "first-token [silent@impatient]: no first delta comes: 503 at its deadline"(scene) {
-      for (const reply of await soon(scene.askBoth(), "the deadline for a first delta"))
-        expect.refusal(reply, 503);
-    },
-  }),
-  ...robust('wire.md "Framing"', {
-    async "passes-on [silent-after-1]: a delta is passed on at once, before more has come"(scene) {
-      (await soon(scene.begun(), "the first delta, before the provider sends another")).leave();
-    },
-  }),
-  ...complete('contract.md "Completeness"', [
-    "finished.no-done [no-done]: a finish_reason without [DONE] is a complete reply",
-    "finished.after-done [after-done]: what a provider sends after [DONE] is not shown",
-    "finished.stays-open [stays-open]: a provider that does not close after [DONE]: the stream ends",
-    "finished.again [finish-again]: a finish_reason that comes twice is shown once",
-  ]),
-  ...complete('wire.md "Calls"', [
-    "bytes.one-by-one [byte-by-byte]: single bytes, also within characters, make the same reply",
-    "bytes.sevens [in-sevens]: pieces of seven bytes make the same reply",
-    ...FRAMINGS.map(
-      ([name, what]) => `framing.${name} [${name}]: ${what}: only \`data: {json}\` is written`,
-    ),
-  ]),
-  ...robust('wire.md "Calls"', {
-    async "framing.long-line [long-line]: a line of a megabyte is read right"({ askBoth }) {
-      for (const reply of await askBoth({ messages: question("long 600000") }))
-        expect.complete(reply, "é".repeat(600_000));
-    },
-    async "backpressure [flood]: a client that does not read holds up the provider"(scene) {
-      const stream = await scene.t.open({ model: scene.model, stream: true });
-      stream.pause();
-      const call = await scene.call();
-      await expect.within(heldUp(call), "the provider to be held up", PATIENT_MS);
-      const sent = call.sent();
-      expect.that(sent < FLOOD_BYTES, `less than ${FLOOD_BYTES} bytes from the provider`, sent);
-      stream.leave();
-      await expect.left(call);
-    },
-  }),
-  ...robust('api.md "Sizes"', {
-    async "framing.endless-line [endless-line]: a line without end is an error, no crash"(scene) {
-      expect.broken(await scene.ask(STREAM), TEXT);
-      await expect.left(await scene.call());
-      await expect.healthy(scene.t, "afterwards");
-    },
-  }),
-  ...complete('wire.md "Chunks"', [
-    "chunks.empty-choices [empty-choices]: chunks with `choices: []` are tolerated, not passed on",
-    "chunks.empty-deltas [empty-deltas]: deltas with nothing in them are tolerated",
-  ]),
-  ...robust('wire.md "Chunks"', {
-    async "chunks.role-once [role-again]: a role in every chunk is shown once"({ ask }) {
-      const reply = await ask(STREAM);
-      expect.complete(reply);
-      const roles = choicesOf(reply).map((choice) => first(choice, "delta.role"));
-      const shown = roles.filter((role) => role !== undefined);
-      expect.same(shown, ["assistant"]);
-    },
-  }),
-  ...robust('contract.md "Stream chunks"', {
-    async "whole-is-stream.thinking [reasoning]: deltas are the whole thinking"({ askBoth }) {
-      for (const { thoughts } of await askBoth({ thinking: { type: "enabled" } }))
-        expect.same(thoughts, THOUGHTS.join(""));
-    },
-  }),
-];
+cuts('contract.md "Completeness"', [
+  "cut.reset [cut-after-3]: a connection that breaks after some deltas: an error event, no [DONE]",
+  "cut.end [ends-after-3]: a stream that ends without a finish_reason: an error event, no [DONE]",
+  "cut.done [done-after-3]: [DONE] without a finish_reason: an error event, no [DONE]",
+  "cut.error [error-after-3]: an error event after some deltas: an error event, no [DONE]",
+]);
+cuts('wire.md "Errors in streams"', [
+  "cut.error-with-usage [error-with-usage-after-3]: an error with usage: an error event, no [DONE]",
+]);
+cuts('routing.md "Deadlines"', [
+  "cut.silence [silent-after-3@impatient]: a stream that falls silent: an error event, no [DONE]",
+]);
+complete('routing.md "Deadlines"', [
+  "long-stream [trickle-90@impatient]: a long stream that is never silent is not cut by them",
+]);
+robust('routing.md "Deadlines"', {
+  async "first-token [silent@impatient]: no first delta comes: 503 at its deadline"(scene) {
+    for (const reply of await soon(scene.askBoth(), "the deadline for a first delta"))
+      expect.refusal(reply, 503);
+  },
+});
+robust('wire.md "Framing"', {
+  async "passes-on [silent-after-1]: a delta is passed on at once, before more has come"(scene) {
+    (await soon(scene.begun(), "the first delta, before the provider sends another")).leave();
+  },
+});
+complete('contract.md "Completeness"', [
+  "finished.no-done [no-done]: a finish_reason without [DONE] is a complete reply",
+  "finished.after-done [after-done]: what a provider sends after [DONE] is not shown",
+  "finished.stays-open [stays-open]: a provider that does not close after [DONE]: the stream ends",
+  "finished.again [finish-again]: a finish_reason that comes twice is shown once",
+]);
+complete('wire.md "Calls"', [
+  "bytes.one-by-one [byte-by-byte]: single bytes, also within characters, make the same reply",
+  "bytes.sevens [in-sevens]: pieces of seven bytes make the same reply",
+  ...FRAMINGS.map(
+    ([name, what]) => `framing.${name} [${name}]: ${what}: only \`data: {json}\` is written`,
+  ),
+]);
+robust('wire.md "Calls"', {
+  async "framing.long-line [long-line]: a line of a megabyte is read right"({ askBoth }) {
+    for (const reply of await askBoth({ messages: question("long 600000") }))
+      expect.complete(reply, "é".repeat(600_000));
+  },
+  async "backpressure [flood]: a client that does not read holds up the provider"(scene) {
+    const stream = await scene.t.open({ model: scene.model, stream: true });
+    stream.pause();
+    const call = await scene.call();
+    await expect.within(heldUp(call), "the provider to be held up", PATIENT_MS);
+    const sent = call.sent();
+    expect.that(sent < FLOOD_BYTES, `less than ${FLOOD_BYTES} bytes from the provider`, sent);
+    stream.leave();
+    await expect.left(call);
+  },
+});
+robust('api.md "Sizes"', {
+  async "framing.endless-line [endless-line]: a line without end is an error, no crash"(scene) {
+    expect.broken(await scene.ask(STREAM), TEXT);
+    await expect.left(await scene.call());
+    await expect.healthy(scene.t, "afterwards");
+  },
+});
+complete('wire.md "Chunks"', [
+  "chunks.empty-choices [empty-choices]: chunks with `choices: []` are tolerated, not passed on",
+  "chunks.empty-deltas [empty-deltas]: deltas with nothing in them are tolerated",
+]);
+robust('wire.md "Chunks"', {
+  async "chunks.role-once [role-again]: a role in every chunk is shown once"({ ask }) {
+    const reply = await ask(STREAM);
+    expect.complete(reply);
+    const roles = choicesOf(reply).map((choice) => first(choice, "delta.role"));
+    const shown = roles.filter((role) => role !== undefined);
+    expect.same(shown, ["assistant"]);
+  },
+});
+robust('contract.md "Stream chunks"', {
+  async "whole-is-stream.thinking [reasoning]: deltas are the whole thinking"({ askBoth }) {
+    for (const { thoughts } of await askBoth({ thinking: { type: "enabled" } }))
+      expect.same(thoughts, THOUGHTS.join(""));
+  },
+});
 
 const WAYS = [
   ["tools", "in pieces"],
@@ -136,7 +133,7 @@ const WAYS = [
   ["tools-repeated", "with id and name in every piece"],
   ["tools-far", "with indexes that leave some out"],
 ];
-const calls = alike(
+alike(
   'wire.md "Chunks"',
   WAYS.map(([name, how]) => `calls.${name} [${name}]: two calls that come ${how} are put together`),
   async ({ askBoth }) => {
@@ -185,68 +182,58 @@ const NULLABLE = [
   ...["max_tokens", "temperature"],
 ];
 
-const forwarded: Check[] = [
-  ...robust('fields.md "The body"', {
-    "fields.forwarded: every accepted field reaches the provider as it was": expect.sent(
-      SENT,
-      SENT,
-    ),
-  }),
-  ...robust('wire.md "Request envelope"', {
-    async "fields.nulls: fields that are null reach the provider no more than absent ones"({
-      ask,
-      sent,
-    }) {
-      const nulls = Object.fromEntries(NULLABLE.map((name) => [name, null]));
-      expect.complete(await ask({ stream: false, ...nulls }));
-      expect.complete(await ask());
-      expect.same(await sent(0), await sent(1));
-    },
-  }),
-  ...robust('contract.md "Request fields"', {
-    async "fields.large: a body of a megabyte reaches the provider whole"({ ask, sent }) {
-      const messages = question("Grüße 🎉 ".repeat(70_000));
-      expect.complete(await ask({ messages }));
-      const got = JSON.stringify((await sent())["messages"]);
-      const isSame = got === JSON.stringify(messages);
-      expect.that(isSame, "the same messages", `${got.length} characters`);
-    },
-  }),
-  ...robust('contract.md "Order of checks"', {
-    async "body.too-large: a far too large body is refused, and the provider not asked"(scene) {
-      const messages = question("x".repeat(11 * 1024 * 1024));
-      expect.refusal(await scene.ask({ messages }), 413);
-      expect.calls(scene, 0);
-    },
-  }),
-  ...robust('wire.md "Thinking"', {
-    async "thinking.switched [reasoning]: thinking is on if asked for, and else off"({
-      ask,
-      sent,
-    }) {
-      await ask({ thinking: { type: "enabled" } });
-      await ask();
-      expect.fields(await sent(0), { "thinking.type": "enabled" });
-      expect.fields(await sent(1), { "thinking.type": "disabled" });
-    },
-  }),
-  ...robust('wire.md "Calls"', {
-    async "key.sent: the provider is sent its own key, and not the client's"({ t, ask, call }) {
-      expect.complete(await ask());
-      const sent = JSON.stringify((await call()).headers);
-      const isOwn = CANARY.test(sent) && !sent.includes(t.options.key);
-      expect.that(isOwn, "the provider's key alone", sent);
-    },
-    async "identity: identity is the encoding that is asked for"({ ask, call }) {
-      expect.complete(await ask({}, { "accept-encoding": "gzip, deflate" }));
-      expect.same((await call()).headers["accept-encoding"] ?? "identity", "identity");
-    },
-    async "length: Content-Length is that of the gateway's own reply"({ ask }) {
-      const { headers, text } = await ask();
-      const length = Buffer.byteLength(text ?? "");
-      expect.same(Number(headers["content-length"] ?? length), length);
-    },
-  }),
-];
-
-export const streamChecks: readonly Check[] = [...streams, ...calls, ...forwarded];
+robust('fields.md "The body"', {
+  "fields.forwarded: every accepted field reaches the provider as it was": expect.sent(SENT, SENT),
+});
+robust('wire.md "Request envelope"', {
+  async "fields.nulls: fields that are null reach the provider no more than absent ones"({
+    ask,
+    sent,
+  }) {
+    const nulls = Object.fromEntries(NULLABLE.map((name) => [name, null]));
+    expect.complete(await ask({ stream: false, ...nulls }));
+    expect.complete(await ask());
+    expect.same(await sent(0), await sent(1));
+  },
+});
+robust('contract.md "Request fields"', {
+  async "fields.large: a body of a megabyte reaches the provider whole"({ ask, sent }) {
+    const messages = question("Grüße 🎉 ".repeat(70_000));
+    expect.complete(await ask({ messages }));
+    const got = JSON.stringify((await sent())["messages"]);
+    const isSame = got === JSON.stringify(messages);
+    expect.that(isSame, "the same messages", `${got.length} characters`);
+  },
+});
+robust('contract.md "Order of checks"', {
+  async "body.too-large: a far too large body is refused, and the provider not asked"(scene) {
+    const messages = question("x".repeat(11 * 1024 * 1024));
+    expect.refusal(await scene.ask({ messages }), 413);
+    expect.calls(scene, 0);
+  },
+});
+robust('wire.md "Thinking"', {
+  async "thinking.switched [reasoning]: thinking is on if asked for, and else off"({ ask, sent }) {
+    await ask({ thinking: { type: "enabled" } });
+    await ask();
+    expect.fields(await sent(0), { "thinking.type": "enabled" });
+    expect.fields(await sent(1), { "thinking.type": "disabled" });
+  },
+});
+robust('wire.md "Calls"', {
+  async "key.sent: the provider is sent its own key, and not the client's"({ t, ask, call }) {
+    expect.complete(await ask());
+    const sent = JSON.stringify((await call()).headers);
+    const isOwn = CANARY.test(sent) && !sent.includes(t.options.key);
+    expect.that(isOwn, "the provider's key alone", sent);
+  },
+  async "identity: identity is the encoding that is asked for"({ ask, call }) {
+    expect.complete(await ask({}, { "accept-encoding": "gzip, deflate" }));
+    expect.same((await call()).headers["accept-encoding"] ?? "identity", "identity");
+  },
+  async "length: Content-Length is that of the gateway's own reply"({ ask }) {
+    const { headers, text } = await ask();
+    const length = Buffer.byteLength(text ?? "");
+    expect.same(Number(headers["content-length"] ?? length), length);
+  },
+});
