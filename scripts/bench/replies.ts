@@ -9,14 +9,15 @@ import { first } from "../conformance/shapes.ts";
 import { bodyOf, post, type Callee } from "./body.ts";
 import type { Target } from "./target.ts";
 
+const START_MS = 120_000;
+
 /** Resolves when the target answers a chat request with 200. */
 export async function answered(
   target: Callee & Pick<Target, "name" | "model">,
   isAlive: () => boolean,
-  deadlineMs = 120_000,
 ): Promise<void> {
   let answer = "nothing";
-  for (const late = performance.now() + deadlineMs; performance.now() < late; await pause(2)) {
+  for (const late = performance.now() + START_MS; performance.now() < late; await pause(2)) {
     if (!isAlive()) throw new Error(`${target.name} ended before it answered`);
     try {
       const res = await post(target, bodyOf("bytes=10", target.model));
@@ -27,7 +28,7 @@ export async function answered(
       // nobody listens yet
     }
   }
-  throw new Error(`${target.name} did not answer within ${deadlineMs} ms: ${answer} came`);
+  throw new Error(`${target.name} did not answer within ${START_MS} ms: ${answer} came`);
 }
 
 const EVENTS = 20;

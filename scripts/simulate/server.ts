@@ -118,7 +118,6 @@ export function createHttp({ network, disk }: Machine, owner: SimProcess) {
       isIP: net.isIP,
       isIPv6: net.isIPv6,
       connect,
-      createConnection: connect,
       createServer: (listener: (socket: net.Socket) => void) => under(net.createServer(listener)),
     },
     http: {

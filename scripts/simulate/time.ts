@@ -6,7 +6,7 @@ import { countOpen, type Pending, type SimProcess, type World } from "./world.ts
 export function createTime(world: World, owner: SimProcess) {
   type Listener = (...args: unknown[]) => void;
 
-  function createTimer(ms: number, listener: Listener, args: unknown[], repeats: boolean) {
+  function createTimer(ms: number, listener: Listener, args: unknown[]) {
     let pending: Pending | undefined;
     const clear = (): void => {
       if (!pending) return;
@@ -19,20 +19,14 @@ export function createTime(world: World, owner: SimProcess) {
       countOpen(owner, "timer", 1);
       pending = world.after(Math.max(1, ms || 0), owner, "a timer", () => {
         clear();
-        if (repeats) set();
         listener(...args);
       });
     };
     set();
-    const timer = { refresh, ref: () => timer, unref: () => timer, clear };
-    function refresh(): object {
-      set();
-      return timer;
-    }
+    const timer = { refresh: set, unref: () => timer, clear };
     return timer;
   }
 
-  const clear = (timer?: { clear(): void }): void => timer?.clear();
   class SimDate extends Date {
     constructor(...values: readonly unknown[]) {
       super(...((values.length === 0 ? [world.wallClock()] : values) as [number]));
@@ -46,20 +40,18 @@ export function createTime(world: World, owner: SimProcess) {
 
   const timers = {
     setTimeout: (listener: Listener, ms: number, ...args: unknown[]) =>
-      createTimer(ms, listener, args, false),
-    clearTimeout: clear,
-    setInterval: (listener: Listener, ms: number, ...args: unknown[]) =>
-      createTimer(ms, listener, args, true),
-    clearInterval: clear,
+      createTimer(ms, listener, args),
+    clearTimeout: (timer?: { clear(): void }) => timer?.clear(),
     setImmediate: immediately,
-    clearImmediate(pending?: Pending) {
-      if (pending) pending.isCancelled = true;
-    },
+    // Nobody asks for these. Without these lines a process would have those of the machine.
+    setInterval: undefined,
+    clearInterval: undefined,
+    clearImmediate: undefined,
   };
   const promises = {
     setTimeout: (ms: number, value?: unknown, { signal }: { signal?: AbortSignal } = {}) =>
       new Promise((resolve, reject) => {
-        const timer = createTimer(ms, () => resolve(value), [], false);
+        const timer = createTimer(ms, () => resolve(value), []);
         signal?.addEventListener("abort", () => {
           timer.clear();
           reject(signal.reason);
@@ -75,7 +67,7 @@ export function createTime(world: World, owner: SimProcess) {
     any: AbortSignal.any.bind(AbortSignal),
     timeout(ms: number): AbortSignal {
       const controller = new AbortController();
-      createTimer(ms, () => controller.abort(new DOMException("late", "TimeoutError")), [], false);
+      createTimer(ms, () => controller.abort(new DOMException("late", "TimeoutError")), []);
       return controller.signal;
     },
   };
