@@ -17,7 +17,6 @@ import { ELSEWHERE } from "./wire.ts";
 
 /** What the provider was asked. */
 export interface Call {
-  readonly model: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Json;
   /** Counts the connections, and the requests on each, from 0. */
@@ -64,7 +63,6 @@ export async function startProvider(port = 0): Promise<Provider> {
       (name) => new Promise<void>((resolve) => res.on(name, resolve)),
     );
     const call: Call = {
-      model,
       body,
       headers: req.headers,
       connection: connection.number,

@@ -91,7 +91,7 @@ export function createCluster(world: World, owner: SimProcess, start: StartWorke
     const send = (message: unknown, sent?: () => void) => isConnected() && toFirst(message, sent);
     Object.assign(inside, { id, send, isConnected });
     const kill = (signal: string): void => world.end(started, signal);
-    Object.assign(child, { send: toWorker, kill });
+    Object.assign(child, { kill });
     Object.assign(outside, { send: toWorker, isConnected });
     const endWithFirst = (): void => world.end(started, "its first process has ended");
     owner.atEnd.add(endWithFirst);
@@ -101,10 +101,8 @@ export function createCluster(world: World, owner: SimProcess, start: StartWorke
       world.after(1, owner, `worker ${id} has ended`, () => {
         child.stdout.end();
         child.stderr.end();
-        for (const event of ["exit", "close"]) {
-          child.emit(event, null, "SIGKILL");
-          outside.emit(event, null, "SIGKILL");
-        }
+        outside.emit("exit", null, "SIGKILL");
+        child.emit("close", null, "SIGKILL");
       });
     });
     return outside;

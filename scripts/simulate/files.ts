@@ -204,7 +204,6 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
       if (!force || disk.find(resolve(path))) remove(path, "rm");
     },
     rmdirSync: (path: string) => remove(path, "rmdir"),
-    unlinkSync: (path: string) => remove(path, "unlink"),
     mkdirSync: mkdir,
     mkdtempSync(prefix: string) {
       const path = `${prefix}${world.random.between(100_000, 999_999)}`;
@@ -278,7 +277,6 @@ export function createFiles(options: FilesOptions) {
   }
 
   const promises = {
-    constants,
     open: openLater,
     stat: (path: string, more?: object) => later("stat", () => sync.statSync(path, more)),
     writeFile: writeLater,
