@@ -57,28 +57,6 @@ const smallBody = (target: Target) => bodyOf("bytes=300", target.model);
 /** How long a target gets for what it does after its last reply or at intervals: logs, books. */
 const quietMs = ({ isTrial }: Effort) => (isTrial ? 100 : 6_000);
 
-/**
- * Takes a step with each in turn. A peer that fails is stopped and left out from then on, and its
- * reason printed; any other failure ends the benchmark.
- */
-async function surviving(
-  columns: readonly Column[],
-  step: (column: Column) => Promise<void>,
-): Promise<readonly Column[]> {
-  const left: Column[] = [];
-  for (const column of columns) {
-    try {
-      await step(column);
-      left.push(column);
-    } catch (error) {
-      await column.target?.stop();
-      if (!column.kind.isPeer) throw error;
-      console.log(`${column.kind.name} is left out: ${(error as Error).message}`);
-    }
-  }
-  return left;
-}
-
 async function start(column: Column, upstream: Target): Promise<void> {
   column.target = await column.kind.start(upstream.url);
   await pause(1000);
@@ -206,9 +184,20 @@ export async function compare(
   const unknown = { idle: Number.NaN, afterLoad: Number.NaN, perStream: Number.NaN };
   const all = kinds.map((kind): Column => ({ kind, rounds: [], replies: 0, ...unknown }));
   let columns: readonly Column[] = all;
-  const withEach = async (step: (column: Column) => Promise<void>): Promise<void> => {
-    columns = await surviving(columns, step);
-  };
+  /**
+   * Takes a step with each in turn. A peer that fails is stopped and left out from then on, and its
+   * reason printed; any other failure ends the benchmark.
+   */
+  async function withEach(step: (column: Column) => Promise<void>): Promise<void> {
+    for (const column of columns) {
+      await step(column).catch(async (error: Error) => {
+        await column.target?.stop();
+        if (!column.kind.isPeer) throw error;
+        console.log(`${column.kind.name} is left out: ${error.message}`);
+        columns = columns.filter((other) => other !== column);
+      });
+    }
+  }
   try {
     await withEach((column) => start(column, upstream));
     await withEach((column) => warmUp(column, effort));
