@@ -13,7 +13,8 @@ import { selfTest } from "./simulate/self-test.ts";
 const { values } = parseArgs({
   options: {
     seed: { type: "string", default: "1" },
-    seeds: { type: "string", default: "1" },
+    seeds: { type: "string" },
+    minutes: { type: "string" },
     requests: { type: "string", default: "100" },
     only: { type: "string" },
     trace: { type: "boolean", default: false },
@@ -23,7 +24,7 @@ const { values } = parseArgs({
   },
 });
 
-function numberOf(name: "seed" | "seeds" | "requests", least: number): number {
+function numberOf(name: "seed" | "seeds" | "minutes" | "requests", least: number): number {
   const value = Number(values[name]);
   if (!(value >= least)) throw new Error(`--${name} must be a number from ${least} on`);
   return value;
@@ -49,10 +50,14 @@ function report({ seed, faults, requests, steps, fingerprint, violations, lastLi
 /** Runs seed after seed. Returns how many have failed. */
 async function runSeeds(): Promise<number> {
   const bundles = { gateway: await bundleGateway(), actors: await bundleActors() };
-  const [first, count] = [numberOf("seed", 0), numberOf("seeds", 1)];
+  const first = numberOf("seed", 0);
+  const until = values.minutes ? Date.now() + numberOf("minutes", 0) * 60_000 : undefined;
+  const most = until === undefined ? 1 : Infinity;
+  const count = values.seeds ? numberOf("seeds", 1) : most;
   let failed = 0;
   let requests = 0;
-  for (let seed = first; seed < first + count; seed += 1) {
+  let seed = first;
+  for (; seed < first + count && !(until !== undefined && Date.now() > until); seed += 1) {
     const outcome = await simulate({
       seed,
       requests: numberOf("requests", 1),
@@ -64,7 +69,7 @@ async function runSeeds(): Promise<number> {
     requests += outcome.requests;
     if (outcome.violations.length > 0) failed += 1;
   }
-  console.log(`${requests} requests over ${count} seeds: ${failed} seeds failed`);
+  console.log(`${requests} requests over ${seed - first} seeds: ${failed} seeds failed`);
   return failed;
 }
 
