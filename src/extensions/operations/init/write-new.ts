@@ -1,11 +1,19 @@
 // Shared by both forms of `init`: writing the file, which is never overwritten, and the next steps.
-import { writeFile } from "node:fs/promises";
+import { open, rm } from "node:fs/promises";
 import { DEFAULT_FILE } from "../../../config/load.ts";
 
 /** Throws if the file exists. */
 export async function writeNew(file: string, text: string): Promise<void> {
   try {
-    await writeFile(file, text, { flag: "wx" });
+    const made = await open(file, "wx");
+    try {
+      await made.writeFile(text);
+    } catch (error) {
+      await rm(file); // half a file, which the next `init` would not overwrite
+      throw error;
+    } finally {
+      await made.close();
+    }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EEXIST")

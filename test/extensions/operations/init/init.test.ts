@@ -9,6 +9,7 @@ import { VENDOR_ROWS } from "../../../../src/extensions/operations/vendor-models
 import { assertOneLine, ended } from "../../../support/command.ts";
 import { checkConfig, VENDORS } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
+import { quickest } from "../../../support/program.ts";
 import { runHere } from "../../../support/run-here.ts";
 
 const newFile = (): string => join(folder(), "gateway.json");
@@ -118,6 +119,15 @@ describe("init", () => {
     const end = await runHere(["init", "--vendor", "openai", "--config", file]);
     assertOneLine(end, /cannot write .*gateway\.json: ENOENT/);
     assert.equal(end.code, 1);
+  });
+
+  it("leaves no part of a file for which there is no room", async (t) => {
+    const file = newFile();
+    const command = ["sh", "-c", 'ulimit -f 0; exec "$0" "$@"', process.execPath];
+    const program = { ...quickest(folder()), command };
+    const end = await ended(t, ["init", "--vendor", "openai", "--config", file], { program });
+    assertOneLine(end, /cannot write .*gateway\.json: EFBIG/);
+    assert.ok(!existsSync(file));
   });
 
   it("without a vendor lists them on a terminal", async () => {
