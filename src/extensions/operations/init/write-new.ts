@@ -1,5 +1,6 @@
 // Shared by both forms of `init`: writing the file, which is never overwritten, and the next steps.
-import { open, rm } from "node:fs/promises";
+import { rmSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { DEFAULT_FILE } from "../../../config/load.ts";
 
 /** Throws if the file exists. */
@@ -9,7 +10,7 @@ export async function writeNew(file: string, text: string): Promise<void> {
     try {
       await made.writeFile(text);
     } catch (error) {
-      await rm(file); // half a file, which the next `init` would not overwrite
+      rmSync(file); // half a file, which the next `init` would not overwrite
       throw error;
     } finally {
       await made.close();
