@@ -122,6 +122,10 @@ describe("ranges", () => {
     ["providers.lab.headers.transfer-encoding", [], ["chunked"]],
     ["providers.lab.headers.accept-encoding", [], ["gzip"]],
     ["providers.lab.headers.authorization", [], ["Bearer x"]],
+    ["models.m.tool_choice", ["any"], ["never"]],
+    ["models.m.max_temperature", [0, 2], [2.1]],
+    ["models.m.echo", ["none"], ["thoughts"]],
+    ["models.m.stream_only", [true], ["yes"]],
     ["providers.lab.cache_header", ["x-session"], ["Host", "X-Api-Key", "a b", ""]],
     [
       "providers.lab.base_url",
@@ -139,6 +143,14 @@ describe("ranges", () => {
       for (const value of bad) assert.deepEqual(pathsOf(over(value)), [path], String(value));
     });
   }
+
+  for (const [path, bad] of [
+    ["models.m.supports", "x"],
+    ["models.m.omit", "messages"],
+    ["models.m.efforts", ""],
+  ] as const)
+    it(`${path}: not ${JSON.stringify(bad)}`, () =>
+      assert.deepEqual(pathsOf(nest(path, [bad])), [`${path}[0]`]));
 
   it("a slash at the end of an address is dropped", () => {
     const { providers } = accepted(nest("providers.lab.base_url", "http://x/v1//"));
