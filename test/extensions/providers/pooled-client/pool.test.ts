@@ -11,6 +11,26 @@ import { piecesOf } from "../../../support/pieces.ts";
 const CLOSED = { code: "ECONNRESET" };
 
 describe("the choice of a connection", () => {
+  it("the idle connection that was used last is used next", async (t) => {
+    const provider = await startRawProvider(t);
+    const client = startClient(t);
+    const calls = [0, 1].map(() => call(client, provider.url));
+    await provider.request(1);
+    for (const at of [1, 0]) {
+      provider.requests[at]!.socket.write(reply());
+      // Which call it was is not known to the provider: the first that has its answer.
+      await (at === 1 ? Promise.any : Promise.all).call(
+        Promise,
+        calls.map(({ text }) => text),
+      );
+    }
+    const next = call(client, provider.url);
+    const { connection, socket } = await provider.request(2);
+    assert.equal(connection, provider.requests[0]!.connection);
+    socket.write(reply());
+    await next.text;
+  });
+
   it("at the bound, requests wait in their order, and one that is aborted waits no longer", async (t) => {
     const provider = await startRawProvider(t);
     const client = startClient(t, 1);
