@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import type { Socket } from "node:net";
 import { describe, it, type TestContext } from "node:test";
+import { parseHead } from "../../../../src/extensions/providers/pooled-client/response-head.ts";
 import { LONG } from "../../../support/long.ts";
 import { call, reply, startClient, startRawProvider } from "../../../support/raw-provider.ts";
 import { waitFor, within } from "../../../support/wait.ts";
@@ -122,6 +123,11 @@ describe("an idle connection", () => {
     await call(client, provider.url).text;
     await provider.closed(0);
     assert.ok(performance.now() - since > 900, "not before its time");
+  });
+
+  it("is kept a second less than the server says", () => {
+    const head = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: timeout=5\r\n";
+    assert.equal(parseHead(head).idleMs, 4_000);
   });
 
   it("is closed after 4 seconds if the server says nothing", {
