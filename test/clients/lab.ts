@@ -63,6 +63,8 @@ export const GENERATED_ID = /^req_[0-9a-f]{32}$/;
 
 /** May use demo-chat and nothing else. */
 export const RESTRICTED_KEY = "sk-test-restricted-key";
+/** Its limit admits nothing. */
+export const SPENT_KEY = "sk-test-spent-key";
 
 /**
  * What a careless relay would change: white space, quotes, backslashes, markup, several scripts,
@@ -175,7 +177,11 @@ export async function startLab(
     timeouts,
   });
   const base = merge(demo(), scripted) as { keys: object[] };
-  const keys = [...base.keys, { account: "acme", key: RESTRICTED_KEY, models: ["demo-chat"] }];
+  const keys = [
+    ...base.keys,
+    { account: "acme", key: RESTRICTED_KEY, models: ["demo-chat"] },
+    { account: "acme", key: SPENT_KEY, rpm: 0 },
+  ];
   const gateway = await startGateway(t, merge({ ...base, keys }, over) as object, deps);
   // The last of the hooks: none is called after one that has failed.
   t.after(() => {

@@ -1,6 +1,6 @@
 // The official openai client for JavaScript, unmodified, against the running gateway: chat
-// completions with its helpers, with models of each format behind the gateway. Every class of error
-// is tried with the client for Python.
+// completions with its helpers, with models of each format behind the gateway. Other classes of errors
+// are tried with the client for Python.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -197,6 +197,8 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
     await waitFor(() => lab.access.length === 3, "the lines of the access log");
     const lines = lab.access.map(({ status, request_id }) => `${status} ${request_id}`);
     assert.deepEqual(lines, ["200 again", "429 again", "200 again"]);
+    const impatient = completionsOf(lab).create({ model: "exact", messages });
+    await assert.rejects(impatient, OpenAI.RateLimitError);
   });
 
   it("does not buy a generation again that took too long", async (t) => {

@@ -23,10 +23,10 @@ const CALLS_BEHIND = Object.fromEntries(
  */
 async function check(t: TestContext, script: string, count: number) {
   const lab = await startLab(t);
-  const { KEY, RESTRICTED_KEY, TEXT, REASONING, AFTER_CALLS, CALLS } = facts;
+  const { KEY, RESTRICTED_KEY, SPENT_KEY, TEXT, REASONING, AFTER_CALLS, CALLS } = facts;
   const { OPENING, BAD_ENDINGS, BEFORE_BAD_ENDING } = facts;
   const given = JSON.stringify({
-    ...{ url: lab.url, baseURL: lab.baseURL, KEY, RESTRICTED_KEY },
+    ...{ url: lab.url, baseURL: lab.baseURL, KEY, RESTRICTED_KEY, SPENT_KEY },
     ...{ TEXT, REASONING, AFTER_CALLS, CALLS, CALLS_BEHIND, PREFIXES: Object.keys(CALLS_BEHIND) },
     ...{ OPENING, BAD_ENDINGS, BEFORE_BAD_ENDING },
   });

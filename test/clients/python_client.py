@@ -117,6 +117,7 @@ def errors_are_of_the_client_s_own_classes():
         (openai.AuthenticationError, 401, "invalid_api_key", {}, {"api_key": "sk-nobody"}),
         (openai.PermissionDeniedError, 403, "model_not_allowed", {"model": "exact"}, {"api_key": FACTS["RESTRICTED_KEY"]}),
         (openai.NotFoundError, 404, "model_not_found", {"model": "no-such-model"}, {}),
+        (openai.RateLimitError, 429, "rate_limit_exceeded", {}, {"api_key": FACTS["SPENT_KEY"]}),
         (openai.InternalServerError, 503, "upstream_error", {"model": named("broken")}, {}),
     ):
         other = client.with_options(**options).chat.completions

@@ -122,6 +122,10 @@ describe("ranges", () => {
     ["providers.lab.headers.transfer-encoding", [], ["chunked"]],
     ["providers.lab.headers.accept-encoding", [], ["gzip"]],
     ["providers.lab.headers.authorization", [], ["Bearer x"]],
+    ["models.m.tool_choice", ["any"], ["never"]],
+    ["models.m.max_temperature", [0, 2], [2.1]],
+    ["models.m.echo", ["none"], ["thoughts"]],
+    ["models.m.stream_only", [true], ["yes"]],
     ["providers.lab.cache_header", ["x-session"], ["Host", "X-Api-Key", "a b", ""]],
     [
       "providers.lab.base_url",
@@ -139,6 +143,14 @@ describe("ranges", () => {
       for (const value of bad) assert.deepEqual(pathsOf(over(value)), [path], String(value));
     });
   }
+
+  for (const [path, bad] of [
+    ["models.m.supports", "x"],
+    ["models.m.omit", "messages"],
+    ["models.m.efforts", ""],
+  ] as const)
+    it(`${path}: not ${JSON.stringify(bad)}`, () =>
+      assert.deepEqual(pathsOf(nest(path, [bad])), [`${path}[0]`]));
 
   it("a slash at the end of an address is dropped", () => {
     const { providers } = accepted(nest("providers.lab.base_url", "http://x/v1//"));
@@ -350,8 +362,10 @@ describe("references", () => {
     ],
     ["providers.x.headers.A", /stands there twice/, openai({ headers: { a: "x", A: "y" } })],
     ["limits.store", REDIS, store("http://127.0.0.1")],
+    ["limits.store", REDIS, store("redis://")],
     ["limits.store", REDIS, store("redis://:a%zz@h:1")],
     ["limits.store", REDIS, store("redis://h:1/db")],
+    ["limits.store", REDIS, store("redis://h?db=3")],
     ["upstream.proxy", /a % that encodes nothing/, nest("upstream.proxy", "http://u:p%zz@h:1")],
     ["limits.on_error", /"local".*"refuse"/, nest("limits.on_error", "ignore")],
     ["usage.store", /"file" or the address of a Post/, nest("usage.store", "mysql://127.0.0.1")],

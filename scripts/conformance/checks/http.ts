@@ -10,6 +10,77 @@ import { isError } from "./compatible.ts";
 import { idHeader, overLimit, sectionsOf, valuesAt } from "./kit.ts";
 
 const [spec, compatible] = [sectionsOf("spec"), sectionsOf("compatible")];
+const plain = compatible('wire.md "Responses without a handler"');
+
+/** A GET is answered so. */
+const gets = (path: string, expected: Fields, headers?: Headers) => async (t: Tester) =>
+  expect.fields(await t.get(path, headers), expected);
+const listed = async (t: Tester): Promise<unknown> =>
+  (await t.get("/v1/models", { authorization: `Bearer ${t.options.key}` })).json;
+spec('contract.md "Endpoints"').checks({
+  "answers [last]: whatever is asked of it over HTTP, there is an answer": ({ unanswered }) =>
+    expect.that(unanswered.length === 0, "an answer", unanswered.join("; ")),
+  "healthz: 200 while the process is running, without a key": gets("/healthz", { status: 200 }),
+  "healthz.any-key: a key is not looked at": gets(
+    "/healthz",
+    { status: 200 },
+    { authorization: "Bearer none" },
+  ),
+});
+compatible('contract.md "Endpoints"').checks({
+  async "healthz.head: /healthz answers HEAD"(t) {
+    const { status, text: body } = await rawAnswer(t, "HEAD /healthz HTTP/1.1", HOST);
+    expect.same({ status, body }, { status: 200, body: "" });
+  },
+  "models.key: the list of models wants a key": async (t) =>
+    isError(await t.get("/v1/models"), "401 missing_api_key"),
+});
+plain.checks({
+  'healthz.body: it says {"status":"ok"}': gets("/healthz", { "json.status": "ok" }),
+  "healthz.no-store: /healthz is not to be stored by a cache": gets("/healthz", {
+    "headers.cache-control": /\bno-store\b/,
+  }),
+});
+compatible('wire.md "Request envelope"').checks({
+  async "body.not-utf8: 400 invalid_json for a body that is not UTF-8"(t) {
+    const body = JSON.stringify({ model: t.model, messages: question("caf\u00e9") });
+    isError(await t.ask(Buffer.from(body, "latin1")), "400 invalid_json");
+  },
+});
+compatible('wire.md "Model list"').checks({
+  "models.list: GET /v1/models lists models: id, object, created, owned_by": async (t) =>
+    expect.fields(await listed(t), {
+      object: "list",
+      data: is.members,
+      "data[].object": "model",
+      "data[].id": is.text,
+      "data[].created": is.count,
+      "data[].owned_by": is.text,
+    }),
+  async "models.names [model alias]: it has the model, and the alias"(t) {
+    const all = valuesAt(await listed(t), "data[].id");
+    const has = all.includes(t.model) && all.includes(t.alias);
+    expect.that(has, `${t.model} and ${t.alias}`, all);
+  },
+});
+compatible('contract.md "Order of checks"').checks({
+  "error.unknown-url: 404 unknown_url": async (t) =>
+    isError(await t.get("/v1/nothing"), "404 unknown_url"),
+  "error.wrong-method: 405 method_not_allowed": async (t) =>
+    isError(await t.call("PUT", CHAT), "405 method_not_allowed"),
+});
+compatible('contract.md "Errors"').checks({
+  "error.www-authenticate: 401 says how to authenticate": async (t) =>
+    expect.fields(await t.ask({}, { headers: { authorization: undefined } }), {
+      status: 401,
+      "headers.www-authenticate": /^Bearer\b/,
+    }),
+  "error.allow: 405 says what is allowed": gets(CHAT, {
+    status: 405,
+    "headers.allow": /\bPOST\b/,
+  }),
+});
+
 const ids = spec('contract.md "Request ids"');
 
 const ownId = ({ request }: Exchange) => request.headers?.["x-request-id"];
@@ -98,7 +169,6 @@ const UNHANDLED: readonly (readonly [id: string, status: number, what: string, .
   ["expect", 417, "an unknown expectation", "GET /v1/models HTTP/1.1", HOST, "Expect: cake"],
   ["connect", 405, "CONNECT", "CONNECT elsewhere:443 HTTP/1.1", "Host: elsewhere"],
 ];
-const plain = compatible('wire.md "Responses without a handler"');
 for (const [id, status, what, ...lines] of UNHANDLED)
   plain.checks({
     async [`http.${id}: ${status} with an error object and its id: ${what}`](t) {
@@ -123,75 +193,6 @@ compatible('contract.md "Request ids"').checks({
     const { headers } = await withId(t, "first-of-two", "second-of-two");
     expect.same(headers["x-request-id"], "first-of-two");
   },
-});
-
-/** A GET is answered so. */
-const gets = (path: string, expected: Fields, headers?: Headers) => async (t: Tester) =>
-  expect.fields(await t.get(path, headers), expected);
-const listed = async (t: Tester): Promise<unknown> =>
-  (await t.get("/v1/models", { authorization: `Bearer ${t.options.key}` })).json;
-spec('contract.md "Endpoints"').checks({
-  "answers [last]: whatever is asked of it over HTTP, there is an answer": ({ unanswered }) =>
-    expect.that(unanswered.length === 0, "an answer", unanswered.join("; ")),
-  "healthz: 200 while the process is running, without a key": gets("/healthz", { status: 200 }),
-  "healthz.any-key: a key is not looked at": gets(
-    "/healthz",
-    { status: 200 },
-    { authorization: "Bearer none" },
-  ),
-});
-compatible('contract.md "Endpoints"').checks({
-  async "healthz.head: /healthz answers HEAD"(t) {
-    const { status, text: body } = await rawAnswer(t, "HEAD /healthz HTTP/1.1", HOST);
-    expect.same({ status, body }, { status: 200, body: "" });
-  },
-  "models.key: the list of models wants a key": async (t) =>
-    isError(await t.get("/v1/models"), "401 missing_api_key"),
-});
-plain.checks({
-  'healthz.body: it says {"status":"ok"}': gets("/healthz", { "json.status": "ok" }),
-  "healthz.no-store: /healthz is not to be stored by a cache": gets("/healthz", {
-    "headers.cache-control": /\bno-store\b/,
-  }),
-});
-compatible('wire.md "Request envelope"').checks({
-  async "body.not-utf8: 400 invalid_json for a body that is not UTF-8"(t) {
-    const body = JSON.stringify({ model: t.model, messages: question("caf\u00e9") });
-    isError(await t.ask(Buffer.from(body, "latin1")), "400 invalid_json");
-  },
-});
-compatible('wire.md "Model list"').checks({
-  "models.list: GET /v1/models lists models: id, object, created, owned_by": async (t) =>
-    expect.fields(await listed(t), {
-      object: "list",
-      data: is.members,
-      "data[].object": "model",
-      "data[].id": is.text,
-      "data[].created": is.count,
-      "data[].owned_by": is.text,
-    }),
-  async "models.names [model alias]: it has the model, and the alias"(t) {
-    const all = valuesAt(await listed(t), "data[].id");
-    const has = all.includes(t.model) && all.includes(t.alias);
-    expect.that(has, `${t.model} and ${t.alias}`, all);
-  },
-});
-compatible('contract.md "Order of checks"').checks({
-  "error.unknown-url: 404 unknown_url": async (t) =>
-    isError(await t.get("/v1/nothing"), "404 unknown_url"),
-  "error.wrong-method: 405 method_not_allowed": async (t) =>
-    isError(await t.call("PUT", CHAT), "405 method_not_allowed"),
-});
-compatible('contract.md "Errors"').checks({
-  "error.www-authenticate: 401 says how to authenticate": async (t) =>
-    expect.fields(await t.ask({}, { headers: { authorization: undefined } }), {
-      status: 401,
-      "headers.www-authenticate": /^Bearer\b/,
-    }),
-  "error.allow: 405 says what is allowed": gets(CHAT, {
-    status: 405,
-    "headers.allow": /\bPOST\b/,
-  }),
 });
 
 const key = (authorization?: string) => async (t: Tester) => {

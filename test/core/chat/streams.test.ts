@@ -206,6 +206,13 @@ describe("streamed and whole agree", () => {
       assert.equal(shown.length, 1);
     });
 
+  it("log probabilities that were not asked for are null", async (t) => {
+    const said = saying({ content: "Hi" }, "stop", { content: [lp("Hi")] });
+    const { gateway } = await ask(t, said);
+    const whole = await json(await gateway.chat(asking({ stream: false })));
+    assert.equal(whole.choices[0].logprobs, null);
+  });
+
   it("log probabilities of thinking that was not asked for are hidden with it", async (t) => {
     const said = saying(thought, "stop", { reasoning_content: [lp("Hm.")] });
     const { gateway, response } = await ask(t, said, { logprobs: true });

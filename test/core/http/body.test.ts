@@ -2,6 +2,7 @@
 // ../chat/request-checks.test.ts, what is counted of it in extensions/bounds/capacity.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { describe, it } from "node:test";
@@ -70,6 +71,20 @@ describe("readBody", () => {
       assert.equal(exchange.continued(), times);
       assert.equal(exchange.req.headers.expect, undefined);
     });
+
+  it("reads nothing of a body that was refused before its end", async () => {
+    const refused = new ApiError("server_overloaded", "No room.");
+    const exchange = exchangeOf(["{}"]);
+    const retain = (bytes: number) => {
+      if (bytes > 0) exchange.cancel.abort(refused);
+    };
+    const ended = once(exchange.req, "end");
+    let readings = 0;
+    const reading = readBody({ ...exchange, retain }, 100, () => (readings += 1));
+    await assert.rejects(within(reading, "the refusal"), (error) => error === refused);
+    await within(ended, "the end of the body");
+    assert.equal(readings, 0);
+  });
 
   it("rejects with the reason of cancel if that comes first", async () => {
     const exchange = exchangeOf(["{", null]);

@@ -166,6 +166,9 @@ describe("the core's view of a refusal", () => {
       assert.ok(!error.message.includes("sk-secret"));
     });
 
+  it("reads Retry-After", () =>
+    assert.equal(refusal(429, { get: () => "17" }, "").detail.retryAfterMs, 17_000));
+
   it("takes a body that is no JSON object", () =>
     assert.equal(refusal(502, NO_HEADERS, "<html>").code, "upstream_error"));
 });

@@ -82,6 +82,7 @@ describe("a call", () => {
     const response = await gateway.chat({ model: "m", messages: user("hi") });
     const { error } = await json(response);
     assert.deepEqual([response.status, error.code], [500, "internal_error"]);
+    assert.equal(response.headers.get("x-should-retry"), "false");
     assert.ok(!error.message.includes("bug"));
     await waitFor(
       () => gateway.diagnostics.find((line) => String(line["detail"]).includes("a bug that names")),

@@ -88,11 +88,15 @@ describe("the demo model", () => {
     }
   });
 
-  it("gives log probabilities of each token, with its bytes", async () => {
-    const { content, logprobs } = await ask({ messages: user("Grüße, 😀!"), logprobs: true });
+  it("gives log probabilities of each token with its bytes, and as many alternatives as were asked for", async () => {
+    const asked = { messages: user("Grüße, 😀!"), logprobs: true, top_logprobs: 20 };
+    const { content, logprobs } = await ask(asked);
     const tokens: Json[] = logprobs.content;
     assert.equal(tokens.map(({ token }) => token).join(""), content);
-    for (const { token, bytes } of tokens) assert.deepEqual(bytes, [...Buffer.from(token)]);
+    for (const { token, bytes, top_logprobs } of tokens) {
+      assert.deepEqual(bytes, [...Buffer.from(token)]);
+      assert.equal(new Set(top_logprobs.map((each: Json) => each["token"])).size, 20);
+    }
   });
 
   it("counts more tokens for longer prompts, and as cached what a conversation repeats", async () => {
@@ -121,6 +125,12 @@ describe("the demo transport, aborted", () => {
       sent: () => undefined,
     });
   const reason = new Error("the client has left");
+
+  it("before the request: it is rejected with the signal's reason", async () => {
+    const cancel = new Cancel();
+    cancel.abort(reason);
+    await assert.rejects(send(cancel, false), reason);
+  });
 
   it("in a pause of a stream: the body throws the signal's reason", async () => {
     const abort = new Cancel();

@@ -19,6 +19,7 @@ const NODE = { $ref: "#/$defs/node" };
 describe("an example", () => {
   for (const [schema, value] of [
     [{ const: 7 }, 7],
+    [{ const: null }, null],
     [{ enum: ["a", "b"] }, "a"],
     [{ type: "integer", minimum: 5 }, 5],
     [{ type: "integer", minimum: -10, maximum: -2 }, -2],
@@ -72,6 +73,8 @@ describe("a hostile schema", () => {
       { ...next(-1), $defs: named(40, (at) => all({ a: next(at), b: next(at) })) },
     ],
     ["a large constant in a long list", list({ const: long })],
+    ["a long reference in a long list", list({ $ref: `#/${"a/".repeat(120_000)}` })],
+    ["a long name in a long list", list({ type: "object", required: [long] })],
     ["lists of lists", list(list(list({ type: "string" })))],
     [
       "names that every object has",

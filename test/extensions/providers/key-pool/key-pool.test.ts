@@ -117,6 +117,11 @@ describe("a pool of keys", () => {
     assert.deepEqual(await taken(pool, 3), ["aaaa", "aaaa", "bbbb"]);
     assert.deepEqual(await taken(reloaded([second!]), 2), ["bbbb", 60_000]);
   });
+
+  it("says when all that were tried can be used again at once", async () => {
+    const { pool } = poolOf([{ key: "key-aaaa", weight: 1 }], () => 0);
+    assert.deepEqual(await taken(pool, 1, new Set(["key-aaaa"])), [0]);
+  });
 });
 
 const KEYS = ["sk-secret-good", "sk-secret-evil"] as const;

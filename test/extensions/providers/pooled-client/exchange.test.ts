@@ -42,6 +42,8 @@ describe("a request", () => {
 
   for (const [name, value] of [
     ["X", "a\r\nInjected: 1"],
+    ["X", "a\nb"],
+    ["X", "a\rb"],
     ["X", "a\0b"],
     ["X", "\u{1F600}"],
     ["X: 1\r\nInjected", "1"],
@@ -210,6 +212,15 @@ describe("an abort", () => {
     const { body } = await response;
     cancel.abort(LEFT);
     await assert.rejects(textOf({ ...(await response), body }), LEFT);
+    await provider.closed(0);
+  });
+
+  it("while the reader waits: it gets the reason at once", async (t) => {
+    const provider = await startRawProvider(t, ({ socket }) => socket.write(CHUNKED));
+    const { cancel, response } = call(startClient(t), provider.url);
+    const next = piecesOf((await response).body!).next();
+    cancel.abort(LEFT);
+    await assert.rejects(next, LEFT);
     await provider.closed(0);
   });
 

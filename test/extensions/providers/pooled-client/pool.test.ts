@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import type { Socket } from "node:net";
 import { describe, it, type TestContext } from "node:test";
+import { parseHead } from "../../../../src/extensions/providers/pooled-client/response-head.ts";
 import { LONG } from "../../../support/long.ts";
 import { call, reply, startClient, startRawProvider } from "../../../support/raw-provider.ts";
 import { waitFor, within } from "../../../support/wait.ts";
@@ -11,6 +12,26 @@ import { piecesOf } from "../../../support/pieces.ts";
 const CLOSED = { code: "ECONNRESET" };
 
 describe("the choice of a connection", () => {
+  it("the idle connection that was used last is used next", async (t) => {
+    const provider = await startRawProvider(t);
+    const client = startClient(t);
+    const calls = [0, 1].map(() => call(client, provider.url));
+    await provider.request(1);
+    for (const at of [1, 0]) {
+      provider.requests[at]!.socket.write(reply());
+      // Which call it was is not known to the provider: the first that has its answer.
+      await (at === 1 ? Promise.any : Promise.all).call(
+        Promise,
+        calls.map(({ text }) => text),
+      );
+    }
+    const next = call(client, provider.url);
+    const { connection, socket } = await provider.request(2);
+    assert.equal(connection, provider.requests[0]!.connection);
+    socket.write(reply());
+    await next.text;
+  });
+
   it("at the bound, requests wait in their order, and one that is aborted waits no longer", async (t) => {
     const provider = await startRawProvider(t);
     const client = startClient(t, 1);
@@ -102,6 +123,11 @@ describe("an idle connection", () => {
     await call(client, provider.url).text;
     await provider.closed(0);
     assert.ok(performance.now() - since > 900, "not before its time");
+  });
+
+  it("is kept a second less than the server says", () => {
+    const head = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: timeout=5\r\n";
+    assert.equal(parseHead(head).idleMs, 4_000);
   });
 
   it("is closed after 4 seconds if the server says nothing", {

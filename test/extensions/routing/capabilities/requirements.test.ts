@@ -50,6 +50,12 @@ describe("requirements of a request", () => {
     ],
     ["log probabilities", { logprobs: true }, { supports: [] }, noLogprobs],
     ["a text without reasoning for these", { logprobs: true }, { think_tags: true }, noLogprobs],
+    [
+      "audio",
+      { messages: [says({ type: "input_audio", input_audio: { data: "AA==", format: "wav" } })] },
+      { supports: [] },
+      "messages[0].content: this model does not take audio",
+    ],
     ["stop", { stop: "END" }, { omit: ["stop"] }, "stop: this model does not support stop"],
     [
       "a penalty",
