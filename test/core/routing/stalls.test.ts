@@ -5,6 +5,7 @@
 // seconds. Bodies have their full size where LONG_TESTS is set, and some a third of it elsewhere.
 
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
 import { before, describe, it } from "node:test";
 import {
   FORMATS,
@@ -17,11 +18,13 @@ import {
   request,
   startCostly,
   tool,
+  USER,
   type Reply,
 } from "../../../scripts/fuzz/costly.ts";
 import { busyMs } from "../../support/effort.ts";
 import { configFor, startGateway, type RunningGateway } from "../../support/gateway.ts";
 import { LONG } from "../../support/long.ts";
+import { heightOf } from "../../support/probe.ts";
 import { suiteScope } from "../../support/scope.ts";
 
 const WORST_MS = 2_500;
@@ -74,10 +77,13 @@ function watchTurns(): () => number {
 /** Sends the text as a chat request; the provider answers `reply`, absent: a short one. */
 async function measure(body: string, reply?: Reply) {
   answer(reply);
+  writeFileSync("/proc/self/clear_refs", "5"); // its height is counted from here
+  const before = heightOf(process.pid);
   const worst = watchTurns();
   const response = await gateway.chat(body);
   const text = await response.text();
-  return { status: response.status, text, worstMs: worst() };
+  const grownMb = (heightOf(process.pid) - before) / 1e6;
+  return { status: response.status, text, worstMs: worst(), grownMb };
 }
 
 const codeIn = (text: string) => /"code":"(\w+)"/.exec(text)?.[1];
@@ -132,6 +138,26 @@ describe("a request below max_body_bytes", () => {
       await assertQuick(request(most)(model), [200]);
   });
 
+  it("a long honest history passes: 5,000 messages, a megabyte of JSON as a tool's result", async () => {
+    const result = JSON.stringify(
+      JSON.stringify(
+        Array.from({ length: 10_000 }, (_, id) => ({
+          id,
+          name: `name ${id}`,
+          tags: ["a", "b"],
+          at: { x: 1.5, y: null },
+        })),
+      ),
+    );
+    const turn = (at: number) =>
+      `${USER},{"role":"assistant","content":null,"tool_calls":[{"id":"c${at}","type":"function","function":{"name":"f","arguments":"{\\"city\\":\\"Oslo\\"}"}}]},` +
+      `{"role":"tool","tool_call_id":"c${at}","content":${at === 0 ? result : '"14:05"'}},{"role":"assistant","content":"It is late."}`;
+    const body = request("", listOf(1_250, turn));
+    assert.ok(result.length > 700_000);
+    for (const model of ["openai", "anthropic", "gemini", "demo"])
+      await assertQuick(body(model), [200]);
+  });
+
   it("an image's address of megabytes that is malformed is the client's fault", async () => {
     const url = `data:x${";a".repeat(4 * MiB)}`;
     const image = `{"role":"user","content":[{"type":"image_url","image_url":{"url":"${url}"}}]}`;
@@ -165,9 +191,20 @@ describe("a reply of a provider", () => {
     ["an event of names", "openai", () => events(`data: {"x":${newNames(SIZE)}}\n\n${END}`), true],
     ["an event of brackets", "openai", () => events(`data: ${nested(SIZE / 2)}\n\n${END}`), true],
     [
+      "200,000 parts in an event",
+      "gemini",
+      () => events(`data: ${gemini(listOf(200_000, () => '{"text":"x"}'))}\n\n`),
+      true,
+    ],
+    [
       "90,000 tool calls",
       "openai",
       () => calls(listOf(90_000, (at) => `{"id":"${at}","function":{"name":"f"}}`)),
+    ],
+    [
+      "calls without names",
+      "openai",
+      () => calls(listOf(200_000, (index) => `{"index":${index}}`)),
     ],
     [
       "arguments nested 200,000 deep",
@@ -184,7 +221,8 @@ describe("a reply of a provider", () => {
     const outcome = isPassedOn ? "passed on as it is" : "upstream_error";
     it(`${name}: ${outcome}, and others are served`, async () => {
       const expected: [number, string?] = isPassedOn ? [200] : [503, "upstream_error"];
-      await assertQuick(ask(model, streamed), expected, reply());
+      const { grownMb } = await assertQuick(ask(model, streamed), expected, reply());
+      assert.ok(grownMb < 900, `the process has grown by ${grownMb.toFixed(0)} MB`);
     });
   }
 
