@@ -11,6 +11,22 @@ import { piecesOf } from "../../../support/pieces.ts";
 const CLOSED = { code: "ECONNRESET" };
 
 describe("the choice of a connection", () => {
+  it("the idle connection that was used last is used next", async (t) => {
+    const provider = await startRawProvider(t);
+    const client = startClient(t);
+    const calls = [0, 1].map(() => call(client, provider.url));
+    const last = await provider.request(1);
+    provider.requests[0]!.socket.write(reply());
+    await Promise.any(calls.map(({ text }) => text));
+    last.socket.write(reply());
+    await Promise.all(calls.map(({ text }) => text));
+    const next = call(client, provider.url);
+    const { connection, socket } = await provider.request(2);
+    assert.equal(connection, last.connection);
+    socket.write(reply());
+    await next.text;
+  });
+
   it("at the bound, requests wait in their order, and one that is aborted waits no longer", async (t) => {
     const provider = await startRawProvider(t);
     const client = startClient(t, 1);
@@ -102,6 +118,16 @@ describe("an idle connection", () => {
     await call(client, provider.url).text;
     await provider.closed(0);
     assert.ok(performance.now() - since > 900, "not before its time");
+  });
+
+  it("is not kept if the server keeps it for a second only", async (t) => {
+    const answer = reply("ok", "Keep-Alive: timeout=1");
+    const provider = await startRawProvider(t, ({ socket }) => socket.write(answer));
+    const client = startClient(t);
+    for (const connection of [0, 1]) {
+      await call(client, provider.url).text;
+      assert.equal(provider.requests[connection]!.connection, connection);
+    }
   });
 
   it("is closed after 4 seconds if the server says nothing", {
