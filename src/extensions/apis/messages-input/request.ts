@@ -192,9 +192,11 @@ function requiresAll(schema: unknown): boolean {
   const { properties, required } = asObject(schema);
   const demanded = new Set(asArray(required));
   const isOptional = (name: string): boolean => !demanded.has(name);
-  return (
-    !Object.keys(asObject(properties)).some(isOptional) && Object.values(schema).every(requiresAll)
+  // A property may itself be named `properties`, as in GeoJSON.
+  const parts = Object.entries(schema).flatMap(([name, part]) =>
+    name === "properties" ? Object.values(asObject(part)) : [part],
   );
+  return !Object.keys(asObject(properties)).some(isOptional) && parts.every(requiresAll);
 }
 
 function thinkingOf({ thinking, output_config }: MessagesRequest) {

@@ -71,7 +71,7 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
     timer = clock.after(HEARTBEAT_MS, heartbeat);
     rows.write([]);
     const inTurn = [...budgets.values()].slice(next, next + ROWS_PER_HEARTBEAT);
-    next = inTurn.length < ROWS_PER_HEARTBEAT ? 0 : next + ROWS_PER_HEARTBEAT;
+    next = next + ROWS_PER_HEARTBEAT < budgets.size ? next + ROWS_PER_HEARTBEAT : 0;
     for (const budget of new Set([...holds.current(), ...inTurn])) rows.writeOne(budget);
   }
 

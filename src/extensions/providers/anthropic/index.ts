@@ -68,7 +68,7 @@ export function install(gateway: Installer): void {
     unsupported: ["logprobs", "audio"],
     appended: { path: "/v1/messages", end: /\/(v1|v1\/messages)$/ },
     mediaRules: "anthropic",
-    create: (scope) => createAnthropicDialect(scopedStore(scope)),
+    create: (scope) => createAnthropicDialect(scopedStore(NAME, scope)),
   });
   gateway.on(lacking, permissionLack);
   gateway.on(lacking, schemaLack);

@@ -152,6 +152,6 @@ export function install(gateway: Installer): void {
   gateway.fill(slots.dialect("openai"), {
     ...openaiDialectDefinition,
     thinkingSwitches: THINKING_SWITCHES,
-    create: (scope) => keepingDetails(compatibleDialect, scopedStore(scope)),
+    create: (scope) => keepingDetails(compatibleDialect, scopedStore("openai", scope)),
   });
 }

@@ -32,7 +32,7 @@ export function install(gateway: Installer): void {
     unsupported: [],
     appended: { path: "/v1beta/models/...", end: /\/v1beta(\/.*)?$/ },
     mediaRules: "gemini",
-    create: (scope) => createGeminiDialect(scopedStore(scope)),
+    create: (scope) => createGeminiDialect(scopedStore("gemini", scope)),
   });
   gateway.on(lacking, mediaLack("gemini"));
 }

@@ -63,10 +63,10 @@ export function shareSignatures(tell: SignatureStore["set"]): SignatureStore["se
 }
 
 /**
- * The part for one provider and account: other providers refuse signatures that they did not make,
- * and other accounts must not see them.
+ * The part for one format, provider and account: each format keeps other texts, other providers
+ * refuse signatures that they did not make, and other accounts must not see them.
  */
-export const scopedStore = ({ baseUrl, account }: DialectScope): SignatureStore =>
+export const scopedStore = (format: string, { baseUrl, account }: DialectScope): SignatureStore =>
   partOf(
     {
       get: allSignatures.get,
@@ -75,6 +75,7 @@ export const scopedStore = ({ baseUrl, account }: DialectScope): SignatureStore 
         announce(id, text);
       },
     },
+    format,
     baseUrl,
     account,
   );

@@ -2,6 +2,7 @@
 import type { ChatRequest, MediaPart } from "../../../core/openai/request.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { pathText } from "../../../core/schema/checker.ts";
+import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import type { Model } from "../../../core/routing/model.ts";
 
 /** What a model lacks for a request, so that it is no candidate. */
@@ -26,8 +27,13 @@ export type Requirement = (model: Asked) => Lack | undefined;
  */
 const MEANINGFUL = ["stop", "frequency_penalty", "presence_penalty"] as const;
 const MEDIA = { image_url: "images", input_audio: "audio", file: "files" } as const;
-/** Addresses, such as `gs:`, that are read with the operator's key or on the provider's machine. */
-const OTHER_SCHEME = /^\s*(?!data:|https?:)[a-z][\w+.-]*:/i;
+/** The members of media parts that some providers take an address in. */
+const ADDRESS = { image_url: "url", input_audio: "data", file: "file_data" } as const;
+/**
+ * Addresses, such as `gs:`, that are read with the operator's key or on the provider's machine.
+ * Parsers of addresses skip blanks and control characters.
+ */
+const OTHER_SCHEME = /^[\s\p{Cc}]*(?!data:|https?:)[a-z][\w+.\-\s\p{Cc}]*:/iu;
 /** Gemini's files have addresses that look like any other. */
 const FILE_AT_GEMINI = /^\s*https?:[\\/]*([^\\/?#]*@)?generativelanguage\.googleapis\.com/i;
 
@@ -36,12 +42,11 @@ const FILE_AT_GEMINI = /^\s*https?:[\\/]*([^\\/?#]*@)?generativelanguage\.google
  * customer of the gateway may have stored it. Empty: there is none.
  */
 function storedIn(part: MediaPart): readonly string[] {
-  if (part.type === "image_url") {
-    const { url } = part.image_url;
-    return OTHER_SCHEME.test(url) || FILE_AT_GEMINI.test(url) ? ["image_url", "url"] : [];
-  }
-  const isStored = part.type === "file" && (part.file["file_id"] ?? null) !== null;
-  return isStored ? ["file", "file_id"] : [];
+  const { type } = part;
+  if (type === "file" && (part.file["file_id"] ?? null) !== null) return ["file", "file_id"];
+  const address = asString(asObject(asObject(part)[type])[ADDRESS[type]]) ?? "";
+  const isStored = OTHER_SCHEME.test(address) || FILE_AT_GEMINI.test(address);
+  return isStored ? [type, ADDRESS[type]] : [];
 }
 
 /** The requirements of a request, in the order in which they are reported to the client. */

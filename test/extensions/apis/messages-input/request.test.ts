@@ -133,7 +133,9 @@ describe("the parameters of a request", () => {
     const city = { type: "object", properties: { city: {} }, required: ["city"] };
     for (const [schema, strict] of [
       [city, true],
+      [{ properties: { properties: city }, required: ["properties"] }, true],
       [{ ...city, required: [] }, undefined],
+      [{ properties: { a: { ...city, required: [] } }, required: ["a"] }, undefined],
       [{ anyOf: [{ type: "array", items: { ...city, required: undefined } }] }, undefined],
     ] as const) {
       const tools = [{ name: "f", input_schema: schema, strict: true }];

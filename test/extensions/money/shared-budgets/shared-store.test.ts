@@ -95,7 +95,11 @@ describe("the rows of a gateway in a shared store", () => {
     for (const [index, at] of times.entries())
       assert.ok(at - (times[index - 1] ?? 0) <= BEAT_MS, `written at ${times.join()}`);
     assert.ok(BEAT_MS < LEASE_MS);
-    assert.equal(new Set(asked.map(({ account }) => account)).size, names.length);
+    for (const _round of [1, 2]) {
+      assert.equal(new Set(asked.map(({ account }) => account)).size, names.length);
+      asked.length = 0;
+      await beats(10);
+    }
     store.close();
   });
 

@@ -4,6 +4,9 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
   createSignatureStore,
+  modelStore,
+  scopedStore,
+  shareSignatures,
   type SignatureStore,
 } from "../../../../src/extensions/providers/turns/index.ts";
 
@@ -48,5 +51,33 @@ describe("the signature store", () => {
     assert.equal(store.get("call_0"), undefined);
     store.set("call_0", "of Bob");
     assert.equal(store.get("call_0"), undefined);
+  });
+});
+
+describe("the part of a store", () => {
+  it("has nothing of another format, provider, account or model", () => {
+    const scope = { baseUrl: "https://far.example", account: "acme" };
+    const part = (format = "gemini", other = {}, model = "m") =>
+      modelStore(scopedStore(format, { ...scope, ...other }), model);
+    part().set("call_0", "signed");
+    assert.equal(part().get("call_0"), "signed");
+    const others = [
+      part("openai"),
+      part("gemini", { baseUrl: "https://near.example" }),
+      part("gemini", { account: "other" }),
+      part("gemini", {}, "n"),
+    ];
+    for (const other of others) assert.equal(other.get("call_0"), undefined);
+  });
+
+  it("tells what it keeps, but not what others have told", (t) => {
+    const told: string[] = [];
+    const keep = shareSignatures((_id, text) => told.push(text));
+    t.after(() => shareSignatures(() => undefined));
+    const part = scopedStore("told", { baseUrl: "", account: "" });
+    keep('["told","",""]call_0', "of another");
+    assert.equal(part.get("call_0"), "of another");
+    part.set("call_1", "own");
+    assert.deepEqual(told, ["own"]);
   });
 });

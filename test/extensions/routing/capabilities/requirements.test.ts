@@ -26,7 +26,8 @@ function unmet(request: object, settings: TestModel): string[] {
 const tools = [{ type: "function", function: { name: "get_time" } }];
 const says = (...content: object[]) => ({ role: "user", content });
 const text = { type: "text", text: "what?" };
-const image = { type: "image_url", image_url: { url: "https://example.org/a.png" } };
+const imageAt = (url: string) => ({ type: "image_url", image_url: { url } });
+const image = imageAt("https://example.org/a.png");
 const file = (fields: object) => ({ messages: [says(text, { type: "file", file: fields })] });
 const stored = (member: string) =>
   `messages[0].content[1].${member}: this gateway does not pass on what is stored at the provider; ` +
@@ -75,14 +76,27 @@ describe("requirements of a request", () => {
       " MS://file",
       "file:///a.png",
       "mm_file://1",
+      "\x01fi\tle:///a.png",
       "https://generativelanguage.googleapis.com/v1beta/files/a",
       "HTTPS:\\\\me@generativelanguage.googleapis.com:443/v1beta/files/a",
     ].map((url): (typeof CASES)[number] => [
       `leave for the address ${url}`,
-      { messages: [says(text, { type: "image_url", image_url: { url } })] },
+      { messages: [says(text, imageAt(url))] },
       { passes: [] },
       stored("image_url.url"),
     ]),
+    [
+      "leave for a file's address",
+      file({ file_data: "gs://bucket/a.pdf" }),
+      { passes: [] },
+      stored("file.file_data"),
+    ],
+    [
+      "leave for an audio clip's address",
+      { messages: [says(text, { type: "input_audio", input_audio: { data: "oss://a.wav" } })] },
+      { passes: [] },
+      stored("input_audio.data"),
+    ],
   ];
   for (const [name, request, lacking, lack] of CASES)
     it(`include ${name}`, () => {
@@ -94,7 +108,8 @@ describe("requirements of a request", () => {
     const request = { temperature: 0.5, seed: 1, presence_penalty: 0 };
     assert.deepEqual(requirementsOf(chatOf(request)), []);
     assert.equal(requirementsOf(chatOf(file({ file_data: "AA==", file_id: null }))).length, 1);
-    assert.equal(requirementsOf(chatOf({ messages: [says(image)] })).length, 1);
+    for (const url of [image.image_url.url, " data:image/png;base64,AA==", "HTTP://a/b:c", "a/b:c"])
+      assert.equal(requirementsOf(chatOf({ messages: [says(imageAt(url))] })).length, 1, url);
   });
 });
 
