@@ -40,7 +40,7 @@ const SUFFIX = ".test.ts";
  * The processes in which the tests run. Each loads the gateway, which takes most of a second, so
  * they are few; but enough that none is left with much to do when the others have ended.
  */
-const PROCESSES = 8;
+const PROCESSES = 12;
 /** The same for tests in their long form beside others in the usual one. */
 const LONG_PROCESSES = 4;
 /**
