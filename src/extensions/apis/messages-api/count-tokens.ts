@@ -12,11 +12,11 @@ import { estimatePrompt } from "../../../core/ledger/meter.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { ProviderRequest } from "../../../core/providers/dialect.ts";
+import { callHeaders } from "../../../core/routing/attempt.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { ownTurn } from "../../../core/turns.ts";
 import { readAll } from "../../../core/upstream/body.ts";
-import { VERSION } from "../../../core/version.ts";
 import { readCountRequest } from "../messages-input/index.ts";
 import { REQUEST_ID_HEADER } from "./errors.ts";
 
@@ -57,14 +57,7 @@ async function providersCount(
   const response = await provider.transport(model.address(path, false), {
     method: "POST",
     redirect: "manual",
-    headers: {
-      "Content-Type": "application/json",
-      Accept: "application/json",
-      "Accept-Encoding": "identity",
-      "user-agent": `chat-gateway/${VERSION}`,
-      ...provider.headers,
-      ...reply.headers,
-    },
+    headers: callHeaders(provider, reply, "application/json"),
     body: JSON.stringify(body),
     cancel,
     connectMs: provider.timeouts.connect_ms,

@@ -1,9 +1,8 @@
 // HTTPS on the public and the admin listener. A reload reads the files of the certificate and its
 // key again.
 import type { Installer } from "../../../core/extension/installer.ts";
-import { createPrivateKey, X509Certificate } from "node:crypto";
 import https from "node:https";
-import { createSecureContext, type SecureContextOptions } from "node:tls";
+import { secureContextOf, type Credentials } from "../../../config/certificates.ts";
 import { configMoments } from "../../../config/extension.ts";
 import { slots, type ListenerSection, type SecureSection } from "../../../core/extension/places.ts";
 import { defineSetting } from "../../../config/setting.ts";
@@ -114,17 +113,13 @@ function readCertificate(files: Files, section: ListenerSection) {
     `expected a private key in PEM, without a passphrase, in ${files.key_file}`,
     path,
   );
-  const rule = `the key in ${files.key_file} is not that of ${files.cert_file}`;
-  assertUsable(pair, rule, path);
-  // OpenSSL takes an EC key beside an RSA certificate, and then refuses every client.
-  if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
-    fail("invalid_value", `${rule}: they are of different kinds`, path);
+  assertUsable(pair, `the key in ${files.key_file} is not that of ${files.cert_file}`, path);
   return pair;
 }
 
-function assertUsable(pair: SecureContextOptions, rule: string, path: readonly string[]): void {
+function assertUsable(pair: Credentials, rule: string, path: readonly string[]): void {
   try {
-    createSecureContext(pair);
+    secureContextOf(pair);
   } catch (error) {
     fail("invalid_value", `${rule}: ${(error as Error).message}`, path);
   }

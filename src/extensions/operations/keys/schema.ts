@@ -36,7 +36,7 @@ const timeToCome = refine(nonEmpty, (text) => {
 const shownText = string({
   pattern: /^[^\p{Cc}\p{Cs}\p{Bidi_Control}\u2028\u2029]{1,200}$/u,
   expected:
-    "1 to 200 characters, none of them half of one, a control character or one of direction",
+    "1 to 200 characters without control characters, direction marks and unpaired surrogates",
 });
 
 /** A budget, as the extension `budgets` reads it. */

@@ -1,6 +1,6 @@
 // Routes to providers through a proxy, with private authorities, or with a client certificate.
-import { createPrivateKey, X509Certificate } from "node:crypto";
-import { createSecureContext, rootCertificates } from "node:tls";
+import { rootCertificates } from "node:tls";
+import { secureContextOf } from "../../../config/certificates.ts";
 import { configMoments } from "../../../config/extension.ts";
 import { nullable } from "../../../config/fields.ts";
 import { invalid } from "../../../config/references.ts";
@@ -162,11 +162,7 @@ function securedBy({ ca, cert, key }: Omit<Route, "proxy">, provider: string): S
     ...(cert !== undefined && key !== undefined && { cert, key }),
   };
   try {
-    const secureContext = createSecureContext(options);
-    // OpenSSL takes an EC key beside an RSA certificate, and then shows neither.
-    if (cert && key && !new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
-      throw new Error("key type mismatch");
-    return { secureContext };
+    return { secureContext: secureContextOf(options) };
   } catch (error) {
     const rule = "TLS cannot use its ca_file, or cert_file and key_file";
     return fail("invalid_value", `${rule}: ${(error as Error).message}`, ["providers", provider]);

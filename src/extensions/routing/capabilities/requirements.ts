@@ -29,13 +29,17 @@ const MEANINGFUL = ["stop", "frequency_penalty", "presence_penalty"] as const;
 const MEDIA = { image_url: "images", input_audio: "audio", file: "files" } as const;
 /** The members of media parts that some providers take an address in. */
 const ADDRESS = { image_url: "url", input_audio: "data", file: "file_data" } as const;
-/**
- * Addresses, such as `gs:`, that are read with the operator's key or on the provider's machine.
- * Parsers of addresses skip blanks and control characters.
- */
-const OTHER_SCHEME = /^[\s\p{Cc}]*(?!data:|https?:)[a-z][\w+.\-\s\p{Cc}]*:/iu;
+/** Addresses, such as `gs:`, that are read with the operator's key or on the provider's machine. */
+const OTHER_SCHEME = /^(?!data:|https?:)[a-z][\w+.-]*:/i;
 /** Gemini's files have addresses that look like any other. */
-const FILE_AT_GEMINI = /^\s*https?:[\\/]*([^\\/?#]*@)?generativelanguage\.googleapis\.com/i;
+const FILE_AT_GEMINI = /^https?:[\\/]*([^\\/?#]*@)?generativelanguage\.googleapis\.com/i;
+
+/**
+ * An address as its reader understands it: parsers of addresses skip blanks and control characters.
+ * "": it has its data in itself, of which there may be megabytes.
+ */
+const addressIn = (text: string): string =>
+  /^data:/i.test(text) || !text.includes(":") ? "" : text.replace(/[\s\p{Cc}]+/gu, "");
 
 /**
  * The path, in a part, of the name of something that is stored under the operator's key: any
@@ -44,7 +48,7 @@ const FILE_AT_GEMINI = /^\s*https?:[\\/]*([^\\/?#]*@)?generativelanguage\.google
 function storedIn(part: MediaPart): readonly string[] {
   const { type } = part;
   if (type === "file" && (part.file["file_id"] ?? null) !== null) return ["file", "file_id"];
-  const address = asString(asObject(asObject(part)[type])[ADDRESS[type]]) ?? "";
+  const address = addressIn(asString(asObject(asObject(part)[type])[ADDRESS[type]]) ?? "");
   const isStored = OTHER_SCHEME.test(address) || FILE_AT_GEMINI.test(address);
   return isStored ? [type, ADDRESS[type]] : [];
 }

@@ -163,7 +163,7 @@ describe("another certificate", () => {
       ],
       [
         () => copyFileSync(certificate("rsa:2048").key_file, files.key_file),
-        /^server\.tls: the key in .* is not that of .*: they are of different kinds$/,
+        /^server\.tls: the key in .* is not that of .*: key type mismatch$/,
       ],
       [() => rmSync(files.key_file), /^server\.tls\.key_file: \/.* cannot be read: ENOENT$/],
       [() => rmSync(files.cert_file), /^server\.tls\.cert_file: \/.* cannot be read: ENOENT$/],

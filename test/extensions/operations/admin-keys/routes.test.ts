@@ -139,7 +139,7 @@ describe("keys over the admin listener", () => {
       [{ account: undefined }, "account", /required/],
       [{ account: "" }, "account", /1 to 200 characters/],
       [{ name: "red\u001b[31m" }, "name", /control character/],
-      [{ name: "a\u202eb" }, "name", /one of direction/],
+      [{ name: "a\u202eb" }, "name", /without control characters, direction marks and/],
       [{ rpm: -1 }, "rpm", /0/],
       [{ rpm: "many" }, "rpm", /integer|number/],
       [{ tokens_per_minute: 1.5 }, "tokens_per_minute", /integer/],

@@ -79,6 +79,7 @@ describe("requirements of a request", () => {
       "\x01fi\tle:///a.png",
       "https://generativelanguage.googleapis.com/v1beta/files/a",
       "HTTPS:\\\\me@generativelanguage.googleapis.com:443/v1beta/files/a",
+      "\u0001https://generative\tlanguage.googleapis.com/v1beta/files/a",
     ].map((url): (typeof CASES)[number] => [
       `leave for the address ${url}`,
       { messages: [says(text, imageAt(url))] },
