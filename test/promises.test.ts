@@ -42,22 +42,34 @@ function citationsIn(text: string): { readonly page: string; readonly section: s
 
 /** The page that states the sizes. */
 const STATES_SIZES = "src/manual/contributing.md";
+const CONSOLE_PAGE = "src/extensions/operations/console/page";
 
 /**
- * How far the figures of the README may be from the sources: `npm run docs` writes them exactly, a
- * small change may follow.
+ * How far the figures of a page may be from the sources. `npm run docs` writes those of
+ * contributing.md exactly, a small change may follow; the README has round ones.
  */
 const TOLERANCE = 0.05;
+
+function assertNear(stated: string | undefined, lines: number, name: string): void {
+  assert.ok(stated, `the size of ${name} is stated`);
+  assert.ok(
+    Math.abs(Number(stated.replaceAll(",", "")) / lines - 1) < TOLERANCE,
+    `${name} has ${lines} lines of code, stated are ${stated}: run npm run docs`,
+  );
+}
 
 function assertStated(name: string, { lines }: Size): void {
   const page = readFileSync(STATES_SIZES, "utf8");
   const [, figure] = new RegExp(`${name} has ([\\d,]+) lines of code`).exec(page) ?? [];
-  assert.ok(figure, `contributing.md states the size of ${name}`);
-  assert.ok(
-    Math.abs(Number(figure.replaceAll(",", "")) / lines - 1) < TOLERANCE,
-    `${name} has ${lines} lines of code, contributing.md states ${figure}: run npm run docs`,
-  );
+  assertNear(figure, lines, name);
 }
+
+/** The lines of the console's JavaScript that are no comments. */
+const consoleLines = (): number =>
+  readdirSync(CONSOLE_PAGE)
+    .filter((name) => name.endsWith(".js"))
+    .flatMap((name) => readFileSync(join(CONSOLE_PAGE, name), "utf8").split("\n"))
+    .filter(isCode).length;
 
 describe("promises", () => {
   for (const folder of ["src/core", "src/extensions"]) {
@@ -68,6 +80,15 @@ describe("promises", () => {
 
   it("contributing.md states the size of the reference edition within 5 %", async () => {
     assertStated("The reference edition", await sizeOfReference());
+  });
+
+  it("the README states the sizes of the reference edition, the core and all of src", async () => {
+    const figures =
+      /books and bills, ([\d,]+)\slines of code\. The core alone has ([\d,]+), all of `src` ([\d,]+)\./;
+    const [, reference, core, all] = figures.exec(readFileSync("README.md", "utf8")) ?? [];
+    assertNear(reference, (await sizeOfReference()).lines, "the reference edition");
+    assertNear(core, sizeOf("src/core").lines, "the core");
+    assertNear(all, sizeOf("src").lines + consoleLines(), "all of src");
   });
 
   it("src/core has fewer lines of code than contributing.md promises", () => {
