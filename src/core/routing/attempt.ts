@@ -3,7 +3,6 @@
 // batch has all that came until the end of that read.
 import type { Clock } from "../clock.ts";
 import { describe } from "../diagnose.ts";
-import { VERSION } from "../version.ts";
 import { Cancel, ClientGone } from "../http/cancel.ts";
 import type { AttemptObserver } from "../ledger/ledger.ts";
 import type { Meter } from "../ledger/meter.ts";
@@ -155,20 +154,6 @@ export async function attempt(
 const redactedPath = (url: string, redact: Provider["redact"]): string | undefined =>
   redact && new URL(url).pathname.split("/").map(redact).join("/");
 
-/** The headers of a call to a provider. `accept`: the media type of the answer. */
-export const callHeaders = (
-  { headers }: Provider,
-  request: ProviderRequest,
-  accept: string,
-): Record<string, string> => ({
-  "Content-Type": "application/json",
-  Accept: accept,
-  "Accept-Encoding": "identity",
-  "user-agent": `chat-gateway/${VERSION}`,
-  ...headers,
-  ...request.headers,
-});
-
 /**
  * Writes and sends the request. A function of its own, so that no closure of the attempt keeps the
  * request's text in memory.
@@ -182,8 +167,11 @@ function send(
   const { provider } = model;
   const { extra } = model.traits;
   const fields = Object.keys(extra).length > 0 ? { ...request.body, ...extra } : request.body;
-  const accept = stream ? dialect.framing.mediaType : "application/json";
-  const headers = callHeaders(provider, request, accept);
+  const headers = {
+    Accept: stream ? dialect.framing.mediaType : "application/json",
+    ...provider.headers,
+    ...request.headers,
+  };
   // Trace headers.
   for (const observer of context.observers) Object.assign(headers, observer.headers?.());
   return provider.transport(url, {

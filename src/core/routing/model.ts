@@ -7,6 +7,7 @@ import type { Dialect, DialectDefinition, Target } from "../providers/dialect.ts
 import type { TraitOverrides, Traits } from "../providers/traits.ts";
 import type { JsonExcess } from "../schema/large-json.ts";
 import type { Transport } from "../upstream/transport.ts";
+import { VERSION } from "../version.ts";
 import type { Breaker, BreakerSettings, BreakerStatus, Pass } from "./breaker.ts";
 import type { Fingerprint } from "./fingerprint.ts";
 
@@ -127,7 +128,7 @@ export interface Provider {
   readonly dialect: string;
   /** Paths of requests are appended to it. */
   readonly baseUrl: string;
-  /** The headers of every request, the provider's key included. */
+  /** The headers of every request except Accept, the provider's key included. */
   readonly headers: Readonly<Record<string, string>>;
   /** The configuration's timeouts, with the provider's overrides. */
   readonly timeouts: TimeoutSettings;
@@ -212,6 +213,13 @@ export interface CatalogServices {
   readonly fingerprint: Fingerprint;
 }
 
+/** The headers of every call. A provider's own may replace them. */
+const CALL_HEADERS = {
+  "Content-Type": "application/json",
+  "Accept-Encoding": "identity",
+  "user-agent": `chat-gateway/${VERSION}`,
+};
+
 /** The provider of a model. `config` has one of this name. */
 export function createProvider(
   { provider: name, traits, ...model }: ModelSettings,
@@ -226,7 +234,7 @@ export function createProvider(
     name,
     dialect,
     baseUrl,
-    headers: { ...traits.headers, ...keyHeaders(traits.auth, settings.api_key) },
+    headers: { ...CALL_HEADERS, ...traits.headers, ...keyHeaders(traits.auth, settings.api_key) },
     timeouts: withOverrides(config.timeouts, settings.timeouts),
     retry: withOverrides(config.retry, settings.retry),
     attemptMs: settings.timeouts?.total_ms,

@@ -12,7 +12,6 @@ import { estimatePrompt } from "../../../core/ledger/meter.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { ProviderRequest } from "../../../core/providers/dialect.ts";
-import { callHeaders } from "../../../core/routing/attempt.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { ownTurn } from "../../../core/turns.ts";
@@ -57,7 +56,7 @@ async function providersCount(
   const response = await provider.transport(model.address(path, false), {
     method: "POST",
     redirect: "manual",
-    headers: callHeaders(provider, reply, "application/json"),
+    headers: { Accept: "application/json", ...provider.headers, ...reply.headers },
     body: JSON.stringify(body),
     cancel,
     connectMs: provider.timeouts.connect_ms,
