@@ -4,6 +4,7 @@
 import vendorsJson from "../src/config/vendors.json" with { type: "json" };
 import { traitsOf } from "../src/config/vendors.ts";
 import { VENDOR_ROWS } from "../src/extensions/operations/vendor-models/index.ts";
+import type { Price } from "../src/core/ledger/price.ts";
 import { VENDORS } from "../test/support/config.ts";
 
 const TOOL_CHOICES = {
@@ -44,13 +45,20 @@ function rowOf(vendor: string): string {
 /** The models that `init` writes, with the day of their figures. */
 export function modelsTable(): string {
   const rows = [...VENDOR_ROWS].flatMap(([vendor, { as_of, prices, models }]) =>
-    Object.entries(models).map(([model, { context_tokens, price }]) => {
-      const { input_cache_hit, input_cache_miss, output } = price ?? {};
-      const { input_cache_write, input_cache_write_1h } = price ?? {};
-      const inputs = [input_cache_hit, input_cache_miss, input_cache_write, input_cache_write_1h];
-      const figures = [context_tokens, ...inputs, output];
-      const shown = figures.map((figure) => figure ?? "none");
-      return `| ${[`\`${vendor}\``, `\`${model}\``, ...shown, as_of, prices].join(" | ")} |`;
+    Object.entries(models).flatMap(([model, { context_tokens, price, long_prompts = [] }]) => {
+      const row = (
+        name: string,
+        { input_cache_hit, input_cache_miss, output, ...writes }: Partial<Price> = {},
+      ) => {
+        const { input_cache_write, input_cache_write_1h } = writes;
+        const inputs = [input_cache_hit, input_cache_miss, input_cache_write, input_cache_write_1h];
+        const shown = [context_tokens, ...inputs, output].map((figure) => figure ?? "none");
+        return `| ${[`\`${vendor}\``, name, ...shown, as_of, prices].join(" | ")} |`;
+      };
+      const long = long_prompts.map(({ above_tokens, ...prices }) =>
+        row(`\`${model}\`, prompts above ${above_tokens}`, prices),
+      );
+      return [row(`\`${model}\``, price), ...long];
     }),
   );
   const prices = ["Cache hit", "Cache miss", "Cache write", "Write for 1 h", "Output"];

@@ -73,8 +73,8 @@ export const extensions: readonly ExtensionEntry[] = [
   entry("shares", () => import("./extensions/routing/shares/index.ts"), {
     settings: ["aliases.*.weights"],
   }),
-  entry("service-tiers", () => import("./extensions/routing/service-tiers/index.ts"), {
-    settings: ["models.*.service_tiers"],
+  entry("prices", () => import("./extensions/routing/prices/index.ts"), {
+    settings: ["models.*.long_prompts", "models.*.service_tiers"],
   }),
   // Always loaded: GET /status must know it before a reload sets the policy.
   entry("fastest", () => import("./extensions/routing/fastest/index.ts")),

@@ -46,7 +46,13 @@ export interface Price {
   readonly write?: string;
   readonly write1h?: string;
   readonly output: string;
+  /** The price of prompts of more than so many tokens. */
+  readonly long?: { readonly above: number; readonly price: Price };
 }
+
+/** The price of a prompt of so many tokens. */
+export const priceFor = (price: Price | undefined, prompt: number): Price | undefined =>
+  price?.long && prompt > price.long.above ? price.long.price : price;
 
 /** A decimal string as a whole number of units of 10^-`digits`. */
 function scaled(text: string, digits: number): bigint {

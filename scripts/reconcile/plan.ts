@@ -39,13 +39,19 @@ const isInReference = (name: string): boolean => name !== "claude" && !/held|con
 export const namesOf = ({ names }: Key, isReference: boolean): readonly string[] =>
   names.filter((name) => !isReference || isInReference(name));
 
+/** Tokens above which a prompt costs more. About half of the prompts have more. */
+const LONG_PROMPT = 60;
+
 /** Prices before the change and after it. A model that is absent has no price. */
 export const TABLES: readonly Readonly<Partial<Record<ModelName, Price>>>[] = [
   {
     plain: { hit: "0.028", miss: "0.28", output: "0.42" },
     odd: { hit: "0.000001", miss: "0.333333", write: "0.416667", output: "999.999999" },
     "no hit": { miss: "1.1", output: "2.2" },
-    claude: { hit: "0.5", miss: "5", write: "6.25", write1h: "10", output: "25" },
+    claude: {
+      ...{ hit: "0.5", miss: "5", write: "6.25", write1h: "10", output: "25" },
+      long: { above: LONG_PROMPT, price: { hit: "1", miss: "10.5", output: "37.500001" } },
+    },
   },
   {
     plain: { hit: "0.031", miss: "0.310001", output: "0.399999" },
@@ -147,6 +153,9 @@ const modelOf = (name: ModelName, table: number): object => {
     provider: isClaude ? "claude" : "lab",
     prefill: isClaude ? "none" : "plain",
     ...(price && { price: priceSetting(price) }),
+    ...(price?.long && {
+      long_prompts: [{ above_tokens: price.long.above, ...priceSetting(price.long.price) }],
+    }),
   };
 };
 

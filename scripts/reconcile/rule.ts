@@ -6,7 +6,16 @@ import type { Asked } from "./client.ts";
 import { type Basis, lostStep, type Step, stepsOf, type Way } from "./expected.ts";
 import type { Findings } from "./findings.ts";
 import type { Disturbance, House, Line } from "./house.ts";
-import { addUp, type Counts, costOf, pico, priceSetting, sum } from "./money.ts";
+import {
+  addUp,
+  type Counts,
+  costOf,
+  pico,
+  type Price,
+  priceFor,
+  priceSetting,
+  sum,
+} from "./money.ts";
 import { CONTINUED, LEAVE_MS, type ModelName, TABLES } from "./plan.ts";
 
 /** An entry with its request, and what it comes to. */
@@ -139,17 +148,16 @@ function explained(house: House, settle: Line, asked: Asked, parts: readonly Par
 
 /** Whether each part costs what its tokens cost by a table, and states the prices of it. */
 function isBilledBy(table: number, settle: Line, parts: readonly Part[]): boolean {
-  const priceOf = (model: string | null) => TABLES[table]?.[model as ModelName];
-  const settingOf = (model: string | null): string => {
-    const price = priceOf(model);
-    return JSON.stringify(price ? priceSetting(price) : null);
-  };
+  const priceOf = (model: string | null, { prompt = 0 }: Partial<Counts> = {}) =>
+    priceFor(TABLES[table]?.[model as ModelName], prompt);
+  const isOf = (prices: unknown, price: Price | undefined): boolean =>
+    JSON.stringify(prices) === JSON.stringify(price ? priceSetting(price) : null);
   return (
-    JSON.stringify(settle["prices"]) === settingOf(settle["model_served"]) &&
-    parts.every(
-      ({ model, counts, cost, prices }) =>
-        JSON.stringify(prices) === settingOf(model) && cost === costOf(counts, priceOf(model)),
-    )
+    isOf(settle["prices"], priceOf(settle["model_served"], parts.at(-1)?.counts)) &&
+    parts.every(({ model, counts, cost, prices }) => {
+      const price = priceOf(model, counts);
+      return isOf(prices, price) && cost === costOf(counts, price);
+    })
   );
 }
 

@@ -91,14 +91,13 @@ export const providerCheck = ({ credential, extended }: CheckContext, formats: F
   );
 
 /** In the currency per million tokens. */
-const prices = {
+export const prices = {
   input_cache_hit: optional(price),
   input_cache_miss: price,
   input_cache_write: optional(price),
   input_cache_write_1h: optional(price),
   output: price,
 };
-export const priceCheck = strict(prices);
 
 /** `dialect` absent: the vendor's for this model. `upstream_model` absent: the model's own name. */
 export const modelCheck = ({ extended }: CheckContext, formats: Formats) =>

@@ -52,7 +52,7 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices) {
       provider: model?.provider.name ?? null,
       usage: reading.usage,
       usageSource: reading.source,
-      price: model?.price,
+      price: model && progress.price,
       cost: formatMoney(progress.cost),
       currency: config.currency,
     };

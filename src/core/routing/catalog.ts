@@ -103,6 +103,7 @@ function createModels(
       reasoning: settings.reasoning,
       contextTokens: settings.context_tokens,
       price: settings.price,
+      priceOf: () => settings.price,
       fingerprint: () => fingerprint([provider.name, upstreamModel, ADAPTER_VERSION]),
       enter: () => breaker.enter(config.breaker),
       status: () => breaker.status(config.breaker),

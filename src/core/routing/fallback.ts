@@ -5,7 +5,7 @@ import type { Clock } from "../clock.ts";
 import { ClientGone, type Cancel } from "../http/cancel.ts";
 import type { AttemptRecord } from "../ledger/ledger.ts";
 import { Meter, NO_USAGE, type MeterReading } from "../ledger/meter.ts";
-import { costOf } from "../ledger/price.ts";
+import { costOf, type Price } from "../ledger/price.ts";
 import type { FinishReason, Part } from "../openai/parts.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { ProviderError } from "../providers/provider-error.ts";
@@ -24,7 +24,9 @@ export interface RequestProgress {
   readonly begunAt: number | undefined;
   /** The tokens that are billed. An attempt that failed before it began costs nothing. */
   readonly reading: MeterReading;
-  /** The cost of these tokens, in pico-units of the currency. */
+  /** The price of these tokens. Undefined: they cost nothing. */
+  readonly price: Price | undefined;
+  /** Their cost, in pico-units of the currency. */
   readonly cost: bigint;
   /** As Settlement.notes. */
   readonly notes?: readonly string[] | undefined;
@@ -67,6 +69,7 @@ export const notStarted = (model: Model): RequestProgress => ({
   attempts: [],
   begunAt: undefined,
   reading: NO_USAGE,
+  price: model.priceOf(NO_USAGE.usage),
   cost: 0n,
   finishReason: null,
 });
@@ -188,9 +191,10 @@ function tryOnce(
     if (begunAt === undefined && !(error instanceof ClientGone))
       return { progress: { ...notStarted(model), attempts }, error };
     const reading = meter.usage();
-    const cost = costOf(reading.usage, model.price);
+    const price = model.priceOf(reading.usage);
+    const cost = costOf(reading.usage, price);
     const finishReason = meter.finishReason();
-    return { progress: { model, attempts, begunAt, reading, cost, finishReason }, error };
+    return { progress: { model, attempts, begunAt, reading, price, cost, finishReason }, error };
   }
 
   const trying = context.attempt(chat, serving, take, context);

@@ -3,6 +3,7 @@
 import type { CountMedia } from "../ledger/meter.ts";
 import type { Price } from "../ledger/price.ts";
 import type { ChatRequest } from "../openai/request.ts";
+import type { Usage } from "../openai/usage.ts";
 import type { Dialect, DialectDefinition, Target } from "../providers/dialect.ts";
 import type { TraitOverrides, Traits } from "../providers/traits.ts";
 import type { JsonExcess } from "../schema/large-json.ts";
@@ -155,8 +156,10 @@ export interface Model extends Target {
   readonly name: string;
   /** The provider that serves it. */
   readonly provider: Provider;
-  /** Undefined: the model costs nothing. */
+  /** The highest price that a reply may have. Undefined: the model costs nothing. */
   readonly price: Price | undefined;
+  /** The price of a reply with these tokens. */
+  priceOf(usage: Usage): Price | undefined;
   /** The address of a request for it. `path`: the format's own, as in ProviderRequest. */
   address(path: string, stream: boolean): string;
   /** The system_fingerprint of its replies. */

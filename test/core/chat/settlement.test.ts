@@ -21,6 +21,7 @@ const replied: RequestProgress = {
   attempts: [attempt],
   begunAt: 1_250,
   reading: { usage, source: "provider" },
+  price,
   cost: 120_000_000n,
   finishReason: "stop",
 };

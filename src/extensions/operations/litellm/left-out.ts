@@ -27,6 +27,7 @@ const REASONS = reasonsOf({
   "a price is of input and output, with at most six decimals per million tokens":
     "input_cost_per_token output_cost_per_token cache_read_input_token_cost " +
     "cache_creation_input_token_cost",
+  "set models.M.long_prompts": longPrices(),
   "breaker.failures and breaker.cooldown_ms are integers of at least 1":
     "allowed_fails cooldown_time",
   "the vendor's API takes no such content from this gateway":
@@ -63,6 +64,14 @@ const REASONS = reasonsOf({
 });
 
 const NO_SETTING = "this gateway has no such setting";
+
+/** The names of prices for long prompts, separated by blanks. */
+function longPrices(): string {
+  const names = ["input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost"];
+  const lengths = ["128k", "200k", "256k", "272k"];
+  const long = names.flatMap((name) => lengths.map((length) => `${name}_above_${length}_tokens`));
+  return ["tiered_pricing", ...long].join(" ");
+}
 
 /** `table`: the names for each reason, separated by blanks. */
 function reasonsOf(table: Readonly<Record<string, string>>): ReadonlyMap<string, string> {

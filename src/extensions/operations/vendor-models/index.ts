@@ -1,6 +1,7 @@
 // The facts about a vendor that a first configuration needs: its models with their prices, and the
 // day on which these were looked up. The figures are in vendors.json.
 import { VENDOR_PRESETS } from "../../../config/vendors.ts";
+import type { Price } from "../../../core/ledger/price.ts";
 import vendorsJson from "./vendors.json" with { type: "json" };
 
 /** A model as gateway.json has it, without its provider. */
@@ -9,14 +10,10 @@ export interface ModelRow {
   readonly reasoning?: boolean;
   /** Size of the context window in tokens. Absent: not known. */
   readonly context_tokens?: number;
-  /** Absent: the price is not known, or depends on more than the number of tokens. */
-  readonly price?: {
-    readonly input_cache_hit?: number;
-    readonly input_cache_miss: number;
-    readonly input_cache_write?: number;
-    readonly input_cache_write_1h?: number;
-    readonly output: number;
-  };
+  /** Absent: the price is not known. */
+  readonly price?: Price;
+  /** The prices of long prompts, shortest first. Absent: the length does not matter. */
+  readonly long_prompts?: readonly (Price & { readonly above_tokens: number })[];
   /** Further settings that the model needs, such as `"thinking": "budget"`. */
   readonly [setting: string]: unknown;
 }

@@ -2,7 +2,7 @@
 // attempts, and the attempt that began to reply, if there is one. The core decides whether a leg is
 // billed.
 import type { AttemptRecord } from "../../../core/ledger/ledger.ts";
-import { formatMoney, type Price } from "../../../core/ledger/price.ts";
+import { formatMoney } from "../../../core/ledger/price.ts";
 import { makeUsage, type Usage } from "../../../core/openai/usage.ts";
 import type { CompletionFailed, RequestProgress } from "../../../core/routing/fallback.ts";
 
@@ -12,8 +12,6 @@ export interface Leg {
   readonly progress: RequestProgress;
   /** The error that ended it. Absent: it finished the reply. */
   readonly failure?: CompletionFailed;
-  /** The price of its model in this leg. A later leg may use another tier of the same model. */
-  readonly price?: Price | undefined;
 }
 
 const isBilled = ({ progress }: Leg): boolean => progress.reading.source !== "none";
@@ -42,9 +40,9 @@ export function progressOf(legs: readonly Leg[], recovery: string): RequestProgr
  * share: tokens, prices and cost.
  */
 function attemptsOf(leg: Leg): readonly AttemptRecord[] {
-  const { attempts, reading, cost } = leg.progress;
+  const { attempts, reading, price, cost } = leg.progress;
   if (!isBilled(leg)) return attempts;
-  const prices = leg.price && { prices: leg.price };
+  const prices = price && { prices: price };
   const share = { ...countsOf(reading.usage), ...prices, cost: formatMoney(cost) };
   return [...attempts.slice(0, -1), { ...attempts.at(-1)!, share }];
 }

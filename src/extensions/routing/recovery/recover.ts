@@ -34,7 +34,7 @@ export const withRecovery =
     let completion = complete(chat, candidates, shown.deliver, context);
     while (true) {
       const leg: Leg = await completion.then((progress) => ({ progress }), failedLeg);
-      legs.push({ ...leg, price: leg.progress.model.price });
+      legs.push(leg);
       if (!leg.failure) return progressOf(legs, "continued");
       // The model whose stream broke is asked first.
       const broken = leg.progress.model;

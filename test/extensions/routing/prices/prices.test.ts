@@ -1,9 +1,10 @@
-// Service tiers: what providers are asked for, and what is billed and held.
+// Service tiers and long prompts: what providers are asked for, and what is billed and held.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { settled } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
+import { checkConfig } from "../../../support/config.ts";
 import { configFor, json, merge, startGateway, user } from "../../../support/gateway.ts";
 import {
   chunk,
@@ -137,5 +138,90 @@ describe("a service tier", () => {
     // The reply may be of the usual tier, and then costs as much.
     const poor = await start(t, replyOf("default"), budget("0.001"));
     assert.equal((await poor.ask("m", "flex", short)).status, 402);
+  });
+});
+
+describe("a long prompt", () => {
+  const LONG = { above_tokens: 1_000, input_cache_miss: 4, input_cache_hit: 1, output: 15 };
+  const longer = { above_tokens: 2_000, input_cache_miss: 8, output: 20 };
+  const models = {
+    m: {
+      long_prompts: [LONG, longer],
+      service_tiers: {
+        flex: { input_cache_miss: 1, output: 5, long_prompts: [{ ...longer, output: 7 }] },
+      },
+    },
+  };
+  const usageOf = (prompt_tokens: number) => ({ prompt_tokens, completion_tokens: 1_000 });
+
+  it("is billed whole at its price, by the tokens that the reply states", async (t) => {
+    let usage: object = usageOf(1_000);
+    const { billed } = await start(
+      t,
+      (call) => status(200, { ...completion({ content: "Hi." }), usage })(call),
+      { models },
+    );
+    const costs: unknown[] = [];
+    const ask = async (stated: object, ...asked: Parameters<typeof billed>) => {
+      usage = stated;
+      const [, cost] = await billed(...asked);
+      costs.push(cost);
+    };
+    await ask(usageOf(1_000), "m");
+    await ask(usageOf(1_001), "m");
+    const cached = { prompt_tokens_details: { cached_tokens: 1_000 } };
+    await ask({ ...usageOf(1_001), ...cached }, "m");
+    await ask(usageOf(2_001), "m");
+    await ask(usageOf(2_000), "m", "flex");
+    await ask(usageOf(2_001), "m", "flex");
+    await ask(usageOf(2_001), "plain");
+    assert.deepEqual(costs, [
+      "0.012",
+      "0.019004",
+      "0.016004",
+      "0.036008",
+      "0.007",
+      "0.023008",
+      "0.014002",
+    ]);
+  });
+
+  it("has the estimated length without usage, and the prices of its log line", async (t) => {
+    const { ask, data_dir } = await start(
+      t,
+      status(200, { ...completion({ content: "Hi." }), usage: undefined }),
+      {
+        models,
+      },
+    );
+    for (const characters of [4_000, 4_001])
+      await ask("m", undefined, { messages: user("x".repeat(characters)) });
+    const lines = await settled(data_dir, 2);
+    const { above_tokens: _, ...long } = LONG;
+    assert.deepEqual(
+      lines.map(({ prices }) => prices),
+      [PRICE, long],
+    );
+  });
+
+  it("costs the highest price until its length is known, for budgets", async (t) => {
+    const accounts = { acme: { budget: { amount: "0.0015", period: "month" } } };
+    const { ask } = await start(t, replyOf(), { models, accounts });
+    const short = { max_tokens: 100 };
+    assert.equal((await ask("m", undefined, short)).status, 402);
+    assert.equal((await ask("plain", undefined, short)).status, 200);
+  });
+
+  it("is refused with lengths that do not ascend", () => {
+    const refused = /^models\.m\.long_prompts: expected each above_tokens to be more than the one /;
+    for (const long_prompts of [
+      [longer, LONG],
+      [LONG, LONG],
+    ])
+      assert.throws(
+        () =>
+          checkConfig(configFor("http://127.0.0.1:9", ["m"], { models: { m: { long_prompts } } })),
+        { message: refused },
+      );
   });
 });
