@@ -103,7 +103,8 @@ export function readDeployment(
     // Figures that init knows of the vendor's models; those of the file replace them.
     ...VENDOR_ROWS.get(vendor)?.models[upstream],
     ...settingsIn(info, abilities, vendor),
-    ...(price && { price }),
+    // The vendor's prices of long prompts do not belong to another price.
+    ...(price && { price, long_prompts: undefined }),
   };
   const prices = price ? [...PRICES, ...CACHE_PRICES] : [];
   const version = isVersioned(vendor) ? ["api_version"] : [];
