@@ -102,7 +102,7 @@ function createModels(
       traits: settings.traits,
       reasoning: settings.reasoning,
       contextTokens: settings.context_tokens,
-      price: settings.price,
+      highestPrice: () => settings.price,
       priceOf: () => settings.price,
       fingerprint: () => fingerprint([provider.name, upstreamModel, ADAPTER_VERSION]),
       enter: () => breaker.enter(config.breaker),

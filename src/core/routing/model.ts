@@ -156,8 +156,8 @@ export interface Model extends Target {
   readonly name: string;
   /** The provider that serves it. */
   readonly provider: Provider;
-  /** The highest price that a reply may have. Undefined: the model costs nothing. */
-  readonly price: Price | undefined;
+  /** The highest price with a prompt of at most so many tokens. Undefined: it costs nothing. */
+  highestPrice(promptTokens: number): Price | undefined;
   /** The price of a reply with these tokens. */
   priceOf(usage: Usage): Price | undefined;
   /** The address of a request for it. `path`: the format's own, as in ProviderRequest. */

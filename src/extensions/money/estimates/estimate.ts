@@ -87,10 +87,11 @@ export function estimateOf(request: Estimated, hasBudget: boolean): Estimate {
     tokens = Math.max(tokens, estimatePrompt(chat, () => media) + counted + thinking);
     const reasoned = hasBudget ? bytesWithReasoning(chat, model, caller.account) : 0;
     const prompt = Math.min(MAX_TOKENS, Math.max(serialized, reasoned) + media);
-    const { output = 0, ...inputPrices }: Partial<Price> = model.price ?? {};
+    // An attempt that continues a reply is billed for its beginning as a part of the prompt.
+    const longest = prompt + (recoveries > 0 ? maxTokens : 0);
+    const { output = 0, ...inputPrices }: Partial<Price> = model.highestPrice(longest) ?? {};
     // Each token of the prompt counts at the highest input price.
     const input = Math.max(0, ...Object.values(inputPrices).map((price) => price ?? 0));
-    // An attempt that continues a reply is billed for its beginning as a part of the prompt.
     const perToken = picoOf(recoveries + 1, output) + picoOf(recoveries, input);
     const prompts = BigInt(recoveries + 1) * picoOf(prompt, input);
     return { fixed: prompts + BigInt(thinking) * perToken, perToken, maxTokens };

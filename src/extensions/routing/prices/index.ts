@@ -68,7 +68,7 @@ function withPrices(
   const asked = asString(chat.further?.["service_tier"]);
   return models.map((model) => {
     const row = config.models.get(model.name);
-    const usual = { price: model.price, long: longPrompts.of(row) ?? [] };
+    const usual = { price: row?.price, long: longPrompts.of(row) ?? [] };
     const ofTiers = tiers.of(row);
     if (asked !== undefined && ofTiers?.has(asked))
       return modelInTier(model, asked, ofTiers, usual);
@@ -103,12 +103,15 @@ function modelInTier(model: Model, asked: string, ofTiers: Tiers, usual: Schedul
 /** The model at the prices of one of these schedules, which is known when the reply has come. */
 const priced = (model: Model, possible: readonly Schedule[], actual: () => Schedule): Model => ({
   ...model,
-  price: highest(possible.flatMap(({ price, long }) => [price, ...long.map((row) => row.price)])),
-  priceOf({ prompt_tokens }) {
-    const { price, long } = actual();
-    return long.findLast(({ above_tokens }) => prompt_tokens > above_tokens)?.price ?? price;
-  },
+  highestPrice: (tokens) => highest(possible.flatMap((schedule) => pricesUpTo(schedule, tokens))),
+  priceOf: ({ prompt_tokens }) => pricesUpTo(actual(), prompt_tokens).at(-1),
 });
+
+/** The prices of prompts of at most so many tokens, shortest prompts first. */
+const pricesUpTo = ({ price, long }: Schedule, tokens: number): readonly (Price | undefined)[] => [
+  price,
+  ...long.filter(({ above_tokens }) => tokens > above_tokens).map((row) => row.price),
+];
 
 /** For each class of tokens the highest of these prices. Undefined: all cost nothing. */
 function highest(all: readonly (Price | undefined)[]): Price | undefined {

@@ -204,12 +204,19 @@ describe("a long prompt", () => {
     );
   });
 
-  it("costs the highest price until its length is known, for budgets", async (t) => {
-    const accounts = { acme: { budget: { amount: "0.0015", period: "month" } } };
-    const { ask } = await start(t, replyOf(), { models, accounts });
-    const short = { max_tokens: 100 };
-    assert.equal((await ask("m", undefined, short)).status, 402);
-    assert.equal((await ask("plain", undefined, short)).status, 200);
+  it("is what a budget must have free for a prompt that may be so long", async (t) => {
+    const withBudget = (amount: string) =>
+      start(t, replyOf(), { models, accounts: { acme: { budget: { amount, period: "month" } } } });
+    const { ask, provider } = await withBudget("0.0045");
+    const asks = async (name: string, characters: number) =>
+      (await ask(name, undefined, { max_tokens: 100, messages: user("x".repeat(characters)) }))
+        .status;
+    // 100 tokens of the reply, and a token for each byte of the prompt's JSON.
+    assert.equal(await asks("m", 1_000), 402);
+    assert.equal(await asks("plain", 1_000), 200);
+    assert.equal(provider.asked.length, 1);
+    const short = await withBudget("0.0015");
+    assert.equal((await short.ask("m", undefined, { max_tokens: 100 })).status, 200);
   });
 
   it("is refused with lengths that do not ascend", () => {
