@@ -11,6 +11,7 @@ import type { Bundles } from "../scripts/simulate/installation.ts";
 import { simulatedModules } from "../scripts/simulate/modules.ts";
 import { simulate } from "../scripts/simulate/run.ts";
 import { isCode, sourcesIn } from "../scripts/size.ts";
+import { collectGarbage } from "./support/held.ts";
 import { LONG } from "./support/long.ts";
 
 const SEEDS = LONG ? 10 : 3;
@@ -39,14 +40,21 @@ function takenBy(text: string): string[] {
 }
 
 describe("the simulation", () => {
-  const first = Number(process.env["SIMULATE_SEED"] ?? 1);
+  const first = Number(process.env["SIMULATE_SEED"] ?? 2);
   /** Usually a short run. */
   const repeated = first + 1;
   /** The events of the seed that is repeated. */
   const trace: string[] = [];
+  /** The globals of all gateways' processes. */
+  const processes: WeakRef<object>[] = [];
   let bundles: Bundles;
   before(async () => {
-    bundles = { gateway: await bundleGateway(), actors: await bundleActors() };
+    const gateway = await bundleGateway();
+    const remembering = (globals: object): void => {
+      processes.push(new WeakRef(globals));
+      gateway(globals);
+    };
+    bundles = { gateway: remembering, actors: await bundleActors() };
   });
 
   for (let seed = first; seed < first + SEEDS; seed += 1)
@@ -65,6 +73,12 @@ describe("the simulation", () => {
     assert.equal(at, -1, `event ${at}: ${trace[at]}, then ${again[at]}`);
     assert.equal(trace.length, again.length);
     assert.ok(trace.length > 500, `${trace.length} events`);
+  });
+
+  it("leaves nothing of its worlds in memory, so that thousands of seeds can follow each other", () => {
+    assert.ok(processes.length > SEEDS, `${processes.length} processes`);
+    collectGarbage();
+    assert.equal(processes.filter((each) => each.deref()).length, 0);
   });
 
   it("has everything that the sources take from Node", () => {

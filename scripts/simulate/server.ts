@@ -74,9 +74,10 @@ export function createHttp({ network, disk }: Machine, owner: SimProcess) {
         const listening = typeof host === "function" ? (host as () => void) : then;
         if (listening) server.once("listening", listening);
         queueMicrotask(() => {
-          // Node looks for slow requests by a timer of the machine, which the world cannot have.
-          clearInterval(internal(server, "connectionsCheckingInterval"));
           server.emit("listening");
+          // Node looks for slow requests by a timer of the machine, which the world cannot have. It
+          // begins when the server listens, and would keep the whole world in memory.
+          clearInterval(internal(server, "connectionsCheckingInterval"));
         });
         return server;
       },
