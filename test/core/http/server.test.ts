@@ -4,6 +4,10 @@
 import assert from "node:assert/strict";
 import http from "node:http";
 import { describe, it } from "node:test";
+import { renderError, shuttingDown } from "../../../src/core/error-responses.ts";
+import type { Exchange } from "../../../src/core/http/exchange.ts";
+import { createServer } from "../../../src/core/http/server.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 import { configFor, demo, KEY, startGateway, user } from "../../support/gateway.ts";
 import { chunk, held, speak, startProvider, stream } from "../../support/provider.ts";
 import { assertError, rawRequest } from "../../support/raw.ts";
@@ -57,6 +61,29 @@ describe("connections that carry more than one request", () => {
     socket.destroy();
     for (const id of queued) assert.equal((await gateway.accessOf(id))["status"], 499);
     await waitFor(() => timers() <= before, "the timers to be gone");
+  });
+
+  it("a deadline that a handler sets after the client has left is no timer that keeps the request", async (t) => {
+    const clock = createFakeClock();
+    const exchanges: Exchange[] = [];
+    const server = createServer(
+      {
+        "/wait": {
+          GET: (exchange) => {
+            exchanges.push(exchange);
+          },
+        },
+      },
+      { host: "127.0.0.1", port: 0, receive_ms: 60_000, send_ms: 30_000 },
+      { clock, renderError, access: () => undefined, failed: () => undefined },
+    );
+    t.after(() => server.close(0, shuttingDown()));
+    const { socket } = connect(t, await server.listen(), bytesOf("GET /wait"));
+    await waitFor(() => exchanges.length === 1, "the request");
+    socket.destroy();
+    await waitFor(() => exchanges[0]!.cancel.aborted, "the client's leaving to be noticed");
+    exchanges[0]!.expire(900_000, () => new Error("too late"));
+    assert.equal(clock.pending(), 0);
   });
 
   for (const [name, bytes] of [
