@@ -5,7 +5,9 @@ import assert from "node:assert/strict";
 import http from "node:http";
 import { describe, it } from "node:test";
 import { renderError, shuttingDown } from "../../../src/core/error-responses.ts";
-import type { Exchange } from "../../../src/core/http/exchange.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import type { Exchange, Handler } from "../../../src/core/http/exchange.ts";
+import { sendJson } from "../../../src/core/http/responses.ts";
 import { createServer } from "../../../src/core/http/server.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { configFor, demo, KEY, startGateway, user } from "../../support/gateway.ts";
@@ -84,6 +86,28 @@ describe("connections that carry more than one request", () => {
     await waitFor(() => exchanges[0]!.cancel.aborted, "the client's leaving to be noticed");
     exchanges[0]!.expire(900_000, () => new Error("too late"));
     assert.equal(clock.pending(), 0);
+  });
+
+  it("a response that its client has not read to the end is not cut at shutdown", async (t) => {
+    const body = "x".repeat(32 * 1024 * 1024);
+    let answered = false;
+    const handler: Handler = ({ res }) => {
+      sendJson(res, 200, body);
+      answered = true;
+    };
+    const server = createServer(
+      { "/large": { GET: handler } },
+      { host: "127.0.0.1", port: 0, receive_ms: 60_000, send_ms: 30_000 },
+      { clock: systemClock, renderError, access: () => undefined, failed: () => undefined },
+    );
+    const { socket, text, closed } = connect(t, await server.listen(), bytesOf("GET /large"));
+    socket.pause();
+    await waitFor(() => answered, "the response to be ready");
+    const stopped = server.close(60_000, shuttingDown());
+    socket.resume();
+    await within(closed, "the connection to close");
+    await within(stopped, "the server to close");
+    assert.ok(text().endsWith(body), `${text().length} characters`);
   });
 
   for (const [name, bytes] of [
