@@ -132,8 +132,10 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     async close(drainMs, reason) {
       draining = true;
       const closed = new Promise<unknown>((resolve) => nodeServer.close(resolve));
-      for (const { res } of connections.exchanges())
-        if (!res.headersSent) res.setHeader("Connection", "close");
+      for (const { live } of connections.all()) {
+        const last = [...live].at(-1); // No other response can follow one with this header.
+        if (last?.res.headersSent === false) last.res.setHeader("Connection", "close");
+      }
       closeUnused();
       // These timers also keep the process alive: a paused connection does not.
       const abortTimer = clock.after(drainMs, () => {

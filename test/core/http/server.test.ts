@@ -88,6 +88,21 @@ describe("connections that carry more than one request", () => {
     assert.equal(clock.pending(), 0);
   });
 
+  it("each of them in progress is answered at shutdown, not only the first", async (t) => {
+    const { behaviour, finish } = held();
+    const provider = await startProvider(t, { m: behaviour, whole: speak("Ready.") });
+    const gateway = await startGateway(t, configFor(provider.url, ["m", "whole"]));
+    const requests = ask("m", "first", false) + ask("whole", "second", false);
+    const { text, responses, closed } = connect(t, gateway.url, requests);
+    await provider.nth(1);
+    const stopped = gateway.gateway.close(60_000);
+    finish();
+    await within(closed, "the connection to close");
+    await within(stopped, "the gateway to close");
+    assert.equal(responses(), 2, text());
+    for (const id of ["first", "second"]) assert.equal((await gateway.accessOf(id))["status"], 200);
+  });
+
   it("a response that its client has not read to the end is not cut at shutdown", async (t) => {
     const body = "x".repeat(32 * 1024 * 1024);
     let answered = false;
