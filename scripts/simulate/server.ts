@@ -86,7 +86,7 @@ export function createHttp({ network, disk }: Machine, owner: SimProcess) {
         stop?.();
         stop = undefined;
         closed = then;
-        closeIdleConnections();
+        this.closeIdleConnections();
         queueMicrotask(closeIfDrained);
         return server;
       },

@@ -116,6 +116,7 @@ function createExchange(
       else exchange.retained += bytes;
     },
     expire(ms, reason) {
+      if (!live.has(exchange)) return; // The timer would keep the request in memory.
       exchange.deadline = clock.after(ms, () => exchange.abort(reason()));
     },
   };

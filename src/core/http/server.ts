@@ -99,16 +99,19 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     pipeline?.advance();
   }
 
-  /** Node does not count connections that never sent a request as idle: they close last. */
+  /** Connections that never sent a request are not idle: they close last. */
   function closeUnused(): void {
-    if (connections.inFlight() === 0) destroyAll();
-    else nodeServer.closeIdleConnections();
+    const areUnused = connections.inFlight() === 0;
+    for (const { socket, live, latest } of connections.all())
+      if (areUnused || (live.size === 0 && latest?.req.complete)) socket.destroy();
   }
 
   function destroyAll(): void {
     for (const { socket } of connections.all()) socket.destroy();
   }
 
+  // Node's close() calls this. Its own would cut a response that the client has not yet read.
+  nodeServer.closeIdleConnections = closeUnused;
   nodeServer.on("connection", connections.of);
   nodeServer.on(secure ? "secureConnection" : "connection", (socket: Duplex) => {
     const connection = connections.of(socket);
@@ -129,8 +132,10 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     async close(drainMs, reason) {
       draining = true;
       const closed = new Promise<unknown>((resolve) => nodeServer.close(resolve));
-      for (const { res } of connections.exchanges())
-        if (!res.headersSent) res.setHeader("Connection", "close");
+      for (const { live } of connections.all()) {
+        const last = [...live].at(-1); // No other response can follow one with this header.
+        if (last?.res.headersSent === false) last.res.setHeader("Connection", "close");
+      }
       closeUnused();
       // These timers also keep the process alive: a paused connection does not.
       const abortTimer = clock.after(drainMs, () => {

@@ -1,7 +1,7 @@
 // The ledger's contract. Each request is opened in the ledger before a provider is called, and
 // settled after with its cost. The core has a ledger that keeps nothing. An extension can keep a
 // spend log instead: books.md "The spend log" has the meaning of the fields.
-import { ApiError } from "../openai/errors.ts";
+import { ApiError, SOON } from "../openai/errors.ts";
 import type { Usage } from "../openai/usage.ts";
 import type { UsageSource } from "./meter.ts";
 import type { Price } from "./price.ts";
@@ -129,7 +129,7 @@ export interface LedgerEntry {
 /** The 503 while the ledger cannot be written: no client gets an answer that cannot be billed. */
 export const ledgerUnavailable = (cause?: unknown): ApiError =>
   new ApiError("server_overloaded", "The gateway cannot take requests at the moment.", {
-    headers: { "Retry-After": "1" },
+    ...SOON,
     cause,
   });
 

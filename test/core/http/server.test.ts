@@ -4,6 +4,12 @@
 import assert from "node:assert/strict";
 import http from "node:http";
 import { describe, it } from "node:test";
+import { renderError, shuttingDown } from "../../../src/core/error-responses.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import type { Exchange, Handler } from "../../../src/core/http/exchange.ts";
+import { sendJson } from "../../../src/core/http/responses.ts";
+import { createServer } from "../../../src/core/http/server.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 import { configFor, demo, KEY, startGateway, user } from "../../support/gateway.ts";
 import { chunk, held, speak, startProvider, stream } from "../../support/provider.ts";
 import { assertError, rawRequest } from "../../support/raw.ts";
@@ -57,6 +63,66 @@ describe("connections that carry more than one request", () => {
     socket.destroy();
     for (const id of queued) assert.equal((await gateway.accessOf(id))["status"], 499);
     await waitFor(() => timers() <= before, "the timers to be gone");
+  });
+
+  it("a deadline that a handler sets after the client has left is no timer that keeps the request", async (t) => {
+    const clock = createFakeClock();
+    const exchanges: Exchange[] = [];
+    const server = createServer(
+      {
+        "/wait": {
+          GET: (exchange) => {
+            exchanges.push(exchange);
+          },
+        },
+      },
+      { host: "127.0.0.1", port: 0, receive_ms: 60_000, send_ms: 30_000 },
+      { clock, renderError, access: () => undefined, failed: () => undefined },
+    );
+    t.after(() => server.close(0, shuttingDown()));
+    const { socket } = connect(t, await server.listen(), bytesOf("GET /wait"));
+    await waitFor(() => exchanges.length === 1, "the request");
+    socket.destroy();
+    await waitFor(() => exchanges[0]!.cancel.aborted, "the client's leaving to be noticed");
+    exchanges[0]!.expire(900_000, () => new Error("too late"));
+    assert.equal(clock.pending(), 0);
+  });
+
+  it("each of them in progress is answered at shutdown, not only the first", async (t) => {
+    const { behaviour, finish } = held();
+    const provider = await startProvider(t, { m: behaviour, whole: speak("Ready.") });
+    const gateway = await startGateway(t, configFor(provider.url, ["m", "whole"]));
+    const requests = ask("m", "first", false) + ask("whole", "second", false);
+    const { text, responses, closed } = connect(t, gateway.url, requests);
+    await provider.nth(1);
+    const stopped = gateway.gateway.close(60_000);
+    finish();
+    await within(closed, "the connection to close");
+    await within(stopped, "the gateway to close");
+    assert.equal(responses(), 2, text());
+    for (const id of ["first", "second"]) assert.equal((await gateway.accessOf(id))["status"], 200);
+  });
+
+  it("a response that its client has not read to the end is not cut at shutdown", async (t) => {
+    const body = "x".repeat(32 * 1024 * 1024);
+    let answered = false;
+    const handler: Handler = ({ res }) => {
+      sendJson(res, 200, body);
+      answered = true;
+    };
+    const server = createServer(
+      { "/large": { GET: handler } },
+      { host: "127.0.0.1", port: 0, receive_ms: 60_000, send_ms: 30_000 },
+      { clock: systemClock, renderError, access: () => undefined, failed: () => undefined },
+    );
+    const { socket, text, closed } = connect(t, await server.listen(), bytesOf("GET /large"));
+    socket.pause();
+    await waitFor(() => answered, "the response to be ready");
+    const stopped = server.close(60_000, shuttingDown());
+    socket.resume();
+    await within(closed, "the connection to close");
+    await within(stopped, "the server to close");
+    assert.ok(text().endsWith(body), `${text().length} characters`);
   });
 
   for (const [name, bytes] of [

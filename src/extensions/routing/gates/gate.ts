@@ -25,7 +25,7 @@ export interface Entry {
   /** How long it may wait for room, in milliseconds. */
   readonly waitMs: number;
   /** Ends the wait when the client has left. Absent: nothing does. */
-  readonly cancel?: Pick<Cancel, "onAbort">;
+  readonly cancel?: Pick<Cancel, "aborted" | "onAbort">;
 }
 
 /** How a request ended. `overload`: the provider refused it because of too many requests. */
@@ -103,7 +103,8 @@ export function createGate(clock: Clock) {
       bounds = inForce;
       queue.wake();
       const entered = queue.isEmpty() ? tryEnter() : timeToRoom(); // waiting requests go first
-      if (typeof entered !== "number" || entry.waitMs <= 0) return entered;
+      if (typeof entered !== "number") return entered;
+      if (entry.waitMs <= 0 || entry.cancel?.aborted) return entered;
       return queue.wait(entry).then((permit) => permit ?? timeToRoom());
     },
     /** Admits no request for `ms` milliseconds, but at most for a minute. */

@@ -2,8 +2,11 @@
 // it sends the thoughts back that led to the call.
 
 import assert from "node:assert/strict";
+import cluster from "node:cluster";
+import { EventEmitter } from "node:events";
 import { it } from "node:test";
-import { user } from "../../../support/gateway.ts";
+import { checkConfig, createGateway } from "../../../support/config.ts";
+import { demo, user } from "../../../support/gateway.ts";
 import { status as answerWith, type Behaviour } from "../../../support/provider.ts";
 import { ask, bench, whole } from "../../scale/cluster/bench.ts";
 import { message, textBlock, thought, toolUse } from "../anthropic/events.ts";
@@ -35,4 +38,17 @@ it("all workers have the thoughts before a call", async (t) => {
     Array(4).fill(["adaptive", CALLED]),
   );
   assert.equal(gw.stderr(), "");
+});
+
+it("a worker listens to the others once, however often it reloads, and no longer than it serves", async (t) => {
+  const worker = Object.assign(new EventEmitter(), { isConnected: () => false });
+  Object.assign(cluster, { worker });
+  t.after(() => Object.assign(cluster, { worker: undefined }));
+  const config = checkConfig(demo());
+  const gateway = createGateway(config);
+  const listeners = worker.listenerCount("message");
+  for (let reload = 0; reload < 3; reload += 1) gateway.reload(config);
+  assert.equal(worker.listenerCount("message"), listeners);
+  await gateway.close();
+  assert.equal(worker.listenerCount("message"), 0);
 });

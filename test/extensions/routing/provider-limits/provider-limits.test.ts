@@ -130,6 +130,14 @@ describe("a gate", () => {
     assert.equal(tryIt(), 8_999);
   });
 
+  it("does not let a request wait whose client has left", async () => {
+    const { permit, wait } = setUp({ max_in_flight: 1 });
+    permit();
+    const cancel = new Cancel();
+    cancel.abort();
+    assert.equal(await wait("x", 5_000, cancel), Infinity);
+  });
+
   it("lets in nobody whose client has left meanwhile, and counts none of them", async () => {
     const { clock, permit, tryIt, wait } = setUp({ max_in_flight: 1, rpm: 2 });
     const inside = permit();
