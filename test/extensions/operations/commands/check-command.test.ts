@@ -58,7 +58,10 @@ describe("warnings", () => {
         demo: { dialect: "demo" },
         hasty: { dialect: "demo", timeouts: { total_ms: 75_000, first_token_ms: 80_000 } },
       },
-      models: { "demo-chat": { timeouts: { first_token_ms: 80_000, idle_ms: 7_000 } } },
+      models: {
+        "demo-chat": { timeouts: { first_token_ms: 80_000, idle_ms: 7_000 } },
+        "demo-reasoner": { quality_score: 24 },
+      },
       aliases: {
         thinkers: { policy: "reasoning" },
         empty: { policy: "value" },
