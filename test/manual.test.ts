@@ -190,6 +190,21 @@ describe("completeness", () => {
       assert.ok(text.includes(`\`${folder}\``), folder);
   });
 
+  it("every event on stderr is in troubleshooting", () => {
+    const texts = readdirSync("src", { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".ts"))
+      .map((name) => readFileSync(join("src", name), "utf8"));
+    const written =
+      /event: `\$\{subject\}(_\w+)`|(?:event: |event = [^;]*|\breport\(|\blog\()"([a-z]+(?:_[a-z]+)+)"/g;
+    const found = texts.flatMap((text) =>
+      [...text.matchAll(written)].map(([, end, name]) => name ?? `limits${end}`),
+    );
+    assert.ok(found.includes("limits_store_failed") && found.includes("attempt_failed"));
+    const section = textOf("troubleshooting").split("\n## Events on stderr\n")[1]!;
+    const missing = found.filter((event) => !section.includes(`\`${event}\``));
+    assert.deepEqual(missing, []);
+  });
+
   it("every command and every option is in commands", () => {
     const rows = firstCells(textOf("commands"), "generated: commands").join("\n");
     for (const command of COMMAND_NAMES) assert.ok(rows.includes(`\`${command}`), command);

@@ -110,7 +110,7 @@ export function rank(config: RankingSettings, alias: WrittenAlias): readonly Ran
 }
 
 /** The score by which an alias's policy ranks a model. */
-export const scoreOf = (
+const scoreOf = (
   { currency }: Pick<RankingSettings, "currency">,
   { policy }: WrittenAlias,
   settings: ScoredModel,
@@ -118,6 +118,10 @@ export const scoreOf = (
   if (policy === "reasoning") return byReasoning(settings);
   return policy === "value" ? byValue(settings, currency) : byQuality(settings);
 };
+
+/** The score that `min_score` bounds: with the policy `value` not that by which it ranks. */
+export const boundedScore = ({ policy }: WrittenAlias, settings: ScoredModel): number =>
+  (policy === "reasoning" ? byReasoning(settings) : byQuality(settings)).score;
 
 /** Policy "reasoning": models that think, highest reasoning_score first. */
 function byReasoning({ reasoning, reasoning_score: score }: ScoredModel): Score {
@@ -158,15 +162,15 @@ export function blendedPrice(price: ModelSettings["price"]): number {
 
 /** The score, unless the alias does not take the model for comparable with its others. */
 function comparable(config: RankingSettings, alias: WrittenAlias, settings: ScoredModel): Score {
-  const { policy, min_score: lowest, min_quality: least, max_price: highest } = alias;
-  const { price, quality_score: quality = -Infinity } = settings;
+  const { min_score: lowest, min_quality: least, max_price: highest } = alias;
+  const { price } = settings;
   const scored = scoreOf(config, alias, settings);
   const { score } = scored;
   if (score === NO_CANDIDATE) return scored;
-  const stated = policy === "reasoning" ? score : quality;
-  if (lowest !== undefined && stated < lowest)
+  const bounded = boundedScore(alias, settings);
+  if (lowest !== undefined && bounded < lowest)
     return out(`${scored.why}, below min_score ${lowest}`);
-  if (least !== undefined && quality < least)
+  if (least !== undefined && bounded < least)
     return out(`${scored.why}, below min_quality ${least}`);
   const blend = blendedPrice(price);
   if (highest !== undefined && blend > highest)

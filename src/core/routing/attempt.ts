@@ -270,7 +270,7 @@ async function readStream(
     cancel.abort(error); // An error after the finish does not make the reply incomplete.
   } finally {
     const { unreadable: events } = decoding;
-    if (events > 0) context.report("unreadable_events", model, { events });
+    if (events > 0) context.report("unreadable_events", model, { level: "warn", events });
   }
   if (!decoding.finished) throw upstreamError("the stream ended without a finish_reason");
   if (!chat.stream) await deliver(decoding.takeParts());

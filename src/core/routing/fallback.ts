@@ -165,8 +165,9 @@ function tryOnce(
   function resent(error = STALE_CONNECTION): void {
     meter.hasPrompt = false;
     record(error);
-    const event = error === STALE_CONNECTION ? "stale_connection" : "attempt_failed";
-    report(event, model, { level: "info", code: error.code, detail: error.message });
+    if (error === STALE_CONNECTION)
+      report("stale_connection", model, { level: "info", code: error.code, detail: error.message });
+    else report("attempt_failed", model, { ...errorFields(error), key });
   }
 
   function usesKey(end: string): void {
@@ -223,7 +224,7 @@ function requireRecoverable(
   const { model, begunAt } = progress;
   if (cancel.aborted || begunAt !== undefined || !(error instanceof ProviderError))
     throw new CompletionFailed(progress, error);
-  report("attempt_failed", model, errorFields(error));
+  report("attempt_failed", model, { ...errorFields(error), key: progress.attempts.at(-1)?.key });
   // Other models would refuse the request too, but a prompt that is too long for one may fit them.
   if (error.blame === "client" && error.code !== "context_length_exceeded")
     throw new CompletionFailed(progress, toClientError(requested, [{ model, error }]));

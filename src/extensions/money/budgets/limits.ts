@@ -6,6 +6,7 @@ import { configuredKeys, type Caller, type KeyTerms } from "../../../core/accoun
 import { accountLimitName, keyLimitName } from "../../../core/accounts/limiter.ts";
 import type { Config } from "../../../core/config.ts";
 import { fail, literal, nonEmpty, optional, refine } from "../../../core/schema/checker.ts";
+import { createdKeysIn, isUnread } from "../../operations/keys/index.ts";
 import { AMOUNT, parseMoney } from "../records/index.ts";
 import type { Spender } from "./contracts.ts";
 import { PERIODS, type Budget } from "./spend-counters.ts";
@@ -64,6 +65,15 @@ export function budgetsIn(config: Config): Map<string, Budget | undefined> {
   return budgets;
 }
 
+/** The budgets of all accounts and keys, created keys included, whose secrets can be read. */
+export function allBudgets(config: Config): readonly Budget[] {
+  // As in the keyring, a key of the configuration replaces a created key.
+  const keys = new Map([...createdKeysIn(config.data_dir).byDigest, ...configuredKeys(config)]);
+  const ofKeys = [...keys.values()].filter((key) => !isUnread(key)).map(keyBudget);
+  const ofAccounts = [...config.accounts.keys()].map((name) => accountBudget(name, config));
+  return [...ofAccounts, ...ofKeys].filter((budget) => budget !== undefined);
+}
+
 /** The account and the key of a caller, with their limits. */
 export function spenderOf({ account, keyId, terms }: Caller, config: Config): Spender {
   const budgets = [accountBudget(account, config), keyBudget(terms)];
@@ -82,7 +92,7 @@ export function spenderOf({ account, keyId, terms }: Caller, config: Config): Sp
 
 /** Warns of models without a price: requests to them cost nothing, so no budget limits them. */
 export function unpricedModels(config: Config): Warning[] {
-  if ([...budgetsIn(config).values()].every((budget) => budget === undefined)) return [];
+  if (allBudgets(config).length === 0) return [];
   return [...config.models]
     .filter(([, { price }]) => !price)
     .map(([name]) => ({

@@ -3,28 +3,17 @@
 import { join } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { table } from "../../../command-line/table.ts";
-import { configuredKeys } from "../../../core/accounts/keyring.ts";
-import type { Config } from "../../../core/config.ts";
-import { createdKeysIn, isUnread, keysInConfig } from "../../operations/keys/index.ts";
+import { isUnread, keysInConfig } from "../../operations/keys/index.ts";
 import { hasWriter } from "../ledger/index.ts";
 import { parseMoney } from "../records/index.ts";
 import type { BooksFiles } from "../usage/index.ts";
 import { withCopiedBooks } from "../books/index.ts";
-import { accountBudget, keyBudget } from "./limits.ts";
-import { createSpendCounters, type Budget, type SpendCounters } from "./spend-counters.ts";
+import { allBudgets } from "./limits.ts";
+import { createSpendCounters, type SpendCounters } from "./spend-counters.ts";
 import { readSpent } from "./read-books.ts";
 import { printedFigures } from "./status.ts";
 
 const COLUMNS = ["budget", "period", "amount", "spent", "held", "left", "ends"] as const;
-
-/** The budgets of an account and of its keys, as far as their secrets can be read. */
-function budgetsOf(account: string, config: Config): readonly Budget[] {
-  // As in the keyring, a key of the configuration replaces a created key.
-  const keys = new Map([...createdKeysIn(config.data_dir).byDigest, ...configuredKeys(config)]);
-  const own = [...keys.values()].filter((key) => key.account === account && !isUnread(key));
-  const budgets = [accountBudget(account, config), ...own.map(keyBudget)];
-  return budgets.filter((budget) => budget !== undefined);
-}
 
 /** Adds what is held for running requests. */
 async function addHeld(
@@ -40,7 +29,7 @@ async function addHeld(
 
 const show = withCopiedBooks(async ({ books, config, args, terminal }) => {
   const { operand: account } = args;
-  const own = budgetsOf(account, config);
+  const own = allBudgets(config).filter((budget) => budget.account === account);
   const unread = keysInConfig(config).filter(
     (key) => key.account === account && key.budget && isUnread(key),
   ).length;

@@ -1,7 +1,7 @@
 // Probable mistakes in a valid configuration: the gateway starts, but hardly as intended.
 import type { Config } from "../../../core/config.ts";
 import type { Warning } from "../../../config/extension.ts";
-import { blendedPrice, scoreOf, type WrittenAlias } from "../../../config/policy.ts";
+import { blendedPrice, boundedScore, type WrittenAlias } from "../../../config/policy.ts";
 import type { ValidationIssue } from "../../../core/schema/checker.ts";
 import { withOverrides } from "../../../core/routing/model.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
@@ -59,12 +59,13 @@ function incomparableCandidates(
   if (!alias.policy || first === undefined || last === undefined || first === last)
     return undefined;
   const [best, worst] = [config.models.get(first)!, config.models.get(last)!];
-  const score = (model: typeof best): number => scoreOf(config, alias, model).score;
+  const score = (model: typeof best): number => boundedScore(alias, model);
   const differences: string[] = [];
   if (alias.max_price === undefined && blendedPrice(worst.price)! > 10 * blendedPrice(best.price)!)
     differences.push("costs more than ten times as much as");
   const bound = alias.policy === "reasoning" ? "min_score" : "min_quality";
-  if (alias[bound] === undefined && score(worst) < score(best) / 2)
+  const least = alias.min_score ?? alias.min_quality;
+  if (least === undefined && score(worst) < score(best) / 2)
     differences.push("scores less than half of");
   if (differences.length === 0) return undefined;
   const difference = `which ${differences.join(" and ")} ${first}`;

@@ -90,7 +90,7 @@ interface Providers {
 /** One provider for each vendor, address, version and key. */
 function providersOf(deployments: readonly Deployment[], variables: Variables): Providers {
   const identity = ({ vendor, baseUrl, apiVersion, apiKey }: Deployment): string =>
-    JSON.stringify([vendor, baseUrl, apiVersion, apiKey]);
+    JSON.stringify([vendor, baseUrl, apiVersion, apiKey ?? usualKey(vendor)]);
   const names = new Map<string, string>();
   const providers: Record<string, object> = {};
   for (const deployment of deployments) {
@@ -111,6 +111,9 @@ function providersOf(deployments: readonly Deployment[], variables: Variables): 
   }
   return { providers, nameOf: (deployment) => names.get(identity(deployment))! };
 }
+
+/** What the file would state of a key if it stated the vendor's usual variable. */
+const usualKey = (vendor: string): string => `${ENVIRONMENT}${VENDOR_ROWS.get(vendor)?.variable}`;
 
 /** The environment variable of a provider's key. Undefined: it needs no key. */
 function keyVariable(

@@ -42,11 +42,12 @@ function problemsOf(status: ShownStatus): readonly string[] {
 const faultIn = (section: unknown): string | undefined => asString(asObject(section)["fault"]);
 
 /** "is healthy", "fails: next try in 7 s". */
-export function stateText({ breaker }: ModelStatus): string {
-  if (breaker.state === "closed") return "is healthy";
-  if (breaker.state === "probing") return "is being tried again";
-  if (breaker.retry_ms === 0) return "failed, and is tried again with the next request";
-  return `fails: next try in ${Math.ceil(breaker.retry_ms / 1000)} s`;
+export function stateText({ breaker: { state, retry_ms: ms } }: ModelStatus): string {
+  if (state === "probing") return "is being tried again";
+  const next = `next try in ${Math.ceil(ms / 1000)} s`;
+  // The provider said until when it is overloaded: no failure, but no request goes to it.
+  if (state === "closed") return ms > 0 ? `is overloaded: ${next}` : "is healthy";
+  return ms > 0 ? `fails: ${next}` : "failed, and is tried again with the next request";
 }
 
 /** A model's last failure, and its provider's message; "" if there was none. */

@@ -58,7 +58,10 @@ describe("warnings", () => {
         demo: { dialect: "demo" },
         hasty: { dialect: "demo", timeouts: { total_ms: 75_000, first_token_ms: 80_000 } },
       },
-      models: { "demo-chat": { timeouts: { first_token_ms: 80_000, idle_ms: 7_000 } } },
+      models: {
+        "demo-chat": { timeouts: { first_token_ms: 80_000, idle_ms: 7_000 } },
+        "demo-reasoner": { quality_score: 24 },
+      },
       aliases: {
         thinkers: { policy: "reasoning" },
         empty: { policy: "value" },
@@ -109,16 +112,22 @@ describe("warnings", () => {
       free: { provider: "demo" },
       local: { provider: "demo", price: { input_cache_miss: 0, output: 0 } },
     };
-    const paths = async (over: object) => {
-      const file = written({ models, aliases: {}, ...over });
+    const warned = async (file: string) => {
       const { stdout } = await runHere(["check", "--json", "--config", file]);
       return JSON.parse(stdout).warnings.map(({ path }: { path: string }) => path);
     };
+    const paths = (over: object) => warned(written({ models, aliases: {}, ...over }));
     const budget = { amount: "50", period: "month" };
     assert.deepEqual(await paths({}), []);
     assert.deepEqual(await paths({ accounts: { demo: { budget } } }), ["models.free.price"]);
     const keys = [{ account: "demo", key: "sk-of-a-key", budget }];
     assert.deepEqual(await paths({ keys }), ["models.free.price"]);
+    const file = written({ models, aliases: {} });
+    const create = ["keys", "create", "--account", "demo", "--config", file];
+    await runHere([...create, "--rpm", "1"]);
+    assert.deepEqual(await warned(file), []);
+    await runHere([...create, "--budget", "50/month"]);
+    assert.deepEqual(await warned(file), ["models.free.price"]);
   });
 
   it("an account whose only key was created is served; one whose keys are revoked is not", async () => {

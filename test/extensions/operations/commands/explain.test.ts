@@ -115,6 +115,7 @@ describe("candidates of an alias that are not comparable", () => {
     aliases: { x: alias },
   });
   const policy = "reasoning";
+  const [value, bounded] = [{ policy: "value" }, { policy: "value", min_score: 4 }];
   const [like, dearer, weaker] = [model(30, 10), model(59, 10.1), model(29, 1)];
   const dear = /^falls back as far as b, which costs more than ten times as much as a: max_price/;
   const weak = /^falls back as far as b, which scores less than half of a: max_price/;
@@ -127,6 +128,14 @@ describe("candidates of an alias that are not comparable", () => {
     ["a price that the operator has bounded", dearer, { policy, max_price: 10.1 }, undefined],
     ["a bound that leaves the dear one out", dearer, { policy, max_price: 10 }, undefined, true],
     ["a bound that leaves the weak one out", weaker, { policy, min_score: 29.5 }, undefined, true],
+    ["as good, at less for the money", { ...like, quality_score: 9 }, value, undefined],
+    [
+      "at half the price, but not half as good",
+      { ...model(60, 0.5), quality_score: 4 },
+      value,
+      weak,
+    ],
+    ["a quality that is bounded", { ...model(60, 1), quality_score: 4 }, bounded, undefined],
     ["a list, the operator's own choice", model(1, 1_000), { models: ["a", "b"] }, undefined],
     ["an alias that is switched off", dearer, { policy, enabled: false }, undefined],
   ] as const)

@@ -77,6 +77,18 @@ describe("the page", () => {
     assert.deepEqual(reloadFaults({}), [], "without these extensions");
   });
 
+  it("says of a model whose provider is overloaded when it is asked again", async () => {
+    const { modelState } = await moduleOf("words");
+    const stateOf = (state: string, retryMs: number) =>
+      modelState({ breaker: { state, failures: 0, retry_ms: retryMs } });
+    assert.deepEqual(stateOf("closed", 29_500), {
+      tone: "warn",
+      text: "overloaded: next try in 30 s",
+    });
+    assert.deepEqual(stateOf("closed", 0), { tone: "ok", text: "healthy" });
+    assert.equal(stateOf("open", 0).text, "failing: next try now");
+  });
+
   it("is one file that asks no other host for anything, and whose policy lets nothing else run", async (t) => {
     const { headers, text } = await ask(adminOf(await startGateway(t, demo())), "/");
     assert.equal(headers["content-type"], "text/html; charset=utf-8");

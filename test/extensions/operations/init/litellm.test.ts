@@ -346,6 +346,16 @@ describe("single fields of LiteLLM's configuration", () => {
     }
   });
 
+  it("the vendor's usual variable is one key, stated or not", async () => {
+    const { config } = await convert({
+      model_list: [
+        chat("a", { model: "openai/gpt-4.1" }),
+        chat("b", { model: "openai/gpt-4.1-mini", api_key: "os.environ/OPENAI_API_KEY" }),
+      ],
+    });
+    assert.deepEqual(Object.keys(config.providers), ["openai"]);
+  });
+
   it("a secret in plain text gets no variable that the file names for another one", async () => {
     const model_list = ["os.environ/OPENAI_2_KEY", SECRET].map((api_key, at) =>
       chat(`m${at}`, { model: "openai/x", api_key }),

@@ -28,6 +28,7 @@ async function running(
   const provider = await startProvider(t, {
     good: answers(200, completion({ content: "Hello." })),
     bad: answers(500, { error: { message: "the model's machine is on fire" } }),
+    busy: answers(429, {}, { "retry-after": "30" }),
   });
   const port = await freePort();
   const more = merge(
@@ -109,6 +110,20 @@ describe("status", () => {
     assert.equal(code, 0, stdout);
     assert.match(stdout, /^ {2}bad +lab +failed, and is tried again with the next request/m);
     await assertState(1);
+  });
+
+  it("of one with a model whose provider is overloaded: until when, exit 1", async (t) => {
+    const { file, ask } = await running(
+      t,
+      { models: { bad: { upstream_model: "busy" } } },
+      {},
+      { monotonic: () => 0 },
+    );
+    await ask("bad");
+    const { code, stdout } = await status(file);
+    assert.equal(code, 1);
+    assert.match(stdout, /^not healthy: bad is overloaded: next try in 30 s$/m);
+    assert.match(stdout, /^ {2}bad +lab +is overloaded: next try in 30 s /m);
   });
 
   it("of one that refuses an account: whose requests, how many of all its keys, why", async (t) => {

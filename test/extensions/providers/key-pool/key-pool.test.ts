@@ -196,7 +196,12 @@ describe("a provider with several keys", () => {
     );
     const told = JSON.stringify([diagnostics, state, line]);
     for (const key of KEYS) assert.ok(!told.includes(key));
-    assert.match(told, /attempt_failed/);
+    const [failed] = diagnostics.filter(({ event }) => event === "attempt_failed");
+    const { level, key, provider_status, provider_message } = failed!;
+    assert.deepEqual(
+      { level, key, provider_status, provider_message },
+      { level: "error", key: "evil", provider_status: 401, provider_message: "bad key [redacted]" },
+    );
   });
 
   it("says when the first key can be used again where all are exhausted", async (t) => {
@@ -221,10 +226,19 @@ describe("a provider with several keys", () => {
   });
 
   it("opens the breaker as a refused key only if all of them are", async (t) => {
-    const { ask, provider } = await start(t, refusing(401), [{ key: "sk-a" }, { key: "sk-b" }]);
+    const { ask, provider, diagnostics } = await start(t, refusing(401), [
+      { key: "sk-a" },
+      { key: "sk-b" },
+    ]);
     for (let i = 0; i < 2; i += 1)
       assert.equal((await json(await ask())).error.code, "model_unavailable");
     assert.equal(provider.asked.length, 2);
+    const keys = diagnostics.map(({ level, key }) => [level, key]);
+    const both = [
+      ["error", "sk-a"],
+      ["error", "sk-b"],
+    ];
+    assert.deepEqual(keys.slice(0, 2).sort(), both);
   });
 
   const TOO_LARGE = "Request too large for gpt-4.1 on tokens per min (TPM): Limit 30000";

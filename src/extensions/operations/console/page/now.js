@@ -154,8 +154,9 @@ function aliasElement({ alias, enabled, candidates }, { requested }) {
   const requests = Object.values(served).reduce((sum, count) => sum + count, 0);
   const item = ({ model, rank, why }) => {
     const row = live.status.models.find((each) => each.model === model);
-    const isPassed = rank !== null && row.breaker.state === "open" && row.breaker.retry_ms > 0;
-    const passed = () => tone({ tone: "bad", text: `skipped, ${modelState(row).text}` });
+    const { state, retry_ms: retryMs } = row.breaker;
+    const isPassed = rank !== null && state !== "probing" && retryMs > 0;
+    const passed = () => tone({ ...modelState(row), text: `skipped, ${modelState(row).text}` });
     const own = Object.hasOwn(served, model) ? served[model] : 0;
     const share = requests > 0 && `served ${percent(own, requests)}; `;
     const words = isPassed ? passed() : soft(share, why);

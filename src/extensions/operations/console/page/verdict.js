@@ -47,7 +47,9 @@ function aboutGateway({ status, spend, usage, limits, event_loop_delay: delay })
 }
 
 function aboutModels({ models }, { faults }) {
-  const failing = models.filter(({ breaker }) => breaker.state !== "closed");
+  const failing = models.filter(
+    ({ breaker }) => breaker.state !== "closed" || breaker.retry_ms > 0,
+  );
   return failing.map((row) => {
     const { model, provider, breaker } = row;
     const fault = faults.find((each) => each.model === model);

@@ -66,10 +66,10 @@ export const membersText = (object) =>
 /** A model's state: its text and tone. */
 export function modelState({ breaker: { state, failures, retry_ms: retryMs } }) {
   if (state === "probing") return { tone: "warn", text: "being tried again" };
-  if (state === "open") {
-    const next = retryMs > 0 ? `in ${Math.ceil(retryMs / 1000)} s` : "now";
-    return { tone: "bad", text: `failing: next try ${next}` };
-  }
+  const next = `next try ${retryMs > 0 ? `in ${Math.ceil(retryMs / 1000)} s` : "now"}`;
+  if (state === "open") return { tone: "bad", text: `failing: ${next}` };
+  // The provider said until when it is overloaded: no failure, but no request goes to it.
+  if (retryMs > 0) return { tone: "warn", text: `overloaded: ${next}` };
   if (failures > 0) return { tone: "warn", text: `healthy, ${failures} faults in a row` };
   return { tone: "ok", text: "healthy" };
 }

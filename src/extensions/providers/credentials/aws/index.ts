@@ -21,7 +21,7 @@ const check = ({ credential, env }: CheckContext) =>
   refine(
     strict({
       type: literal("aws"),
-      /** Absent, with the secret: the keys are found as Amazon's SDKs find them. */
+      /** Absent, with the secret: the keys are found in the places that bedrock.md names. */
       access_key_id: optional(credential),
       secret_access_key: optional(credential),
       /** The token of temporary keys. Absent: the keys do not expire. */
