@@ -1,6 +1,7 @@
 // The output items of a response, and their events. Messages and reasoning have one text each: the
-// item ends when another kind of text begins. Calls of the client's tools stay open until the end
-// of the reply, because a provider may interleave the arguments of several.
+// item ends when another kind of text begins. A call ends when the next item begins, as clients
+// expect. If its arguments are incomplete then, it stays open until the end of the reply, because a
+// provider may interleave the arguments of several calls.
 import { randomHex } from "../../../core/ids.ts";
 import type { Part, TextPart, TokenLogprob } from "../../../core/openai/parts.ts";
 import { isObject } from "../../../core/schema/checker.ts";
@@ -33,6 +34,12 @@ interface OpenItem {
   end(ending: Ending): void;
 }
 
+/** A call that has not ended. */
+interface OpenCall extends OpenItem {
+  /** Whether its arguments are a complete object. Parses all of them. */
+  isWhole(): boolean;
+}
+
 /** Begins an item and writes its first event. */
 type BeginItem = (item: { readonly id: string; readonly [field: string]: unknown }) => ItemEvents;
 
@@ -47,8 +54,10 @@ interface ItemEvents {
 export function createOutput(options: OutputOptions, emit: Emit) {
   const { tools, seal, showsReasoning } = options;
   const ended: (object | undefined)[] = [];
-  /** By the call's index in the reply. */
-  const calls: OpenItem[] = [];
+  /** By the call's index in the reply. Undefined: the call has ended. */
+  const calls: (OpenCall | undefined)[] = [];
+  /** The index of the last call, until the next item begins. */
+  let lastCall: number | undefined;
   let text: OpenItem | undefined;
   let kind: TextPart["type"] | undefined;
   /** Log probabilities of tokens whose text is incomplete, such as the first half of an emoji. */
@@ -71,6 +80,17 @@ export function createOutput(options: OutputOptions, emit: Emit) {
     text = undefined;
   }
 
+  /** Ends the last call if it is complete. So the arguments of each call are parsed once here. */
+  function endCall(): void {
+    if (lastCall === undefined) return;
+    const call = calls[lastCall]!;
+    if (call.isWhole()) {
+      call.end("completed");
+      calls[lastCall] = undefined;
+    }
+    lastCall = undefined;
+  }
+
   function addText(part: TextPart): void {
     const isHidden = part.type === "reasoning" && !showsReasoning && !seal;
     const isMore = text !== undefined && kind === part.type;
@@ -81,6 +101,7 @@ export function createOutput(options: OutputOptions, emit: Emit) {
     if (part.text === "" && !part.logprobs?.length) return;
     if (kind !== part.type) endText("completed");
     kind = part.type;
+    if (!text) endCall();
     text ??= openText(kind, options, begin);
     text.add(pending.length > 0 ? withPending(part) : part);
   }
@@ -101,16 +122,18 @@ export function createOutput(options: OutputOptions, emit: Emit) {
     add(part: Part): void {
       if (part.type === "tool_call") {
         endText("completed");
+        endCall();
         pending = [];
         const { id, name } = part;
         calls[part.call] = openCall(id, tools.get(name) ?? { ...UNKNOWN, name }, begin);
-      } else if (part.type === "tool_arguments") calls[part.call]!.add(part);
+        lastCall = part.call;
+      } else if (part.type === "tool_arguments") calls[part.call]?.add(part);
       else if ("text" in part) addText(part);
     },
     /** Ends the items that are open. */
     end(ending: Ending): void {
       endText(ending);
-      for (const call of calls) call.end(ending);
+      for (const call of calls) call?.end(ending);
     },
     /** The items that have ended, in the order in which they began. */
     items: (): object[] => ended.filter((item) => item !== undefined),
@@ -213,7 +236,7 @@ function openCall(
   call_id: string,
   { type: kind, name, namespace }: ToolOrigin,
   begin: BeginItem,
-): OpenItem {
+): OpenCall {
   const { prefix, type, field } = CALLS[kind];
   const isSearch = kind === "tool_search";
   const head = {
@@ -234,6 +257,7 @@ function openCall(
     return kind === "custom" ? freeFormInput(json, isCut) : json || "{}";
   }
   return {
+    isWhole: () => isObject(parseJson(json)),
     add({ text }) {
       json += text;
       // The input of a free-form tool is known only at the end: the model wraps it in JSON.

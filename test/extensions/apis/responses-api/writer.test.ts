@@ -125,6 +125,16 @@ describe("a reply of the Responses API", () => {
     assert.equal(types(streamed(parts)).join(" "), expected);
   });
 
+  it("ends a whole call before the next item, one whose arguments may go on at the end", () => {
+    const calls = [called(0, "patch"), args(0, '{"input":"a"}'), called(1, "get_time")];
+    const events = streamed([...calls, args(1, "{"), text("T"), args(1, "}")]);
+    const items = events.filter(({ type }) => /output_item/.test(type));
+    assert.equal(
+      items.map(({ type, output_index }) => type.split(".").at(-1) + output_index).join(" "),
+      "added0 done0 added1 added2 done2 done1",
+    );
+  });
+
   it("may be empty, and nothing of it written to the provider's cache", () => {
     const events = streamed([]);
     assert.deepEqual(types(events), ["created", "in_progress", "completed"]);
