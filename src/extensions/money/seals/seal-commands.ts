@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
-import { dayOf, isCalendarDay } from "../records/index.ts";
+import { isCalendarDay } from "../records/index.ts";
 import { lineOf, syncUsage, type BooksFiles } from "../usage/index.ts";
 import { hasSpendLog, withBooks } from "../books/index.ts";
 import { createSigner, keyFile, publicPem, seals } from "./sign.ts";
@@ -21,7 +21,7 @@ async function makeHead(books: BooksFiles): Promise<string> {
     await syncUsage(books);
     const last = books.days.lastDay();
     const open = (await books.store.days()).filter((day) => day > last);
-    return await lineOf(books, dayOf(books.clock.now()), await books.store.cursor(), open);
+    return await lineOf(books, await books.store.cursor(), open);
   });
 }
 
