@@ -54,25 +54,17 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
     replaceDay: (day, records) => replaceLines(files, day, linesFor(records)),
     giveUp: (day) => dayFiles.noteLost(files, day, true),
     setCursor: (cursor) => dayFiles.setSegments(files, cursor),
-    async *records(filter, skip = 0) {
+    async *records(filter) {
       const mayMatch = textMatcherOf(filter);
       const matches = matcherOf(filter);
-      let toSkip = skip;
       for (const day of daysThatMatch(files, filter)) {
-        const skipped = toSkip > 0 ? keptSums(files, day)?.filter(matches) : undefined;
-        const requests = skipped?.reduce((sum, each) => sum + each.requests, 0) ?? Infinity;
-        if (requests <= toSkip) {
-          toSkip -= requests;
-          continue;
-        }
         const path = pathOf(files, day);
         for await (const { lines } of readLines(path, { to: bytesOf(files, day) })) {
           const matching = lines
             .filter(mayMatch)
             .map((text) => recordOf(path, parseLine(text)))
             .filter(matches);
-          yield matching.slice(toSkip).map(withoutDetails);
-          toSkip = Math.max(0, toSkip - matching.length);
+          yield matching.map(withoutDetails);
         }
       }
     },

@@ -152,9 +152,9 @@ export function conditionOf(filter: UsageFilter, source: () => string): Conditio
 }
 
 /** Opens the cursor `usage` over rows, day by day in the order of the log. */
-export const openCursor = (record: string, where: string, skip: number): string =>
+export const openCursor = (record: string, where: string): string =>
   `DECLARE usage NO SCROLL CURSOR FOR SELECT ${record} AS value FROM usage_records
-   WHERE ${where} ORDER BY day, log_segment, log_line, usage_id OFFSET ${skip}`;
+   WHERE ${where} ORDER BY day, log_segment, log_line, usage_id`;
 
 /** The SQL of the dimensions that differ from their column. */
 const DIMENSION_TEXTS: Readonly<Partial<Record<Dimension, string>>> = {

@@ -79,10 +79,7 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
     // Nothing to do: a damaged closed day does not prevent writing into a database.
     giveUp: async () => undefined,
     setCursor: (cursor) => moveCursor(sql.SET_CURSOR, cursor),
-    async *records(filter, skip = 0) {
-      const connect = () => database.connect("reader");
-      yield* readRecords(connect, RECORD, where(filter), skip);
-    },
+    records: (filter) => readRecords(() => database.connect("reader"), RECORD, where(filter)),
     async find({ requestId, account, limit }) {
       const found = await run<UsageRecord>(sql.FIND, requestId, account ?? null, limit);
       return [...found].reverse();
@@ -143,19 +140,18 @@ const clonedFault = (dataDir: string): StoreFault => ({
 });
 
 /**
- * Yields records in batches, without the first `skip`, day by day in the order of the log.
- * `record` is the SQL that makes a record from a row.
+ * Yields records in batches, day by day in the order of the log. `record` is the SQL that makes a
+ * record from a row.
  */
 async function* readRecords(
   connect: () => ReturnType<Database["connect"]>,
   record: string,
   where: sql.Condition,
-  skip = 0,
 ): AsyncGenerator<readonly UsageRecord[]> {
   const client = await connect();
   try {
     await client.query("BEGIN READ ONLY");
-    await client.query(sql.openCursor(record, where.text, skip), where.values);
+    await client.query(sql.openCursor(record, where.text), where.values);
     for (;;) {
       const { rows } = await client.query("FETCH 2000 FROM usage");
       if (rows.length === 0) return;

@@ -129,10 +129,10 @@ export interface UsageStore {
   /** Sets the cursor without adding records. */
   setCursor(cursor: LogCursor): Promise<void>;
   /**
-   * Yields the matching records day by day, without the first `skip`; absent: 0. A batch may be
-   * empty, which lets a cancelled reader stop early.
+   * Yields the matching records day by day. A batch may be empty, which lets a cancelled reader
+   * stop early.
    */
-  records(filter: UsageFilter, skip?: number): AsyncIterable<readonly UsageRecord[]>;
+  records(filter: UsageFilter): AsyncIterable<readonly UsageRecord[]>;
   /**
    * Finds the latest records of a request id by an index, with `details` and `log`, in the order in
    * which they ended.

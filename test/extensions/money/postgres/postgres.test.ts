@@ -50,14 +50,13 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
   });
   after(() => db?.close());
 
-  it("come back in the order of the log by bytes, and as many are passed over as are asked", async (t) => {
+  it("come back in the order of the log by bytes", async (t) => {
     const at = scene(t, await db.database("ordered"));
     const names = ["2026-01-31.0002.jsonl", "2026-01-31.0010.jsonl", "2026-01-31.10000.jsonl"];
     for (const place of [2, 0, 1])
       at.write(names[place]!, ...own(at, place * 2), ...own(at, place * 2 + 1));
     await at.pass();
     assert.deepEqual(idsOf(await at.records()), [0, 1, 2, 3, 4, 5]);
-    assert.deepEqual(idsOf(await recordsOf(at, {}, 4)), [4, 5]);
   });
 
   it("have the seal of their own gateway's day, and of no other's", async (t) => {

@@ -44,14 +44,12 @@ describe("the file store", () => {
     assert.deepEqual(await at.books.store.days(), days);
   });
 
-  it("yields the records that match, and passes over so many of them", async () => {
-    for (const [filter, matches] of FILTERS)
-      for (const skip of [0, 1, 300]) {
-        const found: UsageRecord[] = [];
-        for await (const batch of at.books.store.records(filter, skip)) found.push(...batch);
-        const expected = records.filter(matches).slice(skip);
-        assert.deepEqual(found, expected, JSON.stringify({ ...filter, skip }));
-      }
+  it("yields the records that match", async () => {
+    for (const [filter, matches] of FILTERS) {
+      const found: UsageRecord[] = [];
+      for await (const batch of at.books.store.records(filter)) found.push(...batch);
+      assert.deepEqual(found, records.filter(matches), JSON.stringify(filter));
+    }
   });
 
   it("has the sums of open and closed days that the records come to", async () => {
