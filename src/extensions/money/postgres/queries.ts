@@ -60,8 +60,9 @@ export const ADD = `WITH moved AS (${SET_CURSOR}),
   kept AS (INSERT INTO usage_records SELECT * FROM added)
   SELECT value FROM moved`;
 
-/** The records of a source ($1) on a day ($2), by usageIdPattern() ($3). */
-const RECORDS_OF_DAY = "SELECT count(*) FROM usage_records WHERE day = $2 AND usage_id LIKE $3";
+/** The records of a source ($1) on a day ($2), by usageIdStart() ($3). */
+const RECORDS_OF_DAY =
+  "SELECT count(*) FROM usage_records WHERE day = $2 AND starts_with(usage_id, $3)";
 
 /** Sets the stated number of records of a day to the number found. Parameters as RECORDS_OF_DAY. */
 export const SET_DAY = `INSERT INTO usage_days VALUES ($1, $2, (${RECORDS_OF_DAY}))
@@ -72,8 +73,8 @@ export const COUNT_DAY = `SELECT json_build_object('stated', records,
     'found', (${RECORDS_OF_DAY})) AS value
   FROM usage_days WHERE source = $1 AND day = $2`;
 
-/** Deletes the records of a day. $1: the day; $2: usageIdPattern(). */
-export const DELETE_DAY = "DELETE FROM usage_records WHERE day = $1 AND usage_id LIKE $2";
+/** Deletes the records of a day. $1: the day; $2: usageIdStart(). */
+export const DELETE_DAY = "DELETE FROM usage_records WHERE day = $1 AND starts_with(usage_id, $2)";
 
 /** Adds records, and overwrites those that were moved to another day. $1: rowsOf() the records. */
 export const PUT = `INSERT INTO usage_records
@@ -94,10 +95,6 @@ export const rowsOf = (records: readonly UsageRecord[]): string =>
 /** The beginning of all usage_ids of a source. */
 export const usageIdStart = (source: string): string => `sp_${source.slice(0, 8)}`;
 
-/** The pattern of all usage_ids of a source, for LIKE. */
-export const usageIdPattern = (source: string): string =>
-  `${usageIdStart(source).replace("_", "\\_")}%`;
-
 /**
  * The latest records of a request id ($1) and an account ($2, or null); $3: at most how many.
  * MATERIALIZED forces the index on the id: the planner might otherwise read all records backwards.
@@ -109,7 +106,7 @@ export const FIND = `WITH found AS MATERIALIZED (
   FROM found ORDER BY ended_at DESC, usage_id COLLATE "C" DESC LIMIT $3`;
 
 /**
- * The days with records of a source. $1: usageIdPattern(). Steps from day to day through the index,
+ * The days with records of a source. $1: usageIdStart(). Steps from day to day through the index,
  * because each day may have millions of records.
  */
 export const DAYS = `WITH RECURSIVE known AS (
@@ -119,7 +116,7 @@ export const DAYS = `WITH RECURSIVE known AS (
     WHERE known.day IS NOT NULL)
   SELECT to_char(day, 'YYYY-MM-DD') AS value FROM known
   WHERE EXISTS (SELECT FROM usage_records AS records
-    WHERE records.day = known.day AND usage_id LIKE $1)
+    WHERE records.day = known.day AND starts_with(usage_id, $1))
   ORDER BY known.day`;
 
 /** A WHERE clause. */
@@ -140,7 +137,7 @@ export function conditionOf(filter: UsageFilter, source: () => string): Conditio
     "model = ?": filter.model,
     "key_id = ?": filter.key_id,
     "coalesce(provider, '') = ?": filter.provider,
-    "usage_id LIKE ?": filter.ownOnly ? usageIdPattern(source()) : undefined,
+    "starts_with(usage_id, ?)": filter.ownOnly ? usageIdStart(source()) : undefined,
     "day >= ?::date AND day < ?::date + interval '1 month'": filter.month && `${filter.month}-01`,
     "day = ?": filter.day,
     "day >= ?": filter.from,

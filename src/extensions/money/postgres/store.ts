@@ -28,7 +28,7 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
   const { run, close } = database;
   const source = (): string => gatewayInstanceId(dataDir);
   const place = (): string => dataDirFingerprint(dataDir);
-  const ownIds = (): string => sql.usageIdPattern(source());
+  const ownIds = (): string => sql.usageIdStart(source());
   const where = (filter: UsageFilter): sql.Condition => sql.conditionOf(filter, source);
   /** The cursor that was last read or set. */
   let before = "{}";
