@@ -148,11 +148,6 @@ async function replaceLines(files: DayFiles, day: string, batches: Batches): Pro
   mkdirSync(files.dir, { recursive: true, mode: 0o700 });
   const draft = await writeDraft(path, content());
   await dayFiles.replaceDayFile(files, day, draft, index.bytes);
-  const ids = indexFile(files, monthOf(day));
-  const isFirst = !dayFiles
-    .daysOf(files)
-    .some((each) => each < day && monthOf(each) === monthOf(day));
-  // Do not recreate a lost index with this day alone: searches would silently miss the other days.
-  if (isFirst || existsSync(ids)) await mergeIntoMonth(ids, day, index.ids);
+  await mergeIntoMonth(indexFile(files, monthOf(day)), day, index.ids);
   await replaceFile(sumsFile(files, day), sumsText(index.summer.sums()));
 }
