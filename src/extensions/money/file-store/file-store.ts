@@ -6,6 +6,7 @@ import { replaceFile, writeDraft } from "../../scale/data-files/index.ts";
 import { BooksFault, readLines, type Days } from "../days/index.ts";
 import {
   createSummer,
+  includesDay,
   parseSums,
   sumsText,
   withoutDetails,
@@ -99,13 +100,8 @@ function keptSums(files: DayFiles, day: string): readonly SumBy<Dimension>[] | u
   }
 }
 
-function daysThatMatch(files: DayFiles, filter: UsageFilter): readonly string[] {
-  const { month = "", day, from = "", to = "9999-12-31" } = filter;
-  return dayFiles
-    .daysOf(files)
-    .filter((name) => name.startsWith(month) && name === (day ?? name))
-    .filter((name) => name >= from && name <= to);
-}
+const daysThatMatch = (files: DayFiles, filter: UsageFilter): readonly string[] =>
+  dayFiles.daysOf(files).filter((day) => includesDay(filter, day));
 
 /** The lines of records, by the day on which they are booked. */
 function textsByDay(records: readonly UsageRecord[]): ReadonlyMap<string, string> {

@@ -106,8 +106,8 @@ export const FIND = `WITH found AS MATERIALIZED (
   FROM found ORDER BY ended_at DESC, usage_id COLLATE "C" DESC LIMIT $3`;
 
 /**
- * The days with records of a source. $1: usageIdStart(). Steps from day to day through the index,
- * because each day may have millions of records.
+ * The days with records of a source. $1: usageIdStart(), or empty for all sources. Steps from day
+ * to day through the index, because each day may have millions of records.
  */
 export const DAYS = `WITH RECURSIVE known AS (
     SELECT min(day) AS day FROM usage_records

@@ -56,6 +56,12 @@ export interface UsageFilter {
   readonly ownOnly?: boolean;
 }
 
+/** Whether records that are booked on a day may match a filter. */
+export function includesDay(filter: UsageFilter, booked: string): boolean {
+  const { month = "", day = booked, from = "", to = "9999-12-31" } = filter;
+  return booked.startsWith(month) && booked === day && booked >= from && booked <= to;
+}
+
 /** Which records to find by their request id. */
 export interface RequestQuery {
   /** The gateway_request_id. */
