@@ -83,6 +83,7 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
     setCursor: (cursor) => moveCursor(sql.SET_CURSOR, cursor),
     records: (filter) => readRecords(() => database.connect("reader"), RECORD, where(filter)),
     async find({ requestId, account, limit }) {
+      if (requestId.includes("\0")) return []; // PostgreSQL has no such texts
       const found = await run<UsageRecord>(sql.FIND, requestId, account ?? null, limit);
       return [...found].reverse();
     },
