@@ -91,7 +91,8 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
     async sums<D extends Dimension>(filter: UsageFilter, by: readonly D[]) {
       const summer = createSummer(by);
       // A query for each day is short, however many records there are.
-      for (const day of await run<string>(sql.DAYS, "")) {
+      const days = filter.day ? [filter.day] : await run<string>(sql.DAYS, "");
+      for (const day of days) {
         if (!includesDay(filter, day)) continue;
         const { text, values } = where({ ...filter, day });
         const sums = await run<SumBy<D> & { cost: string }>(sql.sumsBy(by, text), ...values);
