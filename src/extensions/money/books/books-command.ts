@@ -1,7 +1,6 @@
 // Shared by the commands on the books: opening them, and running a pass first.
 import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
-import type { Installed } from "../../../core/extension/installer.ts";
 import type { Command, CommandArguments, Terminal } from "../../../command-line/command.ts";
 import { pathExists } from "../../scale/data-files/index.ts";
 import type { StoreFault } from "../records/index.ts";
@@ -13,8 +12,6 @@ export interface BooksContext {
   readonly books: BooksFiles;
   /** The configuration, loaded without secrets (LoadForCommand). */
   readonly config: Config;
-  /** The slots and listeners of all extensions. */
-  readonly installed: Installed;
   /** The operand and the options of the command. */
   readonly args: CommandArguments;
   /** Prints the results and warnings of the command. */
@@ -31,9 +28,7 @@ export const withBooks =
     const { config, installed } = await terminal.load(args, { secretsOptional: true });
     const diagnose = (event: object): void => terminal.warn(JSON.stringify(event));
     const books = openBooks(config, { clock: systemClock, diagnose, installed });
-    return await work({ books, config, installed, args, terminal }).finally(() =>
-      books.store.close(),
-    );
+    return await work({ books, config, args, terminal }).finally(() => books.store.close());
   };
 
 /** A command that reads usage records. It first copies everything that is settled by now. */
