@@ -34,22 +34,20 @@ export const withBooks =
 /** A command that reads usage records. It first copies everything that is settled by now. */
 export const withCopiedBooks = (work: BooksWork): Command["run"] =>
   withBooks(async (context) => {
-    if (hasSpendLog(context)) {
+    // A database may have records of other gateways.
+    if (hasFileStore(context.config)) assertSpendLog(context);
+    if (pathExists(context.books.spendDir)) {
       const { faults } = await copySettled(context.books);
       warnOf(context.terminal, faults);
     }
     return await work(context);
   });
 
-/**
- * Whether there is a spend log to copy from. Throws if there is none and the usage records are in
- * files, because then there are no books at all. A database may have records of other gateways.
- */
-export function hasSpendLog({ books, config }: BooksContext): boolean {
-  if (pathExists(books.spendDir)) return true;
-  if (hasFileStore(config))
-    throw new Error(`there are no books in ${config.data_dir}: no gateway has run with it`);
-  return false;
+/** Throws if there is no spend log, which a gateway makes when it starts. */
+export function assertSpendLog({ books }: BooksContext): void {
+  if (pathExists(books.spendDir)) return;
+  const why = "no gateway has run with it, or its spend log is gone";
+  throw new Error(`there are no books in ${books.dataDir}: ${why}`);
 }
 
 /** Prints faults as warnings on standard error. */
