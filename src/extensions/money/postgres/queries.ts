@@ -60,9 +60,16 @@ export const ADD = `WITH moved AS (${SET_CURSOR}),
   kept AS (INSERT INTO usage_records SELECT * FROM added)
   SELECT value FROM moved`;
 
+/**
+ * Whether a record is of a source, by usageIdStart(). Empty: of any. It is a form that no index
+ * serves: by an index the planner might look at all records of the source to find those of one day.
+ */
+function isOf(start: string): string {
+  return `left(usage_id, length(${start})) = ${start}`;
+}
+
 /** The records of a source ($1) on a day ($2), by usageIdStart() ($3). */
-const RECORDS_OF_DAY =
-  "SELECT count(*) FROM usage_records WHERE day = $2 AND starts_with(usage_id, $3)";
+const RECORDS_OF_DAY = `SELECT count(*) FROM usage_records WHERE day = $2 AND ${isOf("$3")}`;
 
 /** Sets the stated number of records of a day to the number found. Parameters as RECORDS_OF_DAY. */
 export const SET_DAY = `INSERT INTO usage_days VALUES ($1, $2, (${RECORDS_OF_DAY}))
@@ -74,7 +81,7 @@ export const COUNT_DAY = `SELECT json_build_object('stated', records,
   FROM usage_days WHERE source = $1 AND day = $2`;
 
 /** Deletes the records of a day. $1: the day; $2: usageIdStart(). */
-export const DELETE_DAY = "DELETE FROM usage_records WHERE day = $1 AND starts_with(usage_id, $2)";
+export const DELETE_DAY = `DELETE FROM usage_records WHERE day = $1 AND ${isOf("$2")}`;
 
 /** Adds records, and overwrites those that were moved to another day. $1: rowsOf() the records. */
 export const PUT = `INSERT INTO usage_records
@@ -116,7 +123,7 @@ export const DAYS = `WITH RECURSIVE known AS (
     WHERE known.day IS NOT NULL)
   SELECT to_char(day, 'YYYY-MM-DD') AS value FROM known
   WHERE EXISTS (SELECT FROM usage_records AS records
-    WHERE records.day = known.day AND starts_with(usage_id, $1))
+    WHERE records.day = known.day AND ${isOf("$1")})
   ORDER BY known.day`;
 
 /** A WHERE clause. */
@@ -137,7 +144,7 @@ export function conditionOf(filter: UsageFilter, source: () => string): Conditio
     "model = ?": filter.model,
     "key_id = ?": filter.key_id,
     "coalesce(provider, '') = ?": filter.provider,
-    "starts_with(usage_id, ?)": filter.ownOnly ? usageIdStart(source()) : undefined,
+    [isOf("?")]: filter.ownOnly ? usageIdStart(source()) : undefined,
     "day >= ?::date AND day < ?::date + interval '1 month'": filter.month && `${filter.month}-01`,
     "day = ?": filter.day,
     "day >= ?": filter.from,
