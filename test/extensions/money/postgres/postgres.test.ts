@@ -12,6 +12,7 @@ import {
   CopiedElsewhere,
   type UsageRecord,
 } from "../../../../src/extensions/money/records/index.ts";
+import { FIND } from "../../../../src/extensions/money/postgres/queries.ts";
 import { receiptsOf } from "../../../../src/extensions/money/receipts/index.ts";
 import { syncUsage } from "../../../../src/extensions/money/usage/index.ts";
 import { folder } from "../../../support/folder.ts";
@@ -79,6 +80,22 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
       .filter((text) => text.includes("GROUP BY"));
     assert.equal(adding.length, 2);
     assert.ok(adding.every((text) => text.includes("day = $")));
+  });
+
+  it("are read by a lookup up to its limit, however many have the id", async (t) => {
+    const url = await db.database("lookups");
+    const at = scene(t, url);
+    const same = { gateway_request_id: "same" };
+    for (let n = 1; n <= 400; n += 1) at.write(A, ...own(at, n, NOON, same));
+    await at.pass();
+    for (const plan of ["seqscan", "bitmapscan"]) // they pay only because there are few records
+      await db.query(url, `ALTER DATABASE lookups SET enable_${plan} = off`);
+    const text = `EXPLAIN (ANALYZE, FORMAT JSON) ${FIND}`;
+    const [{ "QUERY PLAN": plan }] = (await db.query(url, text, ["same", "acme", 10])) as [any];
+    const rows = [...JSON.stringify(plan).matchAll(/"Actual Rows":(\d+)/g)].map(([, n]) =>
+      Number(n),
+    );
+    assert.ok(rows.length > 0 && Math.max(...rows) === 10, JSON.stringify(plan));
   });
 
   it("have the seal of their own gateway's day, and of no other's", async (t) => {
