@@ -3,7 +3,7 @@
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { BooksFault, copySettled } from "../usage/index.ts";
-import { hasSpendLog, withBooks, type BooksContext } from "../books/index.ts";
+import { assertSpendLog, withBooks, type BooksContext } from "../books/index.ts";
 import {
   AMOUNT,
   DIMENSIONS,
@@ -27,7 +27,7 @@ const run = withBooks(async (context) => {
   const { books, args, terminal } = context;
   const findings = createFindings();
   try {
-    if (!hasSpendLog(context)) throw new Error(`there is no spend log in ${books.dataDir}`);
+    assertSpendLog(context);
     for (const { detail } of await books.store.inspect()) findings.add("the usage records", detail);
     await copySettled(books);
   } catch (error) {

@@ -3,8 +3,8 @@
 // are gone are kept.
 import { join } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
-import { pathExists, syncToDisk } from "../../scale/data-files/index.ts";
-import { withBooks, type BooksContext } from "../books/index.ts";
+import { syncToDisk } from "../../scale/data-files/index.ts";
+import { assertSpendLog, withBooks, type BooksContext } from "../books/index.ts";
 import {
   booksToProve,
   createFindings,
@@ -17,9 +17,8 @@ import { BooksFault, createCoverage, MENDING, type Coverage } from "../days/inde
 import { createRecordAdder, differencesFrom } from "../usage/index.ts";
 
 const run = withBooks(async (context) => {
-  const { books, config, args, terminal } = context;
-  if (!pathExists(books.spendDir))
-    throw new Error(`there is no spend log in ${config.data_dir} to make usage records from`);
+  const { books, args, terminal } = context;
+  assertSpendLog(context);
   const result = await books.locked(() => rebuildBooks(context));
   const { added, changed, removed, unchanged, left, not_rebuilt } = result;
   for (const fault of not_rebuilt) terminal.warn(`warning: ${fault}`);

@@ -9,7 +9,6 @@ import { table } from "../../../command-line/table.ts";
 import { receiptsOf } from "../receipts/index.ts";
 import { SUMMED_COUNTS, withoutDetails } from "../records/index.ts";
 import { withCopiedBooks } from "../books/index.ts";
-import { statementSealerSlot } from "../usage/index.ts";
 import { makeStatement, MONTH, statementCsv } from "./statement.ts";
 
 const STATEMENT_COLUMNS = ["model", "requests", ...SUMMED_COUNTS, "cost"] as const;
@@ -25,7 +24,7 @@ function formatOf({ format, json }: CommandArguments["values"]): string {
 }
 
 /** Prints what an account owes for a month: by model or, as CSV, request by request. */
-const runStatement = withCopiedBooks(async ({ books, args, terminal, installed }) => {
+const runStatement = withCopiedBooks(async ({ books, args, terminal }) => {
   const { account = "", month = "", currency: requested } = args.values;
   const format = formatOf(args.values);
   const isSealed = args.values["sealed"] !== undefined;
@@ -35,8 +34,8 @@ const runStatement = withCopiedBooks(async ({ books, args, terminal, installed }
     );
   if (format === "csv")
     return await statementCsv(books.store, { account, month }, terminal.print, requested);
-  const sealer = books.signer && installed.filled(statementSealerSlot);
-  if (isSealed && !sealer)
+  const { signer } = books;
+  if (isSealed && !signer)
     throw new UsageError("--sealed needs seals.enabled in the configuration");
   const currency = requested ?? books.currency;
   const makeBill = async () => {
@@ -50,7 +49,7 @@ const runStatement = withCopiedBooks(async ({ books, args, terminal, installed }
       );
     return bill;
   };
-  if (isSealed && sealer) return await sealer(books, makeBill, terminal.print);
+  if (isSealed && signer) return await signer.printStatement(books, makeBill, terminal.print);
   const bill = await makeBill();
   if (format === "json") return await terminal.print(`${JSON.stringify(bill)}\n`);
   const rows = table(STATEMENT_COLUMNS, [...bill.lines, { model: "total", ...bill.total }]);

@@ -1,7 +1,6 @@
 // Shared by the commands on the books: opening them, and running a pass first.
 import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
-import type { Installed } from "../../../core/extension/installer.ts";
 import type { Command, CommandArguments, Terminal } from "../../../command-line/command.ts";
 import { pathExists } from "../../scale/data-files/index.ts";
 import type { StoreFault } from "../records/index.ts";
@@ -13,8 +12,6 @@ export interface BooksContext {
   readonly books: BooksFiles;
   /** The configuration, loaded without secrets (LoadForCommand). */
   readonly config: Config;
-  /** The slots and listeners of all extensions. */
-  readonly installed: Installed;
   /** The operand and the options of the command. */
   readonly args: CommandArguments;
   /** Prints the results and warnings of the command. */
@@ -31,30 +28,26 @@ export const withBooks =
     const { config, installed } = await terminal.load(args, { secretsOptional: true });
     const diagnose = (event: object): void => terminal.warn(JSON.stringify(event));
     const books = openBooks(config, { clock: systemClock, diagnose, installed });
-    return await work({ books, config, installed, args, terminal }).finally(() =>
-      books.store.close(),
-    );
+    return await work({ books, config, args, terminal }).finally(() => books.store.close());
   };
 
 /** A command that reads usage records. It first copies everything that is settled by now. */
 export const withCopiedBooks = (work: BooksWork): Command["run"] =>
   withBooks(async (context) => {
-    if (hasSpendLog(context)) {
+    // A database may have records of other gateways.
+    if (hasFileStore(context.config)) assertSpendLog(context);
+    if (pathExists(context.books.spendDir)) {
       const { faults } = await copySettled(context.books);
       warnOf(context.terminal, faults);
     }
     return await work(context);
   });
 
-/**
- * Whether there is a spend log to copy from. Throws if there is none and the usage records are in
- * files, because then there are no books at all. A database may have records of other gateways.
- */
-export function hasSpendLog({ books, config }: BooksContext): boolean {
-  if (pathExists(books.spendDir)) return true;
-  if (hasFileStore(config))
-    throw new Error(`there are no books in ${config.data_dir}: no gateway has run with it`);
-  return false;
+/** Throws if there is no spend log, which a gateway makes when it starts. */
+export function assertSpendLog({ books }: BooksContext): void {
+  if (pathExists(books.spendDir)) return;
+  const why = "no gateway has run with it, or its spend log is gone";
+  throw new Error(`there are no books in ${books.dataDir}: ${why}`);
 }
 
 /** Prints faults as warnings on standard error. */

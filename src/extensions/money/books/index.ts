@@ -1,6 +1,6 @@
 // The extension, and the functions that all commands on the books share.
 export {
-  hasSpendLog,
+  assertSpendLog,
   withBooks,
   withCopiedBooks,
   type BooksContext,

@@ -1,9 +1,8 @@
 // The index of a day: its sums, and the places of records by request id. The index of an open day
 // is in memory, and grows with its file. That of a closed day is in files. A search for a request
 // id goes through the open days, then through the indexes of closed days.
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { inodeOf } from "../../scale/data-files/index.ts";
 import {
   createSummer,
   DIMENSIONS,
@@ -36,8 +35,8 @@ import {
 export interface DayIndex {
   /** The path of the file of the day. */
   readonly path: string;
-  /** The inode of the file when the index was begun. In another file the offsets are wrong. */
-  readonly inode: number | undefined;
+  /** The identity of the file when the index was begun. In another file the offsets are wrong. */
+  readonly file: string | undefined;
   /** The sums by all dimensions. */
   readonly summer: Summer<Dimension>;
   /** The places of records by their request ids. */
@@ -46,10 +45,19 @@ export interface DayIndex {
   bytes: number;
 }
 
+/**
+ * Distinguishes a file from all that had its name before. A file that replaces another may get the
+ * inode number of the one before that. Undefined: there is no file.
+ */
+function identityOf(path: string): string | undefined {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found && `${found.ino} ${found.birthtimeMs}`;
+}
+
 /** An index without lines. */
 export function createDayIndex(path: string, day: string): DayIndex {
   const summer = createSummer(DIMENSIONS);
-  return { path, inode: inodeOf(path), summer, ids: createDayIds(day), bytes: 0 };
+  return { path, file: identityOf(path), summer, ids: createDayIds(day), bytes: 0 };
 }
 
 /** Adds the next lines of the file. Throws, and adds none, if one of them is no usage record. */
@@ -75,7 +83,7 @@ export function createOpenDays(files: DayFiles): (day: string) => Promise<DayInd
     const path = pathOf(files, day);
     const to = bytesOf(files, day);
     let open = known.get(day);
-    if (!open || open.inode !== inodeOf(path) || open.bytes > to) {
+    if (!open || open.file !== identityOf(path) || open.bytes > to) {
       open = createDayIndex(path, day);
       known.set(day, open);
       // More than two days are rarely open for long.
@@ -120,10 +128,10 @@ export function createFinder(
     // Decided once: a day that closes during the search is searched only as an open one.
     const closed = new Set(days.filter((day) => isClosed(files, day)));
     for (const day of days.filter((each) => !closed.has(each))) {
-      const { ids, inode } = await readOpenDay(day);
+      const { ids, file } = await readOpenDay(day);
       take(ids.find(query).map((offset) => ({ day, offset })));
       // The day was sorted meanwhile, so the offsets are wrong: search again.
-      if (inodeOf(pathOf(files, day)) !== inode) return await find(query);
+      if (identityOf(pathOf(files, day)) !== file) return await find(query);
     }
     for (const month of new Set([...closed].map((day) => day.slice(0, 7)))) {
       if (found.length === limit) break;

@@ -6,6 +6,7 @@ import { replaceFile, writeDraft } from "../../scale/data-files/index.ts";
 import { BooksFault, readLines, type Days } from "../days/index.ts";
 import {
   createSummer,
+  includesDay,
   parseSums,
   sumsText,
   withoutDetails,
@@ -54,25 +55,17 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
     replaceDay: (day, records) => replaceLines(files, day, linesFor(records)),
     giveUp: (day) => dayFiles.noteLost(files, day, true),
     setCursor: (cursor) => dayFiles.setSegments(files, cursor),
-    async *records(filter, skip = 0) {
+    async *records(filter) {
       const mayMatch = textMatcherOf(filter);
       const matches = matcherOf(filter);
-      let toSkip = skip;
       for (const day of daysThatMatch(files, filter)) {
-        const skipped = toSkip > 0 ? keptSums(files, day)?.filter(matches) : undefined;
-        const requests = skipped?.reduce((sum, each) => sum + each.requests, 0) ?? Infinity;
-        if (requests <= toSkip) {
-          toSkip -= requests;
-          continue;
-        }
         const path = pathOf(files, day);
         for await (const { lines } of readLines(path, { to: bytesOf(files, day) })) {
           const matching = lines
             .filter(mayMatch)
             .map((text) => recordOf(path, parseLine(text)))
             .filter(matches);
-          yield matching.slice(toSkip).map(withoutDetails);
-          toSkip = Math.max(0, toSkip - matching.length);
+          yield matching.map(withoutDetails);
         }
       }
     },
@@ -107,13 +100,8 @@ function keptSums(files: DayFiles, day: string): readonly SumBy<Dimension>[] | u
   }
 }
 
-function daysThatMatch(files: DayFiles, filter: UsageFilter): readonly string[] {
-  const { month = "", day, from = "", to = "9999-12-31" } = filter;
-  return dayFiles
-    .daysOf(files)
-    .filter((name) => name.startsWith(month) && name === (day ?? name))
-    .filter((name) => name >= from && name <= to);
-}
+const daysThatMatch = (files: DayFiles, filter: UsageFilter): readonly string[] =>
+  dayFiles.daysOf(files).filter((day) => includesDay(filter, day));
 
 /** The lines of records, by the day on which they are booked. */
 function textsByDay(records: readonly UsageRecord[]): ReadonlyMap<string, string> {
@@ -156,11 +144,6 @@ async function replaceLines(files: DayFiles, day: string, batches: Batches): Pro
   mkdirSync(files.dir, { recursive: true, mode: 0o700 });
   const draft = await writeDraft(path, content());
   await dayFiles.replaceDayFile(files, day, draft, index.bytes);
-  const ids = indexFile(files, monthOf(day));
-  const isFirst = !dayFiles
-    .daysOf(files)
-    .some((each) => each < day && monthOf(each) === monthOf(day));
-  // Do not recreate a lost index with this day alone: searches would silently miss the other days.
-  if (isFirst || existsSync(ids)) await mergeIntoMonth(ids, day, index.ids);
+  await mergeIntoMonth(indexFile(files, monthOf(day)), day, index.ids);
   await replaceFile(sumsFile(files, day), sumsText(index.summer.sums()));
 }

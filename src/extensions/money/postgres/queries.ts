@@ -60,8 +60,16 @@ export const ADD = `WITH moved AS (${SET_CURSOR}),
   kept AS (INSERT INTO usage_records SELECT * FROM added)
   SELECT value FROM moved`;
 
-/** The records of a source ($1) on a day ($2), by usageIdPattern() ($3). */
-const RECORDS_OF_DAY = "SELECT count(*) FROM usage_records WHERE day = $2 AND usage_id LIKE $3";
+/**
+ * Whether a record is of a source, by usageIdStart(). Empty: of any. It is a form that no index
+ * serves: by an index the planner might look at all records of the source to find those of one day.
+ */
+function isOf(start: string): string {
+  return `left(usage_id, length(${start})) = ${start}`;
+}
+
+/** The records of a source ($1) on a day ($2), by usageIdStart() ($3). */
+const RECORDS_OF_DAY = `SELECT count(*) FROM usage_records WHERE day = $2 AND ${isOf("$3")}`;
 
 /** Sets the stated number of records of a day to the number found. Parameters as RECORDS_OF_DAY. */
 export const SET_DAY = `INSERT INTO usage_days VALUES ($1, $2, (${RECORDS_OF_DAY}))
@@ -72,8 +80,8 @@ export const COUNT_DAY = `SELECT json_build_object('stated', records,
     'found', (${RECORDS_OF_DAY})) AS value
   FROM usage_days WHERE source = $1 AND day = $2`;
 
-/** Deletes the records of a day. $1: the day; $2: usageIdPattern(). */
-export const DELETE_DAY = "DELETE FROM usage_records WHERE day = $1 AND usage_id LIKE $2";
+/** Deletes the records of a day. $1: the day; $2: usageIdStart(). */
+export const DELETE_DAY = `DELETE FROM usage_records WHERE day = $1 AND ${isOf("$2")}`;
 
 /** Adds records, and overwrites those that were moved to another day. $1: rowsOf() the records. */
 export const PUT = `INSERT INTO usage_records
@@ -94,23 +102,17 @@ export const rowsOf = (records: readonly UsageRecord[]): string =>
 /** The beginning of all usage_ids of a source. */
 export const usageIdStart = (source: string): string => `sp_${source.slice(0, 8)}`;
 
-/** The pattern of all usage_ids of a source, for LIKE. */
-export const usageIdPattern = (source: string): string =>
-  `${usageIdStart(source).replace("_", "\\_")}%`;
-
 /**
- * The latest records of a request id ($1) and an account ($2, or null); $3: at most how many.
- * MATERIALIZED forces the index on the id: the planner might otherwise read all records backwards.
+ * The latest records of a request id ($1) and an account ($2, or null); $3: at most how many. With
+ * an account only these are read, by the index, however many have the id.
  */
-export const FIND = `WITH found AS MATERIALIZED (
-    SELECT * FROM usage_records
-    WHERE gateway_request_id = $1 AND ($2::text IS NULL OR account = $2))
-  SELECT ${WHOLE_RECORD} AS value
-  FROM found ORDER BY ended_at DESC, usage_id COLLATE "C" DESC LIMIT $3`;
+export const FIND = `SELECT ${WHOLE_RECORD} AS value FROM usage_records
+  WHERE gateway_request_id = $1 AND ($2::text IS NULL OR account = $2)
+  ORDER BY ended_at DESC, usage_id COLLATE "C" DESC LIMIT $3`;
 
 /**
- * The days with records of a source. $1: usageIdPattern(). Steps from day to day through the index,
- * because each day may have millions of records.
+ * The days with records of a source. $1: usageIdStart(), or empty for all sources. Steps from day
+ * to day through the index, because each day may have millions of records.
  */
 export const DAYS = `WITH RECURSIVE known AS (
     SELECT min(day) AS day FROM usage_records
@@ -119,7 +121,7 @@ export const DAYS = `WITH RECURSIVE known AS (
     WHERE known.day IS NOT NULL)
   SELECT to_char(day, 'YYYY-MM-DD') AS value FROM known
   WHERE EXISTS (SELECT FROM usage_records AS records
-    WHERE records.day = known.day AND usage_id LIKE $1)
+    WHERE records.day = known.day AND ${isOf("$1")})
   ORDER BY known.day`;
 
 /** A WHERE clause. */
@@ -140,7 +142,7 @@ export function conditionOf(filter: UsageFilter, source: () => string): Conditio
     "model = ?": filter.model,
     "key_id = ?": filter.key_id,
     "coalesce(provider, '') = ?": filter.provider,
-    "usage_id LIKE ?": filter.ownOnly ? usageIdPattern(source()) : undefined,
+    [isOf("?")]: filter.ownOnly ? usageIdStart(source()) : undefined,
     "day >= ?::date AND day < ?::date + interval '1 month'": filter.month && `${filter.month}-01`,
     "day = ?": filter.day,
     "day >= ?": filter.from,
@@ -152,9 +154,9 @@ export function conditionOf(filter: UsageFilter, source: () => string): Conditio
 }
 
 /** Opens the cursor `usage` over rows, day by day in the order of the log. */
-export const openCursor = (record: string, where: string, skip: number): string =>
+export const openCursor = (record: string, where: string): string =>
   `DECLARE usage NO SCROLL CURSOR FOR SELECT ${record} AS value FROM usage_records
-   WHERE ${where} ORDER BY day, log_segment, log_line, usage_id OFFSET ${skip}`;
+   WHERE ${where} ORDER BY day, log_segment, log_line, usage_id`;
 
 /** The SQL of the dimensions that differ from their column. */
 const DIMENSION_TEXTS: Readonly<Partial<Record<Dimension, string>>> = {

@@ -42,7 +42,8 @@ export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
           'and run ''books rebuild''';
       END IF;
       CREATE TABLE usage_records (${definitions.join(", ")});
-      CREATE INDEX usage_records_request ON usage_records (gateway_request_id);
+      CREATE INDEX usage_records_request
+        ON usage_records (gateway_request_id, account, ended_at, usage_id COLLATE "C");
       CREATE INDEX usage_records_account ON usage_records (account, day);
       CREATE INDEX usage_records_day ON usage_records (day, log_segment, log_line);
     END IF;

@@ -56,6 +56,12 @@ export interface UsageFilter {
   readonly ownOnly?: boolean;
 }
 
+/** Whether records that are booked on a day may match a filter. */
+export function includesDay(filter: UsageFilter, booked: string): boolean {
+  const { month = "", day = booked, from = "", to = "9999-12-31" } = filter;
+  return booked.startsWith(month) && booked === day && booked >= from && booked <= to;
+}
+
 /** Which records to find by their request id. */
 export interface RequestQuery {
   /** The gateway_request_id. */
@@ -129,10 +135,10 @@ export interface UsageStore {
   /** Sets the cursor without adding records. */
   setCursor(cursor: LogCursor): Promise<void>;
   /**
-   * Yields the matching records day by day, without the first `skip`; absent: 0. A batch may be
-   * empty, which lets a cancelled reader stop early.
+   * Yields the matching records day by day. A batch may be empty, which lets a cancelled reader
+   * stop early.
    */
-  records(filter: UsageFilter, skip?: number): AsyncIterable<readonly UsageRecord[]>;
+  records(filter: UsageFilter): AsyncIterable<readonly UsageRecord[]>;
   /**
    * Finds the latest records of a request id by an index, with `details` and `log`, in the order in
    * which they ended.

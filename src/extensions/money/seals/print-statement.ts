@@ -5,21 +5,21 @@
 import { createHash } from "node:crypto";
 import { createMerkleRoot, leafOf, type DaysLine } from "../days/index.ts";
 import { parseMoney, parseUsageLine, type UsageRecord } from "../records/index.ts";
-import type { BooksFiles, StatementToSeal } from "../usage/index.ts";
+import type { BooksFiles, Signer, StatementToSeal } from "../usage/index.ts";
 
 type DayWithProof = Awaited<ReturnType<typeof withProof>>;
 
 /**
- * As statementSealerSlot. Rejects if the books have no signer, if the records of a closed day are
- * not those of its line, or if their costs do not add up to the total of the bill.
+ * As Signer.printStatement. Rejects if the records of a closed day are not those of its line, or if
+ * their costs do not add up to the total of the bill.
  */
 export async function printSealedStatement(
-  books: Pick<BooksFiles, "store" | "days" | "signer" | "clock" | "locked">,
+  signer: Signer,
+  books: BooksFiles,
   makeBill: () => Promise<StatementToSeal>,
   print: (text: string) => Promise<void>,
 ): Promise<void> {
-  const { store, days, signer, clock } = books;
-  if (!signer) throw new Error("a sealed statement needs seals.enabled in the configuration");
+  const { store, days, clock } = books;
   const hash = createHash("sha256");
   async function write(text: string): Promise<void> {
     hash.update(text);

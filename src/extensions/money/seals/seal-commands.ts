@@ -2,16 +2,15 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
-import { dayOf, isCalendarDay } from "../records/index.ts";
+import { isCalendarDay } from "../records/index.ts";
 import { lineOf, syncUsage, type BooksFiles } from "../usage/index.ts";
-import { hasSpendLog, withBooks } from "../books/index.ts";
+import { assertSpendLog, withBooks } from "../books/index.ts";
 import { createSigner, keyFile, publicPem, seals } from "./sign.ts";
 
 const runHead = withBooks(async (context) => {
   const { books, args, terminal } = context;
   const { day } = args.values;
-  if (day === undefined && !hasSpendLog(context))
-    throw new Error(`there is no spend log in ${books.dataDir}`);
+  if (day === undefined) assertSpendLog(context);
   await terminal.print(`${day === undefined ? await makeHead(books) : lineOfDay(books, day)}\n`);
 });
 
@@ -21,7 +20,7 @@ async function makeHead(books: BooksFiles): Promise<string> {
     await syncUsage(books);
     const last = books.days.lastDay();
     const open = (await books.store.days()).filter((day) => day > last);
-    return await lineOf(books, dayOf(books.clock.now()), await books.store.cursor(), open);
+    return await lineOf(books, await books.store.cursor(), open);
   });
 }
 

@@ -16,6 +16,7 @@ import type { Config } from "../../../core/config.ts";
 import { boolean, withDefault } from "../../../core/schema/checker.ts";
 import { readOrCreateHex } from "../../scale/data-files/index.ts";
 import type { Signer } from "../usage/index.ts";
+import { printSealedStatement } from "./print-statement.ts";
 
 /** `enabled`: whether the lines of closed days are signed. */
 export const seals = defineSetting(
@@ -54,13 +55,16 @@ const digestOf = (text: string): Buffer => createHash("sha256").update(text).dig
 export function createSigner(dataDir: string): Signer {
   const signatureOf = (digest: Buffer): string =>
     sign(null, digest, readKey(dataDir)).toString("hex");
-  return {
+  const signer: Signer = {
     get publicHex() {
       return hexOf(createPublicKey(readKey(dataDir)));
     },
     sign: (json) => `${json.slice(0, -1)},"signature":"${signatureOf(digestOf(json))}"}`,
     signatureOf,
+    printStatement: (books, makeBill, print) =>
+      printSealedStatement(signer, books, makeBill, print),
   };
+  return signer;
 }
 
 /** As signerSlot: the signer of a data_dir. Undefined: `seals.enabled` is false. */

@@ -9,8 +9,7 @@ import {
   type Terminal,
 } from "../../../command-line/command.ts";
 import { parseJson } from "../../../core/schema/untrusted-json.ts";
-import { pathExists } from "../../scale/data-files/index.ts";
-import { withBooks } from "../books/index.ts";
+import { assertSpendLog, withBooks } from "../books/index.ts";
 import { booksToProve } from "../proof/index.ts";
 import { publicHexOf } from "./sign.ts";
 import { findKeptLines, verifyBooks, type TrustAnchors } from "./verify.ts";
@@ -35,7 +34,7 @@ async function verifyPath(path: string, anchors: TrustAnchors) {
 /** Verifies the data_dir of the configuration, and its usage records in files or a database. */
 const runConfigured = withBooks(async (context) => {
   const { books, args, terminal } = context;
-  if (!pathExists(books.spendDir)) throw new Error(`there is no spend log in ${books.dataDir}`);
+  assertSpendLog(context);
   // The lock stops the sync: a record that is copied after its segment is read looks inserted.
   const verified = await books.locked(() => verifyBooks(booksToProve(context), anchorsIn(args)));
   return await answer(verified, args, terminal);

@@ -1,16 +1,16 @@
-// Opens the books of one data_dir, for the gateway and for commands.
+// Opens the books of one data_dir, for the gateway and for commands. An extension may sign the
+// lines of their days, and statements. Without such an extension they are not signed.
 import { join, resolve } from "node:path";
 import type { Clock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
-import type { GatewayContext } from "../../../core/extension/installer.ts";
+import { slot, type GatewayContext } from "../../../core/extension/installer.ts";
 import { withLock } from "../../scale/data-files/index.ts";
 import { usageStoreSlot, type UsageStore } from "../records/index.ts";
 import { createDays, type Days } from "../days/index.ts";
 import { createFileStore } from "../file-store/index.ts";
 import type { SegmentReader } from "./segment-reader.ts";
 import { hasFileStore, spend, usage } from "./settings.ts";
-import { signerSlot, type Signer } from "./signer.ts";
 
 /** The books of a data_dir. */
 export interface BooksFiles {
@@ -45,6 +45,47 @@ export interface BooksFiles {
   /** Reports closed days, and the beginning and end of faults, to the operator. */
   readonly diagnose: Diagnose;
 }
+
+/** What an account owes for a month, as `billing statement --json` prints it. */
+export interface StatementToSeal {
+  /** As UsageRecord.account. */
+  readonly account: string;
+  /** `YYYY-MM`, in UTC: the month of UsageRecord.day. */
+  readonly month: string;
+  /** Three capital letters. Only records in this currency are in its sums. */
+  readonly currency: string;
+  /** The sums of these records. The proof needs only the cost. */
+  readonly total: {
+    /** In `currency`, as a decimal text. */
+    readonly cost: string;
+  };
+}
+
+/** Signs for one data_dir. */
+export interface Signer {
+  /** The public key, 64 hex digits. Reading it makes the key if there is none. */
+  readonly publicHex: string;
+  /** Adds the last member `signature` to the text of a JSON object with at least one member. */
+  sign(json: string): string;
+  /** Signs the SHA-256 of the text of a JSON object. Returns 128 hex digits. */
+  signatureOf(digest: Buffer): string;
+  /**
+   * Prints a statement with its records and their proof, as one line of JSON. Calls `makeBill`
+   * under the lock of the books, so that no pass runs meanwhile. `print` resolves when its output
+   * can take more.
+   */
+  printStatement(
+    books: BooksFiles,
+    makeBill: () => Promise<StatementToSeal>,
+    print: (text: string) => Promise<void>,
+  ): Promise<void>;
+}
+
+/**
+ * Opens the signer of a data_dir. Undefined: the configuration disables it. Changes nothing on the
+ * disk. Empty: nothing is signed.
+ */
+export const signerSlot = slot<(config: Config, dataDir: string) => Signer | undefined>("signer");
 
 /** What the books need besides the configuration. `installed` may have a store and a signer. */
 export interface BooksOptions extends Pick<GatewayContext, "clock" | "diagnose" | "installed"> {

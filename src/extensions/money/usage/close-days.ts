@@ -44,7 +44,7 @@ export async function closeDays(
   let day = last === "" ? await firstDay(books, cursor) : dayAfter(last);
   for (; day < today && !hasUnsettled(books, day); day = dayAfter(day)) {
     await store.finish(day);
-    const text = await lineOf(books, day, cursor);
+    const text = await lineOf(books, cursor, [day], day);
     await days.append(text);
     // The line is in the event, so an operator who keeps the logs elsewhere can prove the books.
     diagnose({ event: "day_closed", level: "info", day, line: text });
@@ -64,28 +64,30 @@ const hasUnsettled = ({ openSegments }: BooksFiles, day: string): boolean =>
     .some(({ time }) => time.slice(0, 10) <= day);
 
 /**
- * Makes the line of a day whose records are sorted. `recordDays`: the days whose records it covers;
- * absent: only `day`. A head, which is printed and not stored, covers all open days.
+ * Makes the line of a day whose records are sorted, and which covers the records of `recordDays`.
+ * `day` absent: a head, which is printed and not stored, and covers all open days.
  */
 export async function lineOf(
   books: BooksFiles,
-  day: string,
   cursor: LogCursor,
-  recordDays: readonly string[] = [day],
+  recordDays: readonly string[],
+  day?: string,
 ): Promise<string> {
   const { clock, days, signer } = books;
+  // A head is known by its time, which is on its day, even if the day ends while it is made.
+  const madeAt = isoTime(clock.now());
   const last = days.all().at(-1);
   const segments = await segmentsSince(books, cursor);
   const adder = createRecordAdder();
   for (const each of recordDays)
     for await (const batch of books.store.linesOf(each)) adder.add(batch);
   const closed: ClosedDay = {
-    day,
+    day: day ?? madeAt.slice(0, 10),
     number: (last?.closed.number ?? 0) + 1,
     previous: last ? sha256(last.text) : null,
     segments,
     ...adder.result(),
-    made_at: isoTime(clock.now()),
+    made_at: madeAt,
   };
   const text = JSON.stringify(signer ? { ...closed, public_key: signer.publicHex } : closed);
   return signer ? signer.sign(text) : text;

@@ -117,9 +117,11 @@ const routes = (books: SharedBooks): Routes => ({
   }),
   "/usage": reading(recordsQuery, async ({ filter, skip }, cancel) => {
     const records: UsageRecord[] = [];
-    for await (const batch of books.files.store.records(filter, skip)) {
+    let passed = 0;
+    for await (const batch of books.files.store.records(filter)) {
       if (cancel.aborted) throw cancel.reason;
-      records.push(...batch);
+      records.push(...batch.slice(Math.max(0, skip - passed)));
+      passed += batch.length;
       if (records.length >= RECORDS) break;
     }
     return { records: records.slice(0, RECORDS) };

@@ -259,7 +259,7 @@ describe("books rebuild", { concurrency: 2 }, () => {
     [
       "a spend log",
       (dir: string) => rmSync(join(dir, "spend"), { recursive: true }),
-      /there is no spend log in /,
+      /there are no books in /,
     ],
   ] as const)
     it(`needs ${what}`, async () => {

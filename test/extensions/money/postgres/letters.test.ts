@@ -55,6 +55,8 @@ it("lines, sums, records, requests and days in PostgreSQL are those of the file 
     const mine = (await theirs.find(query)).filter(({ usage_id }) => usage_id.startsWith(prefix));
     assert.equal(JSON.stringify(mine), JSON.stringify(await ours.find(query)));
   }
+  // From the path of a request, which may have any characters.
+  assert.deepEqual(await theirs.find({ requestId: "request\0", limit: 50 }), []);
   const spent = async ({ books }: Scene) =>
     sumTexts(await readSpent(books, true, "2026-02-02T12:00:00.000Z"));
   assert.deepEqual(await spent(table), await spent(files));

@@ -4,19 +4,22 @@
 
 import assert from "node:assert/strict";
 import { cpSync, existsSync, renameSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
 import * as postgres from "../../../../src/extensions/money/postgres/index.ts";
 import {
   CopiedElsewhere,
   type UsageRecord,
 } from "../../../../src/extensions/money/records/index.ts";
+import { FIND } from "../../../../src/extensions/money/postgres/queries.ts";
 import { receiptsOf } from "../../../../src/extensions/money/receipts/index.ts";
 import { syncUsage } from "../../../../src/extensions/money/usage/index.ts";
 import { folder } from "../../../support/folder.ts";
-import { noPostgres, startPostgres, type Postgres } from "../../../support/postgres.ts";
+import { noPostgres, PG_FOLDER, startPostgres, type Postgres } from "../../../support/postgres.ts";
 import { createScene, DAY_MS, type Scene } from "../../../support/projection.ts";
 import { until, within } from "../../../support/wait.ts";
-import { idsOf, linesOf, lot, own, recordsOf, scene } from "./scene.ts";
+import { idsOf, linesOf, lot, NOON, own, recordsOf, scene } from "./scene.ts";
 
 const A = "2026-01-31.0001.jsonl";
 const DAY = "2026-01-31";
@@ -50,14 +53,49 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
   });
   after(() => db?.close());
 
-  it("come back in the order of the log by bytes, and as many are passed over as are asked", async (t) => {
+  it("come back in the order of the log by bytes", async (t) => {
     const at = scene(t, await db.database("ordered"));
     const names = ["2026-01-31.0002.jsonl", "2026-01-31.0010.jsonl", "2026-01-31.10000.jsonl"];
     for (const place of [2, 0, 1])
       at.write(names[place]!, ...own(at, place * 2), ...own(at, place * 2 + 1));
     await at.pass();
     assert.deepEqual(idsOf(await at.records()), [0, 1, 2, 3, 4, 5]);
-    assert.deepEqual(idsOf(await recordsOf(at, {}, 4)), [4, 5]);
+  });
+
+  it("are added up day by day, because a query may take no longer than a minute", async (t) => {
+    const at = scene(t, await db.database("sums"));
+    for (const [n, time] of ["2026-01-30T12:00:00.000Z", NOON, NOON].entries())
+      at.write(A, ...own(at, n, time));
+    await at.pass();
+    const { Client } = createRequire(join(PG_FOLDER, "package.json"))("pg");
+    const prototype: Record<string, (asked: any) => unknown> = Client.prototype;
+    const query = t.mock.method(prototype, "query");
+    const sums = await at.books.store.sums({ ownOnly: true }, ["account"]);
+    assert.deepEqual(
+      sums.map(({ account, requests }) => [account, requests]),
+      [["acme", 3]],
+    );
+    const adding = query.mock.calls
+      .map(({ arguments: [asked] }) => String(asked.text ?? asked))
+      .filter((text) => text.includes("GROUP BY"));
+    assert.equal(adding.length, 2);
+    assert.ok(adding.every((text) => text.includes("day = $")));
+  });
+
+  it("are read by a lookup up to its limit, however many have the id", async (t) => {
+    const url = await db.database("lookups");
+    const at = scene(t, url);
+    const same = { gateway_request_id: "same" };
+    for (let n = 1; n <= 400; n += 1) at.write(A, ...own(at, n, NOON, same));
+    await at.pass();
+    for (const plan of ["seqscan", "bitmapscan"]) // they pay only because there are few records
+      await db.query(url, `ALTER DATABASE lookups SET enable_${plan} = off`);
+    const text = `EXPLAIN (ANALYZE, FORMAT JSON) ${FIND}`;
+    const [{ "QUERY PLAN": plan }] = (await db.query(url, text, ["same", "acme", 10])) as [any];
+    const rows = [...JSON.stringify(plan).matchAll(/"Actual Rows":(\d+)/g)].map(([, n]) =>
+      Number(n),
+    );
+    assert.ok(rows.length > 0 && Math.max(...rows) === 10, JSON.stringify(plan));
   });
 
   it("have the seal of their own gateway's day, and of no other's", async (t) => {

@@ -51,13 +51,9 @@ export async function linesOf({ books }: Scene, day: string): Promise<string[]> 
   return texts;
 }
 
-export async function recordsOf(
-  { books }: Scene,
-  filter: UsageFilter,
-  skip = 0,
-): Promise<UsageRecord[]> {
+export async function recordsOf({ books }: Scene, filter: UsageFilter): Promise<UsageRecord[]> {
   const found: UsageRecord[] = [];
-  for await (const batch of books.store.records(filter, skip)) found.push(...batch);
+  for await (const batch of books.store.records(filter)) found.push(...batch);
   return found;
 }
 

@@ -35,7 +35,7 @@ let later: Scene;
 before(async () => {
   scene = await threeDays();
   const { books } = scene;
-  head = await lineOf(books, "2026-02-02", await books.store.cursor(), ["2026-02-02"]);
+  head = await lineOf(books, await books.store.cursor(), ["2026-02-02"]);
   const dir = copyOf(scene.dir);
   later = scene.other({ dir });
   later.write(E, ...request(48, NOON));
@@ -116,6 +116,20 @@ describe("seal head", () => {
 });
 
 describe("seal verify with what was kept", () => {
+  it("knows a head whose day ended while it was made", async () => {
+    const { books, clock } = scene.other({
+      dir: copyOf(scene.dir),
+      now: "2026-02-02T23:59:59.999Z",
+    });
+    async function* slowly(day: string) {
+      clock.advance(1);
+      yield* books.store.linesOf(day);
+    }
+    const slow = { ...books, store: { ...books.store, linesOf: slowly } };
+    const made = await lineOf(slow, await books.store.cursor(), ["2026-02-02"]);
+    assert.deepEqual(await findingsIn(scene.dir, { keptLines: [made] }), []);
+  });
+
   it("finds nothing in books that went on since", async () => {
     assert.deepEqual(await findingsIn(scene.dir, { keptLines: [head] }), []);
     assert.deepEqual(await findingsIn(later.dir, { keptLines: [head, ...lines(scene.dir)] }), []);

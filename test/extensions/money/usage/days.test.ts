@@ -130,7 +130,7 @@ describe("the projection of the spend log", () => {
     ["lost", (path: string) => rmSync(path)],
     ["cut short", (path: string) => truncateSync(path, 17)],
   ] as const)
-    it(`says that the index of a month is ${what}, and makes none that has later days alone`, async () => {
+    it(`says that the index of a month is ${what}, and searches none that has later days alone`, async () => {
       const at = createScene({ recovers: false });
       at.write(A, ...request(1, "2026-02-01T12:00:00.000Z"));
       await at.passUntil("2026-02-02T12:00:00.000Z");

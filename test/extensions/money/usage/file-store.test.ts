@@ -1,7 +1,8 @@
 // Questions to the file store: sums of open and closed days, single requests, records of a span.
 
 import assert from "node:assert/strict";
-import { rmSync, statSync, writeFileSync } from "node:fs";
+import fs, { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import {
@@ -43,14 +44,12 @@ describe("the file store", () => {
     assert.deepEqual(await at.books.store.days(), days);
   });
 
-  it("yields the records that match, and passes over so many of them", async () => {
-    for (const [filter, matches] of FILTERS)
-      for (const skip of [0, 1, 300]) {
-        const found: UsageRecord[] = [];
-        for await (const batch of at.books.store.records(filter, skip)) found.push(...batch);
-        const expected = records.filter(matches).slice(skip);
-        assert.deepEqual(found, expected, JSON.stringify({ ...filter, skip }));
-      }
+  it("yields the records that match", async () => {
+    for (const [filter, matches] of FILTERS) {
+      const found: UsageRecord[] = [];
+      for await (const batch of at.books.store.records(filter)) found.push(...batch);
+      assert.deepEqual(found, records.filter(matches), JSON.stringify(filter));
+    }
   });
 
   it("has the sums of open and closed days that the records come to", async () => {
@@ -151,6 +150,30 @@ describe("the file store", () => {
         const places = findInMonth(path, { requestId: `${day} ${n}`, limit: 9 });
         assert.deepEqual(places, [{ day, offset: n * 1_000_003 }]);
       }
+  });
+
+  it("notices a day's file that was sorted twice, though it has its first inode number again", async (t) => {
+    const other = createScene({ recovers: false });
+    const { store } = other.books;
+    for (const n of [2, 1]) {
+      other.write(`2026-01-31.000${n}.jsonl`, ...request(n, "2026-01-31T12:00:00.000Z"));
+      await other.pass();
+    }
+    const { statSync: original } = fs;
+    const { mock } = t.mock.method(fs, "statSync", (path: string, options: object) => {
+      const found = original(path, options);
+      return found && Object.assign(found, { ino: 1 });
+    });
+    syncBuiltinESMExports();
+    t.after(() => {
+      mock.restore();
+      syncBuiltinESMExports();
+    });
+    const query = { requestId: "request 1", limit: 1 };
+    assert.deepEqual(numbersOf(await store.find(query)), [1]);
+    mkdirSync(join(other.dir, "usage", "2026-01.ids.new")); // no index of the month can be made
+    await assert.rejects(store.finish("2026-01-31"));
+    assert.deepEqual(numbersOf(await store.find(query)), [1]);
   });
 
   it("yields batches without records too, so that readers can stop", async () => {
