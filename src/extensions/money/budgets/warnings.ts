@@ -33,7 +33,7 @@ export function createWarnings(diagnose: Diagnose): (figures: Figures) => void {
 
 /** The highest level that is reached. 0: none is. */
 function levelOf({ spent, amount }: Figures): number {
-  if (spent === 0n) return 0;
-  const percent = amount === 0n ? 100 : Number((spent * 100n) / amount);
+  // Any cost is more than all of an amount of 0.
+  const percent = Number((spent * 100n) / (amount || 1n));
   return LEVELS.find((level) => percent >= level) ?? 0;
 }
