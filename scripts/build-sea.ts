@@ -73,7 +73,8 @@ async function writeCommonJs(file: string): Promise<void> {
     target: "node20.19",
     logLevel: "error",
     plugins: [withoutTopLevelAwait],
-    define: { ...ONE_FILE.define, "import.meta.url": "executableUrl" },
+    define: { "import.meta.url": "executableUrl" },
+    footer: ONE_FILE.footer,
     banner: {
       js: `const executableUrl = require("node:url").pathToFileURL(process.execPath).href; ${dropPath('require("node:cluster")')}`,
     },

@@ -8,16 +8,22 @@ import { build, type Plugin } from "esbuild";
 
 const SRC = resolve(import.meta.dirname, "../src");
 
+/** What would end the comment, or would not be itself there. */
+const ESCAPED = /\\|(?<=\*)\/|[^\n -~]/g;
+const escaped = (text: string): string =>
+  text.replace(ESCAPED, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
 /**
- * The texts that the program reads from files beside its sources (src/embedded.ts), by their paths
- * under src.
+ * The function whose comment has the texts that the program reads from files beside its sources
+ * (src/embedded.ts). `src`: where they are.
  */
-const texts = Object.fromEntries(
-  readdirSync(SRC, { recursive: true, encoding: "utf8" })
+export function embeddedTexts(src = SRC): string {
+  const sections = readdirSync(src, { recursive: true, encoding: "utf8" })
     .filter((path) => /\.(html|css|js|lua)$|^manual\/.*\.md$/.test(path))
     .sort()
-    .map((path) => [path, readFileSync(join(SRC, path), "utf8")]),
-);
+    .map((path) => `\\file ${path}\n${escaped(readFileSync(join(src, path), "utf8"))}\n`);
+  return `function EMBEDDED_TEXTS() {/*\n${sections.join("")}\\end\n*/}`;
+}
 
 /** How one file is made of a program. */
 export const ONE_FILE = {
@@ -26,7 +32,7 @@ export const ONE_FILE = {
   format: "esm",
   target: "node20.19",
   logLevel: "warning",
-  define: { EMBEDDED_TEXTS: JSON.stringify(texts) },
+  footer: { js: embeddedTexts() },
 } as const;
 
 /** An entry of src/extensions.ts, on one line or on several. */
@@ -60,7 +66,7 @@ const referenceExtensions: Plugin = {
 export const REFERENCE_EDITION = {
   ...ONE_FILE,
   entryPoints: { "chat-gateway-core": "src/main.ts" },
-  define: {},
+  footer: {},
   plugins: [referenceExtensions],
 };
 
@@ -70,11 +76,9 @@ async function main(): Promise<void> {
     await build({ ...REFERENCE_EDITION, ...output });
     return;
   }
-  const entryPoints = {
-    "chat-gateway": "src/main.ts",
-    conformance: "scripts/conformance/main.ts",
-  };
-  await build({ ...ONE_FILE, ...output, entryPoints });
+  await build({ ...ONE_FILE, ...output, entryPoints: { "chat-gateway": "src/main.ts" } });
+  const entryPoints = { conformance: "scripts/conformance/main.ts" };
+  await build({ ...ONE_FILE, ...output, entryPoints, footer: {} });
 }
 
 if (import.meta.filename === process.argv[1]) await main();

@@ -2,10 +2,30 @@
 // these texts inside the program.
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Defined by the bundled build only: texts by their paths under src. */
-declare const EMBEDDED_TEXTS: Readonly<Record<string, string>>;
+/**
+ * Defined by the bundled build only: a function with all texts in a comment, as scripts/build.ts
+ * writes them. V8 skips a comment, but would read through half a million characters of literals at
+ * every start.
+ */
+declare const EMBEDDED_TEXTS: () => void;
 
 const isBuilt = typeof EMBEDDED_TEXTS !== "undefined";
+
+let sections: ReadonlyMap<string, string> | undefined;
+
+/** The texts as they stand in the comment, by their paths under src. */
+function builtTexts(): ReadonlyMap<string, string> {
+  sections ??= new Map(
+    EMBEDDED_TEXTS.toString()
+      .split(/^\\(?:file |end$)/m)
+      .slice(1, -1)
+      .map((section) => {
+        const end = section.indexOf("\n");
+        return [section.slice(0, end), section.slice(end + 1, -1)];
+      }),
+  );
+  return sections;
+}
 
 /**
  * The text of a file. `path` is relative to src: `manual/routing.md`. Throws if there is no such
@@ -13,16 +33,16 @@ const isBuilt = typeof EMBEDDED_TEXTS !== "undefined";
  */
 export function embeddedText(path: string): string {
   if (!isBuilt) return readFileSync(new URL(`./${path}`, import.meta.url), "utf8");
-  const text = EMBEDDED_TEXTS[path];
+  const text = builtTexts().get(path);
   if (text === undefined) throw new Error(`the build has no ${path}`);
-  return text;
+  return text.replace(/\\u([\da-f]{4})/g, (_, code) => String.fromCharCode(parseInt(code, 16)));
 }
 
 /** The names of the files in a folder of src: `manual` has `routing.md`. */
 export function embeddedNames(folder: string): readonly string[] {
   if (!isBuilt) return readdirSync(new URL(`./${folder}`, import.meta.url)).sort();
   const prefix = `${folder}/`;
-  return Object.keys(EMBEDDED_TEXTS)
+  return [...builtTexts().keys()]
     .filter((path) => path.startsWith(prefix))
     .map((path) => path.slice(prefix.length));
 }

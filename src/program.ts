@@ -81,7 +81,7 @@ async function runCommand(
   };
   const table = commandTable(loader, serve);
   const { name, command, args } = await readCommandLine(argv, table);
-  if (name === VERSION_ASKED) return await terminal.print(versionText());
+  if (name === VERSION_ASKED) return await terminal.print(await versionText());
   if (!command) return await terminal.print(await helpAbout(args, table, loader));
   if (name !== DEFAULT_COMMAND) {
     signals.leaveToSystem(["SIGHUP"]);

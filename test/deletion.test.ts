@@ -4,11 +4,11 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { buildSync } from "esbuild";
-import { ONE_FILE, withEntries } from "../scripts/build.ts";
+import { embeddedTexts, ONE_FILE, withEntries } from "../scripts/build.ts";
 import { extensionFolders as names, extensionOf } from "./support/extensions.ts";
 import { folder } from "./support/folder.ts";
 import { importsOf, sourcesIn } from "./support/imports.ts";
@@ -62,7 +62,7 @@ async function assertServes(t: TestContext, place: string): Promise<void> {
     ...ONE_FILE,
     entryPoints: [join(place, "src/main.ts")],
     outfile,
-    define: texts(place),
+    footer: { js: embeddedTexts(join(place, "src")) },
   });
   const provider = await startProvider(t, { m: speak("Hello.") });
   const config = {
@@ -82,14 +82,6 @@ async function assertServes(t: TestContext, place: string): Promise<void> {
   });
   const { choices } = (await response.json()) as { choices: { message: { content: string } }[] };
   assert.equal(choices[0]?.message.content, "Hello.");
-}
-
-/** The texts that a build embeds are read from the sources of the copy. */
-function texts(place: string) {
-  const embedded = JSON.parse(ONE_FILE.define.EMBEDDED_TEXTS) as Record<string, string>;
-  const kept = new Set(readdirSync(join(place, "src"), { recursive: true, encoding: "utf8" }));
-  const left = Object.entries(embedded).filter(([path]) => kept.has(path));
-  return { EMBEDDED_TEXTS: JSON.stringify(Object.fromEntries(left)) };
 }
 
 describe("an extension that is deleted", () => {

@@ -3,10 +3,20 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { copyFileSync, cpSync, readdirSync, readFileSync, statSync, symlinkSync } from "node:fs";
+import {
+  copyFileSync,
+  cpSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { before, describe, it } from "node:test";
 import { promisify } from "node:util";
+import { build } from "esbuild";
+import { embeddedTexts, ONE_FILE } from "../scripts/build.ts";
 import { VERSION } from "../src/core/version.ts";
 import { manual } from "../src/extensions/operations/manual/index.ts";
 import { folder } from "./support/folder.ts";
@@ -86,5 +96,24 @@ describe("the package", () => {
       const megabytes = statSync(path).size / 1e6;
       assert.ok(Math.abs(megabytes / Number(stated) - 1) < TOLERANCE, `${ending}: ${megabytes} MB`);
     }
+  });
+});
+
+describe("the texts in the built file", () => {
+  it("are those of the sources, whatever stands in them", async () => {
+    const place = folder();
+    const texts = {
+      "a.js": "/* comment */ `code` \\u0041 \"'\r\n\\file b.js\n\\end\n*/}",
+      "b.js": "\u{1f600}\u2028\0*/*/\\",
+      "c.js": "",
+      "d.js": "\n\n",
+    };
+    for (const [name, text] of Object.entries(texts)) writeFileSync(join(place, name), text);
+    const outfile = join(place, "built.mjs");
+    const footer = { js: embeddedTexts(place) };
+    await build({ ...ONE_FILE, entryPoints: ["src/embedded.ts"], outfile, footer });
+    const { embeddedText } = (await import(outfile)) as typeof import("../src/embedded.ts");
+    for (const [name, text] of Object.entries(texts)) assert.equal(embeddedText(name), text, name);
+    assert.throws(() => embeddedText("none.js"), /^Error: the build has no none\.js$/);
   });
 });

@@ -4,7 +4,6 @@ import { requestCheck } from "../../../core/extension/places.ts";
 import { moment, type Installed, type Installer } from "../../../core/extension/installer.ts";
 import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
-import document from "./openapi.json" with { type: "json" };
 
 /** What an extension adds to the document: operations, and the schemas that they refer to. */
 export interface Description {
@@ -31,8 +30,14 @@ interface Operation {
   readonly names: Readonly<Record<string, string>>;
 }
 
+const openDocument = async () =>
+  (await import("./openapi.json", { with: { type: "json" } })).default;
+
 /** Builds an operation from that of chat completions. */
-function pathItem({ summary, security, reply, names }: Operation): object {
+function pathItem(
+  document: Awaited<ReturnType<typeof openDocument>>,
+  { summary, security, reply, names }: Operation,
+): object {
   const { post } = document.paths["/v1/chat/completions"];
   const text = JSON.stringify(post).replace(
     /(?<=#\/components\/schemas\/)\w+/g,
@@ -49,14 +54,15 @@ function pathItem({ summary, security, reply, names }: Operation): object {
 /** Sends the document. Builds it at the first request. */
 export function openapiHandler(installed: Installed): Handler {
   let text: string | undefined;
-  return ({ res }) => {
-    text ??= documentOf(installed);
+  return async ({ res }) => {
+    text ??= await documentOf(installed);
     sendJson(res, 200, text);
   };
 }
 
 /** The document as text. It never changes while the process runs. */
-function documentOf(installed: Installed): string {
+async function documentOf(installed: Installed): Promise<string> {
+  const document = await openDocument();
   const schemas: Record<string, object> = {
     ChatCompletionRequest: requestCheck(installed).schema,
     ...document.components.schemas,
@@ -66,7 +72,7 @@ function documentOf(installed: Installed): string {
     const description = call();
     Object.assign(schemas, description.schemas);
     for (const [path, operation] of Object.entries(description.operations))
-      paths[path] = pathItem(operation);
+      paths[path] = pathItem(document, operation);
   }
   const components = { ...document.components, schemas };
   return JSON.stringify({ ...document, paths, components });

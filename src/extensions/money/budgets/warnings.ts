@@ -7,9 +7,7 @@ import type { Figures } from "./spend-counters.ts";
 const LEVELS = [100, 80, 50];
 
 /** What the operator knows of a budget. */
-interface Reported {
-  /** The amount of the budget, its period, and when that ends. */
-  readonly terms: string;
+interface Reported extends Pick<Figures, "amount" | "period" | "ends"> {
   /** The highest level that was reached. */
   readonly level: number;
 }
@@ -20,13 +18,13 @@ export function createWarnings(diagnose: Diagnose): (figures: Figures) => void {
 
   return (figures) => {
     const { name, amount, ends, period } = figures;
-    const terms = `${amount} ${period} ${ends}`;
     const level = levelOf(figures);
+    const last = reported.get(name);
+    const isSame = last?.amount === amount && last.period === period && last.ends === ends;
+    if (isSame && level <= last.level) return;
+    reported.set(name, { amount, period, ends, level });
     // An earlier process has reported the levels that were reached before the first call.
-    const last = reported.get(name) ?? { terms, level };
-    const lastLevel = last.terms === terms ? last.level : 0;
-    reported.set(name, { terms, level: Math.max(lastLevel, level) });
-    if (level <= lastLevel) return;
+    if (!last || level === 0) return;
     const amounts = { spent: formatMoney(figures.spent), amount: formatMoney(amount) };
     const fields = { limit: name, percent: level, ...amounts, period, ends };
     diagnose({ event: "budget_used", level: "warn", ...fields });
@@ -34,5 +32,8 @@ export function createWarnings(diagnose: Diagnose): (figures: Figures) => void {
 }
 
 /** The highest level that is reached. 0: none is. */
-const levelOf = ({ spent, amount }: Figures): number =>
-  spent === 0n ? 0 : (LEVELS.find((level) => spent * 100n >= amount * BigInt(level)) ?? 0);
+function levelOf({ spent, amount }: Figures): number {
+  // Any cost is more than all of an amount of 0.
+  const percent = Number((spent * 100n) / (amount || 1n));
+  return LEVELS.find((level) => percent >= level) ?? 0;
+}

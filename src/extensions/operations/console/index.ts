@@ -8,13 +8,13 @@ import type { Installer } from "../../../core/extension/installer.ts";
 import type { Handler } from "../../../core/http/exchange.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 import { once, type Host, type Status } from "../../scale/installation/index.ts";
-import { page } from "./page.ts";
 
 export function install(gateway: Installer): void {
   gateway.on(once, (host) => ({
     adminRoutes: {
       "/": {
-        GET({ res }) {
+        async GET({ res }) {
+          const { page } = await import("./page.ts");
           res.writeHead(200, page.headers).end(page.text);
         },
       },
