@@ -47,9 +47,14 @@ const CLOSED_NAMES = /^arrearage|billing_hard_limit_reached/i;
 const CLOSED = [
   /^you have reached your specified api usage limits|^this organization has been disabled/i,
 ];
-const NO_MODEL_NAMES = /model_decommissioned|model_not_found| invalid_model$/i;
-/** The provider no longer has the model, or not for this account. */
+const NO_MODEL_NAMES = new RegExp(
+  "model_decommissioned|model_not_(found|supported)|un(known|available)_model" +
+    "|^OperationNotSupported | invalid_model$",
+  "i",
+);
+/** The provider no longer has the model, or not for this account, this place or this API. */
 const NO_MODEL = [
+  /^publisher model \S+ is not servable/i,
   /^model not exist|^\S+ is not a valid model id|^1211 |^the provided model identifier is invalid/i,
   /^invocation of model id \S+ with on-demand throughput|^your organization must be verified/i,
 ];

@@ -96,6 +96,17 @@ describe("an answer other than 200", () => {
         [400, { error: { code: "model_decommissioned" } }],
         [
           400,
+          { error: { code: "model_not_supported", message: "not by any provider you enabled" } },
+        ],
+        [400, { error: { code: "unknown_model", message: "Unknown model: x" } }],
+        [400, { error: { code: "unavailable_model", message: "Unavailable model: x" } }],
+        [
+          400,
+          { error: { code: "OperationNotSupported", message: "The chatCompletion operation" } },
+        ],
+        [400, "Publisher Model `projects/p/models/claude-x` is not servable in region us-west1."],
+        [
+          400,
           { object: "error", message: "Invalid model: x", type: "invalid_model", code: "1500" },
         ],
         [400, "Your organization must be verified to stream this model."],
