@@ -101,7 +101,7 @@ const WEB_PAGE = [/^\s*<(!doctype|html)/i];
 const CREDIT_TOO_LOW = [/fewer max_tokens|^prompt tokens limit exceeded/i];
 const NO_CREDIT = [
   /insufficient_quota|exceeded_current_quota|insufficient balance|^1113 /i,
-  /^your team \S+ has either used all available credits/i,
+  /^your team \S+ has either used all available credits|^your prepayment credits are depleted/i,
 ];
 const TOO_LARGE = [/^request too large/i];
 /** Groq's name for it. */
@@ -130,7 +130,8 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: /^(401|402|403)$/, ...KEY_REFUSED },
   { status: /^429$/, ...KEY_REFUSED, messages: NO_CREDIT },
   { status: /^429$/, ...OVER_LIMIT, messages: TOO_LARGE },
-  { status: /^(408|409|425|429|503|529)$/, code: "model_overloaded" },
+  // 498: Groq has no room for requests of its service tier `flex`.
+  { status: /^(408|409|425|429|498|503|529)$/, code: "model_overloaded" },
   { status: /^4..$/, ...GATEWAY_REFUSED },
   { status: /^.*$/, code: "upstream_error" },
 ];

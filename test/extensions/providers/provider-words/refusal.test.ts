@@ -120,6 +120,7 @@ describe("an answer other than 200", () => {
         [429, "Insufficient balance or no resource package."],
         [429, { error: { type: "exceeded_current_quota_error", message: "suspended" } }],
         [429, { code: "x", error: "Your team t has either used all available credits or" }],
+        [429, "Your prepayment credits are depleted. Please go to AI Studio."],
       ],
     ],
     [
@@ -148,6 +149,7 @@ describe("an answer other than 200", () => {
         [409, "x"],
         [429, "x"],
         [429, "Visit /account/billing"],
+        [498, { error: { code: "capacity_exceeded", message: "flex tier capacity exceeded" } }],
         [503, "Loading model"],
         [529, "x"],
       ],
