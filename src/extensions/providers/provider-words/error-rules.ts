@@ -73,7 +73,8 @@ const CONTEXT = [
   /input is too long for (the )?requested model|input tokens exceeded/i,
   /exceeds maximum input length|longer than the maximum model length/i,
   /maximum allowed input length|prompt token count|exceeds the available context size/i,
-  /`inputs` tokens \+ `max_new_tokens` must be|must be less than max_seq_len/i,
+  /`inputs` (tokens \+ `max_new_tokens` must be|must have less than)|tokens_limit_reached/i,
+  /must be less than max_seq_len/i,
   /input length \d+ exceeds the maximum length/i,
 ];
 const FILTER = [

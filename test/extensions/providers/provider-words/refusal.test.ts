@@ -51,6 +51,12 @@ describe("an answer other than 200", () => {
         [400, { error: "prompt is too long" }],
         [400, [{ error: { message: "prompt is too long" } }]],
         [400, { detail: [{ msg: "prompt is too long" }] }],
+        [
+          413,
+          { errors: [{ message: "exceeded this model context window limit" }], success: false },
+        ],
+        [413, { error: { code: "tokens_limit_reached", message: "Request body too large" } }],
+        [422, { error: "Input validation error: `inputs` must have less than 8 tokens. Given: 9" }],
         [400, "prompt is too long"],
       ],
     ],
