@@ -254,7 +254,7 @@ describe("the wait before another try", () => {
       ["3", 3_000],
     ] as const)
       assert.equal(durationMs(text), ms, text);
-    for (const text of ["", "s", "1d", "1s2", "-1s"])
+    for (const text of ["", "s", "1d", "1s2", "-1s", "1767225600", "1767225600000"])
       assert.ok(Number.isNaN(durationMs(text)), text);
   });
 });
