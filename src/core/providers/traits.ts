@@ -46,6 +46,11 @@ export interface Traits {
    * "auto".
    */
   readonly tool_choice: "all" | "required" | "any" | "auto";
+  /**
+   * The most characters of the id of a tool call. A longer one, from another provider, is replaced.
+   * Absent: any number.
+   */
+  readonly max_call_id: number | undefined;
   /** A higher temperature is lowered to this. */
   readonly max_temperature: number;
   /**

@@ -18,7 +18,7 @@ import { finishReasonOf, refusal } from "../provider-words/index.ts";
 import { scopedStore } from "../turns/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
 import { keepingDetails } from "../kept-details/index.ts";
-import { forMistral, toolFields, withStatedIds } from "./tool-choice.ts";
+import { forMistral, toolFields, withShortIds, withStatedIds } from "./tool-choice.ts";
 
 /** The tools with the client's marks for the provider's cache. */
 function withToolMarks(chat: ChatRequest): ChatRequest {
@@ -121,14 +121,16 @@ export const compatibleDialect: Dialect = {
   ...openaiDialect,
   request(chat, target) {
     const marked = target.traits.cache_control ? withToolMarks(chat) : chat;
-    const { takes, tool_choice, cache_header } = target.traits;
+    const { takes, tool_choice, cache_header, max_call_id } = target.traits;
     const isPrefilled = hasPrefill(chat.messages, target.traits);
     const written = {
       ...marked,
       // A model does not think after the beginning of its answer.
       wantsThinking: chat.wantsThinking && !isPrefilled && !mustNotThink(chat, target),
       messages:
-        tool_choice === "any" ? forMistral(marked.messages) : withStatedIds(marked.messages),
+        tool_choice === "any"
+          ? forMistral(marked.messages)
+          : withShortIds(withStatedIds(marked.messages), max_call_id),
     };
     const plain = { ...requestBody(written, target), ...thinkingFields(written, target) };
     const documented = isPrefilled ? withMarkedPrefill(plain, target.traits) : plain;

@@ -4,6 +4,7 @@ import { sha256 } from "../../../core/hash.ts";
 import type { ChatRequest, Message } from "../../../core/openai/request.ts";
 import { statedId } from "../provider-words/index.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
+import { hashedId } from "../turns/index.ts";
 
 /** Replaces the documented fields. A request goes only to models that know the form it needs. */
 export function toolFields(
@@ -40,6 +41,15 @@ export const forMistral = (messages: readonly Message[]): readonly Message[] =>
     const isNext = isOther && messages[at - 1]?.role === "tool";
     return isNext ? [BETWEEN, message] : [message];
   });
+
+/** The messages without ids of more than `most` characters: some servers write longer ones. */
+export function withShortIds(messages: readonly Message[], most = Infinity): readonly Message[] {
+  const hasLong = messages.some(
+    (message) =>
+      message.role === "assistant" && message.tool_calls.some(({ id }) => id.length > most),
+  );
+  return hasLong ? withIds(messages, (id) => (id.length > most ? hashedId(id) : id)) : messages;
+}
 
 /**
  * Restores the provider's own ids of calls, except for an id that several calls share.

@@ -436,6 +436,28 @@ describe("tools", () => {
     assert.deepEqual(idsOf([one!, same!]), [one, same]);
   });
 
+  it("have shorter ids at OpenAI where another provider's are too long, the same in each request", () => {
+    const long = `chatcmpl-tool-${"a".repeat(32)}`;
+    const messages = [...user("hi"), ...calledOf(long, "x".repeat(40), `${long}b`)];
+    const idsAt = (vendor: string): readonly string[] => {
+      const [, turn, ...answers] = sent({ vendor }, {}, { messages }).messages;
+      const ids = turn.tool_calls.map(({ id }: Json) => id);
+      assert.deepEqual(
+        answers.map(({ tool_call_id: id }: Json) => id),
+        ids,
+      );
+      return ids;
+    };
+    assert.deepEqual(idsAt("vllm"), [long, "x".repeat(40), `${long}b`]);
+    for (const vendor of ["openai", "azure"]) {
+      const [first, short, last] = idsAt(vendor);
+      for (const id of [first!, last!]) assert.match(id, /^call_[\da-f]{24}$/);
+      assert.equal(short, "x".repeat(40));
+      assert.notEqual(first, last);
+      assert.deepEqual(idsAt(vendor), [first, short, last]);
+    }
+  });
+
   it("are followed by a word of the model before the user's at Mistral", () => {
     const { messages } = sent(
       { vendor: "mistral" },
