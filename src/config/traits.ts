@@ -82,6 +82,7 @@ export const traitChecks: { readonly [name in keyof Traits]: Check<Traits[name]>
     literal("tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"),
   ),
   tool_choice: literal("all", "required", "any", "auto"),
+  system_first: boolean(),
   max_call_id: optional(number({ min: 32, integer: true })),
   max_temperature: number({ min: 0, max: 2 }),
   defaults_to_one: array(literal(...sampling)),

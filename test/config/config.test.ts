@@ -123,6 +123,7 @@ describe("ranges", () => {
     ["providers.lab.headers.accept-encoding", [], ["gzip"]],
     ["providers.lab.headers.authorization", [], ["Bearer x"]],
     ["models.m.tool_choice", ["any"], ["never"]],
+    ["models.m.system_first", [true, false], ["yes"]],
     ["models.m.max_call_id", [32, 64], [31, 40.5, "40"]],
     ["models.m.max_temperature", [0, 2], [2.1]],
     ["models.m.echo", ["none"], ["thoughts"]],

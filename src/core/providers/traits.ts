@@ -47,6 +47,10 @@ export interface Traits {
    */
   readonly tool_choice: "all" | "required" | "any" | "auto";
   /**
+   * Whether the only system message must be the first message, as in chat templates of open models.
+   */
+  readonly system_first: boolean;
+  /**
    * The most characters of the id of a tool call. A longer one, from another provider, is replaced.
    * Absent: any number.
    */

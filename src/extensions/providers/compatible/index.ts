@@ -17,6 +17,7 @@ import type { Traits } from "../../../core/providers/traits.ts";
 import { finishReasonOf, refusal } from "../provider-words/index.ts";
 import { scopedStore } from "../turns/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
+import { withSystemFirst } from "./system-first.ts";
 import { keepingDetails } from "../kept-details/index.ts";
 import { forMistral, toolFields, withShortIds, withStatedIds } from "./tool-choice.ts";
 
@@ -121,7 +122,8 @@ export const compatibleDialect: Dialect = {
   ...openaiDialect,
   request(chat, target) {
     const marked = target.traits.cache_control ? withToolMarks(chat) : chat;
-    const { takes, tool_choice, cache_header, max_call_id } = target.traits;
+    const { takes, tool_choice, cache_header, max_call_id, system_first } = target.traits;
+    const messages = system_first ? withSystemFirst(marked.messages) : marked.messages;
     const isPrefilled = hasPrefill(chat.messages, target.traits);
     const written = {
       ...marked,
@@ -129,8 +131,8 @@ export const compatibleDialect: Dialect = {
       wantsThinking: chat.wantsThinking && !isPrefilled && !mustNotThink(chat, target),
       messages:
         tool_choice === "any"
-          ? forMistral(marked.messages)
-          : withShortIds(withStatedIds(marked.messages), max_call_id),
+          ? forMistral(messages)
+          : withShortIds(withStatedIds(messages), max_call_id),
     };
     const plain = { ...requestBody(written, target), ...thinkingFields(written, target) };
     const documented = isPrefilled ? withMarkedPrefill(plain, target.traits) : plain;

@@ -408,6 +408,58 @@ function turns(...fields: readonly [first: Json, second: Json, last: Json]): Jso
 
 const CALLED = [...user("hi"), ...calledOf("call_1")];
 
+describe("system messages", () => {
+  const system = (content: string) => ({ role: "system", content });
+  const SO = { role: "assistant", content: "So." };
+  const asTold = (content: string) =>
+    user(`(What follows is an instruction of the system.)\n${content}`);
+  const sentBy = (vendor: string, messages: readonly object[]) =>
+    sent({ vendor, dialect: "openai", base_url: "http://x" }, {}, { messages }).messages;
+
+  for (const vendor of [
+    ...["vllm", "sglang", "llama.cpp", "lmstudio"],
+    ...["nvidia", "deepinfra", "together", "fireworks"],
+  ])
+    it(`${vendor}: one is sent, first, because chat templates refuse others`, () => {
+      const told = { role: "developer", content: "Be polite." };
+      const begun = [system("Be brief."), told, ...user("hi"), SO];
+      const one = system("Be brief.\n\nBe polite.");
+      assert.deepEqual(sentBy(vendor, begun), [one, ...user("hi"), SO]);
+      assert.deepEqual(sentBy(vendor, [...begun, system("Stop."), ...user("on")]), [
+        ...[one, ...user("hi"), SO, ...asTold("Stop."), ...user("on")],
+      ]);
+      assert.deepEqual(sentBy(vendor, [...user("hi"), told]), [
+        ...user("hi"),
+        ...asTold("Be polite."),
+      ]);
+      assert.deepEqual(sentBy(vendor, [system("a"), system("b")]), [system("a\n\nb")]);
+      const usual = [system("Be brief."), ...user("hi")];
+      assert.deepEqual(sentBy(vendor, usual), usual);
+    });
+
+  for (const vendor of ["openai", "deepseek", "generic"])
+    it(`${vendor}: all stay where they are`, () => {
+      const messages = [system("a"), system("b"), ...user("hi"), SO, system("c"), ...user("on")];
+      assert.deepEqual(sentBy(vendor, messages), messages);
+    });
+
+  it("keep the client's marks for the cache when they are joined", () => {
+    const target = targetOf({ vendor: "vllm", cache_control: true });
+    const chat = chatRequest({ model: "x", messages: [system("a"), system("b"), ...user("hi")] });
+    const marked = [{ type: "text" as const, text: "b", cache_control: { type: "ephemeral" } }];
+    const [one, two, ...others] = chat.messages;
+    const { body } = compatibleDialect.request(
+      { ...chat, messages: [one!, { ...two!, marked }, ...others] },
+      target,
+    );
+    const [{ content }] = (JSON.parse(JSON.stringify(body)) as Json)["messages"];
+    assert.deepEqual(content, [
+      { type: "text", text: "a" },
+      { ...marked[0], text: "\n\nb" },
+    ]);
+  });
+});
+
 describe("tools", () => {
   it("have ids of nine letters and digits at Mistral, the same in each request", () => {
     const idsIn = () => {

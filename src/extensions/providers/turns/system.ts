@@ -1,0 +1,27 @@
+// System messages as one, and as texts of the user where a format has no other place for them.
+import type { ContentPart, Message } from "../../../core/openai/request.ts";
+
+export type SystemMessage = Extract<Message, { readonly role: "system" }>;
+
+/** Precedes a system text in a user turn, because the user did not write it. */
+const SYSTEM_HEADING = "(What follows is an instruction of the system.)\n";
+
+/** A system text for a user turn. */
+export const asUserText = ({ content }: SystemMessage): string => SYSTEM_HEADING + content;
+
+/** System messages as one, each a paragraph. It has parts if one has a mark for the cache. */
+export function joinedSystem(system: readonly SystemMessage[]): SystemMessage {
+  const content = system.map((message) => message.content).join("\n\n");
+  if (system.every(({ marked }) => marked === undefined)) return { role: "system", content };
+  const contents = system.map(
+    (message) => message.marked ?? [{ type: "text" as const, text: message.content }],
+  );
+  const marked = contents.flatMap((parts, index) => (index === 0 ? parts : separated(parts)));
+  return { role: "system", content, marked };
+}
+
+/** The parts of a system text as a paragraph of its own. */
+const separated = (parts: readonly ContentPart[]): readonly ContentPart[] =>
+  parts.map((part, index) =>
+    index === 0 && part.type === "text" ? { ...part, text: `\n\n${part.text}` } : part,
+  );
