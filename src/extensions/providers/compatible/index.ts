@@ -17,7 +17,7 @@ import type { Traits } from "../../../core/providers/traits.ts";
 import { finishReasonOf, refusal } from "../provider-words/index.ts";
 import { scopedStore } from "../turns/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
-import { withSystemFirst } from "./system-first.ts";
+import { acceptedMessages } from "./refused-messages.ts";
 import { keepingDetails } from "../kept-details/index.ts";
 import { forMistral, toolFields, withShortIds, withStatedIds } from "./tool-choice.ts";
 
@@ -122,8 +122,8 @@ export const compatibleDialect: Dialect = {
   ...openaiDialect,
   request(chat, target) {
     const marked = target.traits.cache_control ? withToolMarks(chat) : chat;
-    const { takes, tool_choice, cache_header, max_call_id, system_first } = target.traits;
-    const messages = system_first ? withSystemFirst(marked.messages) : marked.messages;
+    const { takes, tool_choice, cache_header, max_call_id } = target.traits;
+    const messages = acceptedMessages(marked.messages, target.traits);
     const isPrefilled = hasPrefill(chat.messages, target.traits);
     const written = {
       ...marked,

@@ -460,6 +460,23 @@ describe("system messages", () => {
   });
 });
 
+describe("answers that are empty", () => {
+  const said = (content: string) => ({ role: "assistant", content });
+  const messages = [...user("hi"), said(" \n"), ...user("go on"), said("So."), said("")];
+
+  for (const vendor of ["moonshot", "mistral", "openai"])
+    it(`${vendor}: are left out, because some vendors refuse a conversation that has one`, () => {
+      const kept = [...user("hi"), ...user("go on"), said("So.")];
+      assert.deepEqual(sent({ vendor }, {}, { messages }).messages.slice(0, 2), kept.slice(0, 2));
+      assert.equal(sent({ vendor }, {}, { messages }).messages.length, 3);
+      const called = [...user("hi"), { ...calledOf("call_1")[0], content: "" }];
+      assert.equal(sent({ vendor }, {}, { messages: called }).messages.length, 2);
+    });
+
+  it("vllm: stay, because a chat template may demand that roles alternate", () =>
+    assert.deepEqual(sent({ vendor: "vllm" }, {}, { messages }).messages, messages));
+});
+
 describe("tools", () => {
   it("have ids of nine letters and digits at Mistral, the same in each request", () => {
     const idsIn = () => {
