@@ -85,6 +85,7 @@ export const traitChecks: { readonly [name in keyof Traits]: Check<Traits[name]>
   system_first: boolean(),
   max_call_id: optional(number({ min: 32, integer: true })),
   max_temperature: number({ min: 0, max: 2 }),
+  min_top_p: number({ min: 0, max: 1 }),
   defaults_to_one: array(literal(...sampling)),
   temperature_or_top_p: boolean(),
   omit: array(literal(...omitted, "call_ids", "vendor_betas")),

@@ -57,6 +57,8 @@ export interface Traits {
   readonly max_call_id: number | undefined;
   /** A higher temperature is lowered to this. */
   readonly max_temperature: number;
+  /** A lower top_p is raised to this. */
+  readonly min_top_p: number;
   /**
    * Parameters whose default is 1 at the provider too, so they are not sent where the client sends
    * none.

@@ -408,6 +408,24 @@ function turns(...fields: readonly [first: Json, second: Json, last: Json]): Jso
 
 const CALLED = [...user("hi"), ...calledOf("call_1")];
 
+describe("the ends of a range", () => {
+  const ENDS = { top_p: 0, temperature: 2 };
+  for (const [vendor, sentAs] of [
+    ["openai", ENDS],
+    ["vllm", { top_p: 0.01, temperature: 2 }],
+    ["sglang", { top_p: 0.01, temperature: 2 }],
+    ["nvidia", { top_p: 0.01, temperature: 2 }],
+    ["qwen", { top_p: 0.01, temperature: 1.99 }],
+    ["zhipu", { top_p: 0.01, temperature: 1 }],
+    ["cohere", { top_p: 0.01, temperature: 1 }],
+  ] as const)
+    it(`${vendor}: ${JSON.stringify(sentAs)}, because some servers refuse an end`, () => {
+      const { top_p, temperature } = sent({ vendor }, {}, ENDS);
+      assert.deepEqual({ top_p, temperature }, sentAs);
+      assert.equal(sent({ vendor }, {}, { top_p: 0.5 })["top_p"], 0.5);
+    });
+});
+
 describe("system messages", () => {
   const system = (content: string) => ({ role: "system", content });
   const SO = { role: "assistant", content: "So." };
