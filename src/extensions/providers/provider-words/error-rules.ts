@@ -74,12 +74,12 @@ const CONTEXT = [
   /exceeds maximum input length|longer than the maximum model length/i,
   /maximum allowed input length|prompt token count|exceeds the available context size/i,
   /`inputs` (tokens \+ `max_new_tokens` must be|must have less than)|tokens_limit_reached/i,
-  /must be less than max_seq_len/i,
+  /must be less than max_seq_len|exceed max message tokens/i,
   /input length \d+ exceeds the maximum length/i,
 ];
 const FILTER = [
   /content[ _]filter|content[ _]policy|content management policy|data_?inspection/i,
-  /content safety|safety (system|filter|polic)|sensitive[_ ](content|words?)/i,
+  /content safety|safety (system|filter|polic)|sensitive[_ ]?(content|words?)/i,
   /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
   /^content exists risk|violating our usage policy/i,
   /^1301 |^base_resp 102[67] /i,
