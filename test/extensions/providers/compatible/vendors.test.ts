@@ -166,6 +166,13 @@ const ROWS: Record<string, Row> = {
     depth: (effort) => ({ reasoning: { effort } }),
     efforts: ["low", "medium", "xhigh"],
   },
+  together: {
+    takes: ["logit_bias"],
+    sent: { user: null, parallel_tool_calls: null },
+    refused: ["logprobs"],
+    off: { reasoning: { enabled: false } },
+    on: { reasoning: { enabled: true } },
+  },
   vllm: { ...TEMPLATE, takes: ["logit_bias"] },
   sglang: { ...TEMPLATE, takes: ["logit_bias"], thinker: { separate_reasoning: true } },
   "llama.cpp": { ...TEMPLATE, takes: ["logit_bias"], choices: "required" },
