@@ -46,6 +46,7 @@ const CLOSED_NAMES = /^arrearage|billing_hard_limit_reached/i;
 /** The account is closed, or its own limit of spending is reached. */
 const CLOSED = [
   /^you have reached your specified api usage limits|^this organization has been disabled/i,
+  /^account \S+ is suspended/i,
 ];
 const NO_MODEL_NAMES = new RegExp(
   "model_decommissioned|model_not_(found|supported)|un(known|available)_model" +
@@ -74,7 +75,8 @@ const CONTEXT = [
   /exceeds maximum input length|longer than the maximum model length/i,
   /maximum allowed input length|prompt token count|exceeds the available context size/i,
   /`inputs` (tokens \+ `max_new_tokens` must be|must have less than)|tokens_limit_reached/i,
-  /must be less than max_seq_len|exceed max message tokens/i,
+  /must be less than max_seq_len|exceed max message tokens|max tokens of \d+ exceeded/i,
+  /cannot exceed the total tokens limit/i,
   /input length \d+ exceeds the maximum length/i,
 ];
 const FILTER = [
@@ -113,7 +115,8 @@ const BAD = /^(400|413|422)$/;
 /** The first rule that matches counts. The last one matches everything. */
 export const ERROR_RULES: readonly ErrorRule[] = [
   { status: BAD, ...KEY_REFUSED, names: INVALID_KEY_NAMES, messages: INVALID_KEY },
-  { status: BAD, ...KEY_REFUSED, names: CLOSED_NAMES, messages: CLOSED },
+  // 412: Fireworks.
+  { status: /^4(00|12|13|22)$/, ...KEY_REFUSED, names: CLOSED_NAMES, messages: CLOSED },
   { status: BAD, ...GATEWAY_REFUSED, names: NO_MODEL_NAMES, messages: NO_MODEL },
   { status: /^(404|5..)$/, ...GATEWAY_REFUSED, messages: UNABLE, fromContent: true },
   { status: /^(4(00|13|22|24)|5..)$/, ...CONTENT_FAILED, names: FAILED_NAMES, messages: FAILED },

@@ -57,6 +57,15 @@ describe("an answer other than 200", () => {
         ],
         [413, { error: { code: "tokens_limit_reached", message: "Request body too large" } }],
         [400, "Total tokens of image and text exceed max message tokens."],
+        [400, { message: "max tokens of 200000 exceeded", request_id: "x" }],
+        [
+          400,
+          {
+            errors: [
+              { message: "number of input tokens 9 cannot exceed the total tokens limit 8" },
+            ],
+          },
+        ],
         [422, { error: "Input validation error: `inputs` must have less than 8 tokens. Given: 9" }],
         [400, "prompt is too long"],
       ],
@@ -204,6 +213,7 @@ describe("an answer other than 200", () => {
     [400, { status: "API_KEY_INVALID" }],
     [400, { message: "You have reached your specified API usage limits. You will" }],
     [400, { message: "This organization has been disabled." }],
+    [412, { code: "PRECONDITION_FAILED", message: "Account x is suspended, possibly due to" }],
   ] as const)
     it(`${status} with ${JSON.stringify(error)} refuses the key: another one may be tried`, () =>
       assert.equal(refusal(status, NO_HEADERS, { error }).detail.operator, "key"));
