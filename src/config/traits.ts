@@ -83,6 +83,7 @@ export const traitChecks: { readonly [name in keyof Traits]: Check<Traits[name]>
   ),
   tool_choice: literal("all", "required", "any", "auto"),
   system_first: boolean(),
+  alternates: boolean(),
   max_call_id: optional(number({ min: 32, integer: true })),
   max_temperature: number({ min: 0, max: 2 }),
   min_top_p: number({ min: 0, max: 1 }),

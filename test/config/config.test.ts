@@ -124,6 +124,7 @@ describe("ranges", () => {
     ["providers.lab.headers.authorization", [], ["Bearer x"]],
     ["models.m.tool_choice", ["any"], ["never"]],
     ["models.m.system_first", [true, false], ["yes"]],
+    ["models.m.alternates", [true, false], ["yes"]],
     ["models.m.max_call_id", [32, 64], [31, 40.5, "40"]],
     ["models.m.max_temperature", [0, 2], [2.1]],
     ["models.m.min_top_p", [0, 0.01, 1], [-0.1, 1.1]],

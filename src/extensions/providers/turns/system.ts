@@ -13,14 +13,18 @@ export const asUserText = ({ content }: SystemMessage): string => SYSTEM_HEADING
 export function joinedSystem(system: readonly SystemMessage[]): SystemMessage {
   const content = system.map((message) => message.content).join("\n\n");
   if (system.every(({ marked }) => marked === undefined)) return { role: "system", content };
-  const contents = system.map(
-    (message) => message.marked ?? [{ type: "text" as const, text: message.content }],
-  );
-  const marked = contents.flatMap((parts, index) => (index === 0 ? parts : separated(parts)));
+  const marked = paragraphs(system.map((message) => message.marked ?? message.content));
   return { role: "system", content, marked };
 }
 
-/** The parts of a system text as a paragraph of its own. */
+/** The parts of several contents, each a paragraph. */
+export const paragraphs = (contents: readonly (string | readonly ContentPart[])[]) =>
+  contents.map(partsOf).flatMap((parts, index) => (index === 0 ? parts : separated(parts)));
+
+const partsOf = (content: string | readonly ContentPart[]): readonly ContentPart[] =>
+  typeof content === "string" ? [{ type: "text", text: content }] : content;
+
+/** The parts as a paragraph of its own. */
 const separated = (parts: readonly ContentPart[]): readonly ContentPart[] =>
   parts.map((part, index) =>
     index === 0 && part.type === "text" ? { ...part, text: `\n\n${part.text}` } : part,

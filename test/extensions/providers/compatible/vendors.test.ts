@@ -502,6 +502,49 @@ describe("answers that are empty", () => {
     assert.deepEqual(sent({ vendor: "vllm" }, {}, { messages }).messages, messages));
 });
 
+describe("a chat template that demands alternating roles", () => {
+  const sentWith = (traits: object, messages: readonly object[]) =>
+    sent({ vendor: "vllm", base_url: "http://x", alternates: true, ...traits }, {}, { messages })
+      .messages;
+  const READ = { role: "assistant", content: "I have read the results." };
+  const RESULT = { role: "tool", tool_call_id: "call_1", content: "sunny" };
+
+  it("gets the user's messages as one, and an answer to each result of a call", () => {
+    const told = { role: "developer", content: "Be polite." };
+    const messages = [told, ...user("hi"), ...user("on"), ...calledOf("call_1"), RESULT];
+    const begun = [
+      { role: "system", content: "Be polite." },
+      ...user("hi\n\non"),
+      ...calledOf("call_1"),
+      RESULT,
+    ];
+    assert.deepEqual(sentWith({}, messages), begun);
+    assert.deepEqual(sentWith({}, [...messages, ...user("a"), ...user("b")]), [
+      ...[...begun, READ, ...user("a\n\nb")],
+    ]);
+    assert.deepEqual(sentWith({}, [...messages, told]), [
+      ...[...begun, READ, ...user("(What follows is an instruction of the system.)\nBe polite.")],
+    ]);
+    assert.deepEqual(sentWith({ alternates: false }, [...user("a"), ...user("b")]), [
+      ...[...user("a"), ...user("b")],
+    ]);
+  });
+
+  it("gets images with the text around them", () => {
+    const image = { type: "image_url", image_url: { url: "data:image/png;base64,aGk=" } };
+    const shown = { role: "user", content: [{ type: "text", text: "See" }, image] };
+    assert.deepEqual(
+      sentWith({ supports: ["images"] }, [...user("a"), shown, ...user("b")])[0].content,
+      [
+        { type: "text", text: "a" },
+        { type: "text", text: "\n\nSee" },
+        image,
+        { type: "text", text: "\n\nb" },
+      ],
+    );
+  });
+});
+
 describe("tools", () => {
   it("have ids of nine letters and digits at Mistral, the same in each request", () => {
     const idsIn = () => {
