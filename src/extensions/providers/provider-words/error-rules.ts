@@ -42,20 +42,20 @@ const INVALID_KEY = [
   /^api[ _]key[ _](invalid|not[ _](valid|found)|expired)|^invalid[ _]api[ _]key/i,
   /^incorrect api key|^your credit balance|^user location is not supported/i,
 ];
-const CLOSED_NAMES = /^arrearage|billing_hard_limit_reached/i;
+const CLOSED_NAMES = /^arrearage|billing_hard_limit_reached|organization_restricted/i;
 /** The account is closed, or its own limit of spending is reached. */
 const CLOSED = [
   /^you have reached your specified api usage limits|^this organization has been disabled/i,
-  /^account \S+ is suspended/i,
+  /^account \S+ is suspended|^operation not allowed\.?$|^your account is not authorized/i,
 ];
 const NO_MODEL_NAMES = new RegExp(
-  "model_decommissioned|model_not_(found|supported)|un(known|available)_model" +
+  "model_(decommissioned|terms_required|not_(found|supported))|un(known|available)_model" +
     "|^OperationNotSupported | invalid_model$",
   "i",
 );
 /** The provider no longer has the model, or not for this account, this place or this API. */
 const NO_MODEL = [
-  /^publisher model \S+ is not servable/i,
+  /^publisher model \S+ is not servable|^access to \S+ models? is not a(llowed|vailable)/i,
   /^model not exist|^\S+ is not a valid model id|^1211 |^the provided model identifier is invalid/i,
   /^invocation of model id \S+ with on-demand throughput|^your organization must be verified/i,
 ];

@@ -111,6 +111,9 @@ describe("an answer other than 200", () => {
         [400, "Model Not Exist"],
         [400, "x/y is not a valid model ID"],
         [400, { error: { code: "model_decommissioned" } }],
+        [400, { error: { code: "model_terms_required", message: "Please accept the terms" } }],
+        [400, { message: "Access to Anthropic models is not allowed from unsupported countries" }],
+        [400, { message: "Access to this model is not available for channel program accounts." }],
         [
           400,
           { error: { code: "model_not_supported", message: "not by any provider you enabled" } },
@@ -213,6 +216,9 @@ describe("an answer other than 200", () => {
     [400, { status: "API_KEY_INVALID" }],
     [400, { message: "You have reached your specified API usage limits. You will" }],
     [400, { message: "This organization has been disabled." }],
+    [400, { code: "organization_restricted", message: "Organization has been restricted." }],
+    [400, { message: "Operation not allowed" }],
+    [400, { message: "Your account is not authorized to invoke this API operation." }],
     [412, { code: "PRECONDITION_FAILED", message: "Account x is suspended, possibly due to" }],
   ] as const)
     it(`${status} with ${JSON.stringify(error)} refuses the key: another one may be tried`, () =>
