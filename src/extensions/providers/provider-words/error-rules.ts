@@ -41,6 +41,7 @@ const INVALID_KEY_NAMES = /invalid_api_key|api_key_(invalid|expired)/i;
 const INVALID_KEY = [
   /^api[ _]key[ _](invalid|not[ _](valid|found)|expired)|^invalid[ _]api[ _]key/i,
   /^incorrect api key|^your credit balance|^user location is not supported/i,
+  /^gemini api free tier is not available/i,
 ];
 const CLOSED_NAMES = /^arrearage|billing_hard_limit_reached|organization_restricted/i;
 /** The account is closed, or its own limit of spending is reached. */
@@ -49,16 +50,20 @@ const CLOSED = [
   /^account \S+ is suspended|^operation not allowed\.?$|^your account is not authorized/i,
 ];
 const NO_MODEL_NAMES = new RegExp(
-  "model_(decommissioned|terms_required|not_(found|supported))|un(known|available)_model" +
-    "|^OperationNotSupported | invalid_model$",
+  "model_(decommissioned|terms_required|not_(available|found|supported))" +
+    "|un(known|available)_model|^OperationNotSupported | invalid_model$",
   "i",
 );
 /** The provider no longer has the model, or not for this account, this place or this API. */
 const NO_MODEL = [
   /^publisher model \S+ is not servable|^access to \S+ models? is not a(llowed|vailable)/i,
-  /^model not exist|^\S+ is not a valid model id|^1211 |^the provided model identifier is invalid/i,
+  /^project \S+ is not allowed to use publisher model|^invalid params, unknown model/i,
+  /^model not (exist|found)|^\S+ is not a valid model id|^1211 /i,
+  /^the provided model identifier is invalid/i,
   /^invocation of model id \S+ with on-demand throughput|^your organization must be verified/i,
 ];
+/** NVIDIA's answer while the model's servers are out of order. */
+const DOWN = [/^function id \S+ degraded function/i];
 const FAILED_NAMES = /tool_use_failed|json_validate_failed|output_parse_failed/i;
 const FAILED = [
   /^(the )?model (produced|generated) invalid|^error parsing tool call/i,
@@ -118,6 +123,7 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   // 412: Fireworks.
   { status: /^4(00|12|13|22)$/, ...KEY_REFUSED, names: CLOSED_NAMES, messages: CLOSED },
   { status: BAD, ...GATEWAY_REFUSED, names: NO_MODEL_NAMES, messages: NO_MODEL },
+  { status: /^400$/, code: "upstream_error", messages: DOWN },
   { status: /^(404|5..)$/, ...GATEWAY_REFUSED, messages: UNABLE, fromContent: true },
   { status: /^(4(00|13|22|24)|5..)$/, ...CONTENT_FAILED, names: FAILED_NAMES, messages: FAILED },
   { status: /^(400|413|422|424)$/, code: "context_length_exceeded", messages: CONTEXT },

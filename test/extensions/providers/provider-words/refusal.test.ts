@@ -111,6 +111,13 @@ describe("an answer other than 200", () => {
         [400, "Model Not Exist"],
         [400, "x/y is not a valid model ID"],
         [400, { error: { code: "model_decommissioned" } }],
+        [
+          400,
+          { error: { code: "model_not_available", message: "Unable to access non-serverless" } },
+        ],
+        [400, "Project `1` is not allowed to use Publisher Model `projects/p/models/claude-x`"],
+        [400, { code: "invalid-argument", error: "Model not found: grok-2-latest" }],
+        [400, "invalid params, unknown model 'x' (2013)"],
         [400, { error: { code: "model_terms_required", message: "Please accept the terms" } }],
         [400, { message: "Access to Anthropic models is not allowed from unsupported countries" }],
         [400, { message: "Access to this model is not available for channel program accounts." }],
@@ -194,6 +201,7 @@ describe("an answer other than 200", () => {
       [
         [500, "x"],
         [301, "x"],
+        [400, { status: 400, detail: "Function id '1': DEGRADED function cannot be invoked" }],
       ],
     ],
   ];
@@ -214,6 +222,7 @@ describe("an answer other than 200", () => {
     [403, {}],
     [400, { code: "api_key_expired" }],
     [400, { status: "API_KEY_INVALID" }],
+    [400, { message: "Gemini API free tier is not available in your country. Please enable" }],
     [400, { message: "You have reached your specified API usage limits. You will" }],
     [400, { message: "This organization has been disabled." }],
     [400, { code: "organization_restricted", message: "Organization has been restricted." }],
@@ -354,6 +363,7 @@ describe("an error inside a 200", () => {
     [1027, "output new_sensitive", 400, "content_filter"],
     [1039, "token limit", 429, "model_overloaded"],
     [2013, "invalid params", 400, "upstream_rejected"],
+    [2013, "invalid params, unknown model 'x'", 400, "model_unavailable"],
     [2013, "context window exceeds limit", 400, "context_length_exceeded"],
     [2049, "invalid api key", 401, "model_unavailable"],
     ["1008", "insufficient balance", 402, "model_unavailable"],
