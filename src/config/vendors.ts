@@ -70,6 +70,7 @@ const ROWS: ReadonlyMap<string, VendorRow> = new Map(
 const generic = {
   echo: undefined,
   done_without_finish: undefined,
+  max_call_id: undefined,
   max_output_tokens: undefined,
   default_output_tokens: undefined,
   path: undefined,

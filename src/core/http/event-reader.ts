@@ -1,6 +1,7 @@
 // Reads server-sent events from bytes in pieces of any size. It follows the WHATWG HTML standard
-// (9.2.6), except that the last event may lack its blank line, which some providers forget. Only
-// `data` is kept: the JSON of every provider names its own event type.
+// (9.2.6), except that the last event may lack its blank line, which some providers forget, and
+// that errors outside `data` are read. Only `data` is kept: the JSON of every provider names its
+// own event type.
 import { StringDecoder } from "node:string_decoder";
 
 /** How the bytes of a stream are cut into events. */
@@ -26,6 +27,9 @@ export const serverSentEvents: Framing = {
   mediaType: "text/event-stream",
   createReader: () => createEventReader(),
 };
+
+/** A line of JSON without a field name. Gemini breaks off a stream with an error of such lines. */
+const BARE_JSON = /^\s*["{}[\]]/;
 
 /**
  * `maxChars` bounds an unfinished event, field names included, so that a provider that never ends
@@ -60,8 +64,12 @@ export function createEventReader(maxChars = 16 * 1024 * 1024): EventReader {
   }
 
   function addLine(whole: string): void {
-    if (!whole.startsWith("data:") && whole !== "data") return;
-    data.push(whole.slice(whole[5] === " " ? 6 : 5));
+    if (whole.startsWith("data:") || whole === "data")
+      data.push(whole.slice(whole[5] === " " ? 6 : 5));
+    // Older servers of llama.cpp write an error as a field of its own.
+    else if (whole.startsWith("error:")) data.push(`{"error":${whole.slice(6)}}`);
+    else if (BARE_JSON.test(whole)) data.push(whole);
+    else return;
     size += whole.length;
   }
 

@@ -44,7 +44,7 @@ export function parametersOf(chat: ChatRequest, traits: Traits) {
   const { temperature, top_p } = samplingOf(chat, traits);
   const parameters = {
     temperature,
-    top_p,
+    top_p: top_p === undefined ? undefined : Math.max(top_p, traits.min_top_p),
     frequency_penalty,
     presence_penalty,
     stop,

@@ -46,8 +46,21 @@ export interface Traits {
    * "auto".
    */
   readonly tool_choice: "all" | "required" | "any" | "auto";
+  /**
+   * Whether the only system message must be the first message, as in chat templates of open models.
+   */
+  readonly system_first: boolean;
+  /** Whether user and assistant must alternate, as in the chat templates of Mistral's models. */
+  readonly alternates: boolean;
+  /**
+   * The most characters of the id of a tool call. A longer one, from another provider, is replaced.
+   * Absent: any number.
+   */
+  readonly max_call_id: number | undefined;
   /** A higher temperature is lowered to this. */
   readonly max_temperature: number;
+  /** A lower top_p is raised to this. */
+  readonly min_top_p: number;
   /**
    * Parameters whose default is 1 at the provider too, so they are not sent where the client sends
    * none.

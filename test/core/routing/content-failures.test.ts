@@ -8,6 +8,7 @@ import {
   chunk,
   completion,
   endless,
+  rawStream,
   speak,
   status,
   stream,
@@ -97,6 +98,15 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
       assert.ok(asked.length <= 2);
     });
   }
+
+  it("a prompt that is too long does not count, nor where its error is no event (llama.cpp)", async (t) => {
+    const error = { code: 400, message: "the request exceeds the available context size" };
+    const bad = rawStream(`error: ${JSON.stringify(error)}\n\n`);
+    const { ask, breaker } = bench(t, "llama.cpp", bad);
+    for (let count = 0; count < 3; count += 1)
+      assert.equal(await ask("m", "bad", true), "400 context_length_exceeded");
+    assert.equal(breaker().state, "closed");
+  });
 
   it("the same model is asked again within max_retries, for another generation may succeed", async (t) => {
     let count = 0;

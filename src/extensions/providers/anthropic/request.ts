@@ -1,11 +1,12 @@
 // The request to Anthropic. wire.md "Anthropic requests".
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
-import type { ChatRequest, ContentPart } from "../../../core/openai/request.ts";
+import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import { parametersOf } from "../../../core/providers/parameters.ts";
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import {
   calledNames,
+  joinedSystem,
   type SignatureStore,
   type SystemMessage,
   type Turn,
@@ -87,19 +88,9 @@ function withFittingEdits(body: NativeRequest["body"]): object {
  * the same text. Undefined: there are none.
  */
 function systemField(system: readonly SystemMessage[]): string | readonly object[] | undefined {
-  if (system.every(({ marked }) => marked === undefined))
-    return system.map(({ content }) => content).join("\n\n") || undefined;
-  const contents = system.map(
-    ({ content, marked }) => marked ?? [{ type: "text" as const, text: content }],
-  );
-  return contents.flatMap((parts, index) => (index === 0 ? parts : separated(parts)));
+  const { content, marked } = joinedSystem(system);
+  return marked ?? (content || undefined);
 }
-
-/** The parts of a system text as a paragraph of its own. */
-const separated = (parts: readonly ContentPart[]): readonly ContentPart[] =>
-  parts.map((part, index) =>
-    index === 0 && part.type === "text" ? { ...part, text: `\n\n${part.text}` } : part,
-  );
 
 /** The JSON Schema that the reply must satisfy. Undefined: there is none. */
 function replySchema({ response_format: format }: ChatRequest): unknown {

@@ -17,8 +17,9 @@ import type { Traits } from "../../../core/providers/traits.ts";
 import { finishReasonOf, refusal } from "../provider-words/index.ts";
 import { scopedStore } from "../turns/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
+import { acceptedMessages } from "./refused-messages.ts";
 import { keepingDetails } from "../kept-details/index.ts";
-import { forMistral, toolFields, withStatedIds } from "./tool-choice.ts";
+import { forMistral, toolFields, withShortIds, withStatedIds } from "./tool-choice.ts";
 
 /** The tools with the client's marks for the provider's cache. */
 function withToolMarks(chat: ChatRequest): ChatRequest {
@@ -121,14 +122,17 @@ export const compatibleDialect: Dialect = {
   ...openaiDialect,
   request(chat, target) {
     const marked = target.traits.cache_control ? withToolMarks(chat) : chat;
-    const { takes, tool_choice, cache_header } = target.traits;
+    const { takes, tool_choice, cache_header, max_call_id } = target.traits;
+    const messages = acceptedMessages(marked.messages, target.traits);
     const isPrefilled = hasPrefill(chat.messages, target.traits);
     const written = {
       ...marked,
       // A model does not think after the beginning of its answer.
       wantsThinking: chat.wantsThinking && !isPrefilled && !mustNotThink(chat, target),
       messages:
-        tool_choice === "any" ? forMistral(marked.messages) : withStatedIds(marked.messages),
+        tool_choice === "any"
+          ? forMistral(messages)
+          : withShortIds(withStatedIds(messages), max_call_id),
     };
     const plain = { ...requestBody(written, target), ...thinkingFields(written, target) };
     const documented = isPrefilled ? withMarkedPrefill(plain, target.traits) : plain;

@@ -4,6 +4,8 @@ import { sha256 } from "../../../core/hash.ts";
 import type { ChatRequest, Message } from "../../../core/openai/request.ts";
 import { statedId } from "../provider-words/index.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
+import { hashedId } from "../turns/index.ts";
+import { withAnswers } from "./refused-messages.ts";
 
 /** Replaces the documented fields. A request goes only to models that know the form it needs. */
 export function toolFields(
@@ -25,21 +27,18 @@ export function toolFields(
 /** Mistral demands ids of nine letters and digits. Others are hashed. */
 const shortId = (id: string): string => (/^[a-z\d]{9}$/i.test(id) ? id : sha256(id).slice(0, 9));
 
-/** Mistral refuses any message but the model's own directly after the result of a call. */
-const BETWEEN: Message = {
-  role: "assistant",
-  content: "I have read the results.",
-  reasoning_content: undefined,
-  tool_calls: [],
-};
-
 /** The messages with ids, and in an order, that Mistral accepts. */
 export const forMistral = (messages: readonly Message[]): readonly Message[] =>
-  withIds(messages, shortId).flatMap((message, at) => {
-    const isOther = message.role === "user" || message.role === "system";
-    const isNext = isOther && messages[at - 1]?.role === "tool";
-    return isNext ? [BETWEEN, message] : [message];
-  });
+  withIds(withAnswers(messages), shortId);
+
+/** The messages without ids of more than `most` characters: some servers write longer ones. */
+export function withShortIds(messages: readonly Message[], most = Infinity): readonly Message[] {
+  const hasLong = messages.some(
+    (message) =>
+      message.role === "assistant" && message.tool_calls.some(({ id }) => id.length > most),
+  );
+  return hasLong ? withIds(messages, (id) => (id.length > most ? hashedId(id) : id)) : messages;
+}
 
 /**
  * Restores the provider's own ids of calls, except for an id that several calls share.

@@ -24,7 +24,9 @@ function readUsage(stated: unknown, hiddenThinkingInTotal: boolean): UsageReport
   const completion = count("completion_tokens");
   if ((prompt ?? 0) + (completion ?? 0) === 0) return undefined;
   const cached = cacheCountsIn(usage);
-  const reasoning = tokenCounter(usage["completion_tokens_details"])("reasoning_tokens") ?? 0;
+  const inCompletion = tokenCounter(usage["completion_tokens_details"]);
+  // SGLang states it beside the completion's tokens, but counts it inside.
+  const reasoning = inCompletion("reasoning_tokens") ?? count("reasoning_tokens") ?? 0;
   if (prompt === undefined || completion === undefined)
     return { prompt, completion, reasoning, ...cached };
   const total = count("total_tokens") ?? 0;

@@ -3,7 +3,12 @@
 import net from "node:net";
 import tls from "node:tls";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
-import { endpointOf, type Connect, type SecureOptions } from "../pooled-client/index.ts";
+import {
+  endpointOf,
+  TCP_OPTIONS,
+  type Connect,
+  type SecureOptions,
+} from "../pooled-client/index.ts";
 
 export interface ForwardProxy {
   readonly host: string;
@@ -23,7 +28,7 @@ export const connectThrough =
     const authority = `${origin.hostname}:${port}`;
 
     return ({ follow, opened, receive, failed }) => {
-      const raw = net.connect({ host: proxy.host, port: proxy.port, noDelay: true });
+      const raw = net.connect({ host: proxy.host, port: proxy.port, ...TCP_OPTIONS });
       let hasAnswered = false;
       let head = Buffer.alloc(0);
 

@@ -8,6 +8,7 @@ import { createPooledClient } from "./client.ts";
 
 export { createPooledClient, type PooledClient } from "./client.ts";
 export { connectTo, endpointOf, type Connect, type SecureOptions } from "./socket.ts";
+export { TCP_OPTIONS } from "./socket.ts";
 
 /** The section of these settings and of others that concern the calls. */
 const upstream = defineSetting("upstream", {}, ({ extended }) => section(extended("upstream", {})));

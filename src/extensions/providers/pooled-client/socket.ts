@@ -9,10 +9,10 @@ import tls from "node:tls";
 const READ_MEMORY = Buffer.allocUnsafeSlow(64 * 1024);
 
 /**
- * TCP looks after a silent server when so many milliseconds have passed: a model may think for
- * minutes, and the network may forget a connection in the meantime.
+ * TCP looks after a silent server when 15 seconds have passed: a model may think for minutes, and
+ * the network may forget a connection in the meantime.
  */
-const KEEP_ALIVE_MS = 15_000;
+export const TCP_OPTIONS = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 15_000 };
 
 /** The events of a socket for its connection. */
 export interface SocketEvents {
@@ -70,9 +70,7 @@ export function connectTo(origin: URL, secured: SecureOptions = {}): Connect {
     const options = {
       host,
       port,
-      noDelay: true,
-      keepAlive: true,
-      keepAliveInitialDelay: KEEP_ALIVE_MS,
+      ...TCP_OPTIONS,
       onread: {
         buffer: READ_MEMORY,
         callback(size: number) {

@@ -41,18 +41,29 @@ const INVALID_KEY_NAMES = /invalid_api_key|api_key_(invalid|expired)/i;
 const INVALID_KEY = [
   /^api[ _]key[ _](invalid|not[ _](valid|found)|expired)|^invalid[ _]api[ _]key/i,
   /^incorrect api key|^your credit balance|^user location is not supported/i,
+  /^gemini api free tier is not available/i,
 ];
-const CLOSED_NAMES = /^arrearage|billing_hard_limit_reached/i;
+const CLOSED_NAMES = /^arrearage|billing_hard_limit_reached|organization_restricted/i;
 /** The account is closed, or its own limit of spending is reached. */
 const CLOSED = [
   /^you have reached your specified api usage limits|^this organization has been disabled/i,
+  /^account \S+ is suspended|^operation not allowed\.?$|^your account is not authorized/i,
 ];
-const NO_MODEL_NAMES = /model_decommissioned|model_not_found| invalid_model$/i;
-/** The provider no longer has the model, or not for this account. */
+const NO_MODEL_NAMES = new RegExp(
+  "model_(decommissioned|terms_required|not_(available|found|supported))" +
+    "|un(known|available)_model|^OperationNotSupported | invalid_model$",
+  "i",
+);
+/** The provider no longer has the model, or not for this account, this place or this API. */
 const NO_MODEL = [
-  /^model not exist|^\S+ is not a valid model id|^1211 |^the provided model identifier is invalid/i,
+  /^publisher model \S+ is not servable|^access to \S+ models? is not a(llowed|vailable)/i,
+  /^project \S+ is not allowed to use publisher model|^invalid params, unknown model/i,
+  /^model not (exist|found)|^\S+ is not a valid model id|^1211 /i,
+  /^the provided model identifier is invalid/i,
   /^invocation of model id \S+ with on-demand throughput|^your organization must be verified/i,
 ];
+/** NVIDIA's answer while the model's servers are out of order. */
+const DOWN = [/^function id \S+ degraded function/i];
 const FAILED_NAMES = /tool_use_failed|json_validate_failed|output_parse_failed/i;
 const FAILED = [
   /^(the )?model (produced|generated) invalid|^error parsing tool call/i,
@@ -68,12 +79,14 @@ const CONTEXT = [
   /input is too long for (the )?requested model|input tokens exceeded/i,
   /exceeds maximum input length|longer than the maximum model length/i,
   /maximum allowed input length|prompt token count|exceeds the available context size/i,
-  /`inputs` tokens \+ `max_new_tokens` must be|must be less than max_seq_len/i,
+  /`inputs` (tokens \+ `max_new_tokens` must be|must have less than)|tokens_limit_reached/i,
+  /must be less than max_seq_len|exceed max message tokens|max tokens of \d+ exceeded/i,
+  /cannot exceed the total tokens limit/i,
   /input length \d+ exceeds the maximum length/i,
 ];
 const FILTER = [
   /content[ _]filter|content[ _]policy|content management policy|data_?inspection/i,
-  /content safety|safety (system|filter|polic)|sensitive[_ ](content|words?)/i,
+  /content safety|safety (system|filter|polic)|sensitive[_ ]?(content|words?)/i,
   /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
   /^content exists risk|violating our usage policy/i,
   /^1301 |^base_resp 102[67] /i,
@@ -96,7 +109,7 @@ const WEB_PAGE = [/^\s*<(!doctype|html)/i];
 const CREDIT_TOO_LOW = [/fewer max_tokens|^prompt tokens limit exceeded/i];
 const NO_CREDIT = [
   /insufficient_quota|exceeded_current_quota|insufficient balance|^1113 /i,
-  /^your team \S+ has either used all available credits/i,
+  /^your team \S+ has either used all available credits|^your prepayment credits are depleted/i,
 ];
 const TOO_LARGE = [/^request too large/i];
 /** Groq's name for it. */
@@ -107,8 +120,10 @@ const BAD = /^(400|413|422)$/;
 /** The first rule that matches counts. The last one matches everything. */
 export const ERROR_RULES: readonly ErrorRule[] = [
   { status: BAD, ...KEY_REFUSED, names: INVALID_KEY_NAMES, messages: INVALID_KEY },
-  { status: BAD, ...KEY_REFUSED, names: CLOSED_NAMES, messages: CLOSED },
+  // 412: Fireworks.
+  { status: /^4(00|12|13|22)$/, ...KEY_REFUSED, names: CLOSED_NAMES, messages: CLOSED },
   { status: BAD, ...GATEWAY_REFUSED, names: NO_MODEL_NAMES, messages: NO_MODEL },
+  { status: /^400$/, code: "upstream_error", messages: DOWN },
   { status: /^(404|5..)$/, ...GATEWAY_REFUSED, messages: UNABLE, fromContent: true },
   { status: /^(4(00|13|22|24)|5..)$/, ...CONTENT_FAILED, names: FAILED_NAMES, messages: FAILED },
   { status: /^(400|413|422|424)$/, code: "context_length_exceeded", messages: CONTEXT },
@@ -125,7 +140,8 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: /^(401|402|403)$/, ...KEY_REFUSED },
   { status: /^429$/, ...KEY_REFUSED, messages: NO_CREDIT },
   { status: /^429$/, ...OVER_LIMIT, messages: TOO_LARGE },
-  { status: /^(408|409|425|429|503|529)$/, code: "model_overloaded" },
+  // 498: Groq has no room for requests of its service tier `flex`.
+  { status: /^(408|409|425|429|498|503|529)$/, code: "model_overloaded" },
   { status: /^4..$/, ...GATEWAY_REFUSED },
   { status: /^.*$/, code: "upstream_error" },
 ];

@@ -113,9 +113,10 @@ const errorIn = (body: unknown): unknown => statedError(body) ?? firstOf(body);
 function errorTexts(body: unknown): ErrorTexts {
   const error = errorIn(body);
   const stated = asObject(error);
-  const { message, detail, type, status, code = asObject(body)["code"] } = stated;
+  const { message, type, status, code = asObject(body)["code"] } = stated;
+  const { detail = stated["errors"] } = stated; // Cloudflare's errors are a list
   const name = `${asString(code) ?? asString(status) ?? ""} ${asString(type) ?? ""}`;
-  const own = asString(error) ?? asString(message) ?? jsonText(detail);
+  const own = asString(error) ?? asString(message) ?? asString(detail) ?? jsonText(detail);
   // The error of the server behind this one (OpenRouter, Bedrock).
   const { raw = stated["originalMessage"] } = asObject(stated["metadata"]);
   const behind = asString(raw) ?? jsonText(raw ?? undefined);

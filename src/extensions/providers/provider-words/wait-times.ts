@@ -39,9 +39,12 @@ export function resetOfExhausted(headers: RefusalHeaders, now: number): number |
 
 const UNITS: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
 
-/** `6m0s`, `1.5s`, `20ms` in milliseconds; a bare number is in seconds. NaN: it is no duration. */
+/**
+ * `6m0s`, `1.5s`, `20ms` in milliseconds; a bare number is in seconds. NaN: it is no duration. With
+ * more digits it is a point in time, which would be a wait of decades.
+ */
 export function durationMs(text: string): number {
-  if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000;
+  if (/^\d{1,8}(\.\d+)?$/.test(text)) return Number(text) * 1000;
   if (!/^(\d+(\.\d+)?(ms|h|m|s))+$/.test(text)) return Number.NaN;
   const parts = text.matchAll(/(\d+(?:\.\d+)?)(ms|h|m|s)/g);
   return [...parts].reduce((sum, [, count, unit]) => sum + Number(count) * UNITS[unit!]!, 0);

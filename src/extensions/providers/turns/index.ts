@@ -8,6 +8,7 @@ export {
   shareSignatures,
   type SignatureStore,
 } from "./signatures.ts";
+export { asUserText, joinedSystem, paragraphs, type SystemMessage } from "./system.ts";
 export { argumentsIn, createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";
 export { sumOf } from "./token-sums.ts";
 export {
@@ -17,6 +18,5 @@ export {
   type Call,
   type Conversation,
   type Item,
-  type SystemMessage,
   type Turn,
 } from "./turns.ts";

@@ -4,6 +4,7 @@
 // of the next turn.
 import { sha256 } from "../../../core/hash.ts";
 import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
+import { asUserText, type SystemMessage } from "./system.ts";
 import { argumentsIn, createTextCounter, type TextCounter } from "./text-objects.ts";
 
 export interface Call {
@@ -40,7 +41,6 @@ export interface Turn {
   readonly items: Item[];
 }
 
-export type SystemMessage = Extract<Message, { readonly role: "system" }>;
 type AssistantMessage = Extract<Message, { readonly role: "assistant" }>;
 type ToolMessage = Extract<Message, { readonly role: "tool" }>;
 
@@ -60,9 +60,6 @@ const OPENING = "(The conversation begins.)";
 
 /** Follows a turn of the assistant if the messages after it are left out. */
 const CLOSING = "(Please go on.)";
-
-/** Precedes a system text in a user turn, because the user did not write it. */
-const SYSTEM_HEADING = "(What follows is an instruction of the system.)\n";
 
 /**
  * In chat completions all system texts are moved to the beginning (wire.md "Turns"). Clients of the
@@ -94,7 +91,7 @@ export function turnsOf(
 
   function addSystem(message: SystemMessage): void {
     if (message.content.trim() === "") return;
-    if (native && turns.length > 0) add("user", textPart(SYSTEM_HEADING + message.content));
+    if (native && turns.length > 0) add("user", textPart(asUserText(message)));
     else system.push(message);
   }
 

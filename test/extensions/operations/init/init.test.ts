@@ -74,6 +74,15 @@ describe("the file that init writes", () => {
       assert.equal(JSON.parse(readFileSync(file, "utf8")).providers[vendor!].base_url, base);
     });
 
+  it("for groq sends gpt-oss no reasoning_format, which these models refuse", async () => {
+    const file = newFile();
+    assert.equal((await runHere(["init", "--vendor", "groq", "--config", file])).code, 0);
+    const env = { GROQ_API_KEY: "sk-groq", GATEWAY_KEY: "sk-client" };
+    const { models } = checkConfig(JSON.parse(readFileSync(file, "utf8")), env);
+    assert.ok(models.has("openai/gpt-oss-120b"));
+    for (const { traits } of models.values()) assert.deepEqual(traits.extra, {});
+  });
+
   it("has the models that --models names, with figures for those that are known", async () => {
     const file = newFile();
     const names = "deepseek-v4-pro,my-own";

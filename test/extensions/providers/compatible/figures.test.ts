@@ -48,6 +48,12 @@ describe("token counts", () => {
     ["openrouter", details(8, { cache_write_tokens: 13 }), { cacheHit: 8, cacheWrite: 12 }],
     ["generic", { cached_tokens: 21, ...thought(8) }, { cacheHit: 20, reasoning: 7 }],
     ["vllm", NO_DETAILS, {}],
+    ["sglang", { ...NO_DETAILS, reasoning_tokens: 3 }, { reasoning: 3 }],
+    [
+      "sglang",
+      { reasoning_tokens: 3, completion_tokens_details: { accepted_prediction_tokens: 2 } },
+      { reasoning: 3 },
+    ],
     ["generic", { prompt_tokens: "20", completion_tokens: "7" }, {}],
   ];
   for (const [vendor, stated, counts] of CASES)

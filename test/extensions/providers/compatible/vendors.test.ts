@@ -166,6 +166,13 @@ const ROWS: Record<string, Row> = {
     depth: (effort) => ({ reasoning: { effort } }),
     efforts: ["low", "medium", "xhigh"],
   },
+  together: {
+    takes: ["logit_bias"],
+    sent: { user: null, parallel_tool_calls: null },
+    refused: ["logprobs"],
+    off: { reasoning: { enabled: false } },
+    on: { reasoning: { enabled: true } },
+  },
   vllm: { ...TEMPLATE, takes: ["logit_bias"] },
   sglang: { ...TEMPLATE, takes: ["logit_bias"], thinker: { separate_reasoning: true } },
   "llama.cpp": { ...TEMPLATE, takes: ["logit_bias"], choices: "required" },
@@ -408,6 +415,136 @@ function turns(...fields: readonly [first: Json, second: Json, last: Json]): Jso
 
 const CALLED = [...user("hi"), ...calledOf("call_1")];
 
+describe("the ends of a range", () => {
+  const ENDS = { top_p: 0, temperature: 2 };
+  for (const [vendor, sentAs] of [
+    ["openai", ENDS],
+    ["vllm", { top_p: 0.01, temperature: 2 }],
+    ["sglang", { top_p: 0.01, temperature: 2 }],
+    ["nvidia", { top_p: 0.01, temperature: 2 }],
+    ["qwen", { top_p: 0.01, temperature: 1.99 }],
+    ["zhipu", { top_p: 0.01, temperature: 1 }],
+    ["cohere", { top_p: 0.01, temperature: 1 }],
+  ] as const)
+    it(`${vendor}: ${JSON.stringify(sentAs)}, because some servers refuse an end`, () => {
+      const { top_p, temperature } = sent({ vendor }, {}, ENDS);
+      assert.deepEqual({ top_p, temperature }, sentAs);
+      assert.equal(sent({ vendor }, {}, { top_p: 0.5 })["top_p"], 0.5);
+    });
+});
+
+describe("system messages", () => {
+  const system = (content: string) => ({ role: "system", content });
+  const SO = { role: "assistant", content: "So." };
+  const asTold = (content: string) =>
+    user(`(What follows is an instruction of the system.)\n${content}`);
+  const sentBy = (vendor: string, messages: readonly object[]) =>
+    sent({ vendor, dialect: "openai", base_url: "http://x" }, {}, { messages }).messages;
+
+  for (const vendor of [
+    ...["vllm", "sglang", "llama.cpp", "lmstudio"],
+    ...["nvidia", "deepinfra", "together", "fireworks"],
+  ])
+    it(`${vendor}: one is sent, first, because chat templates refuse others`, () => {
+      const told = { role: "developer", content: "Be polite." };
+      const begun = [system("Be brief."), told, ...user("hi"), SO];
+      const one = system("Be brief.\n\nBe polite.");
+      assert.deepEqual(sentBy(vendor, begun), [one, ...user("hi"), SO]);
+      assert.deepEqual(sentBy(vendor, [...begun, system("Stop."), ...user("on")]), [
+        ...[one, ...user("hi"), SO, ...asTold("Stop."), ...user("on")],
+      ]);
+      assert.deepEqual(sentBy(vendor, [...user("hi"), told]), [
+        ...user("hi"),
+        ...asTold("Be polite."),
+      ]);
+      assert.deepEqual(sentBy(vendor, [system("a"), system("b")]), [system("a\n\nb")]);
+      const usual = [system("Be brief."), ...user("hi")];
+      assert.deepEqual(sentBy(vendor, usual), usual);
+    });
+
+  for (const vendor of ["openai", "deepseek", "generic"])
+    it(`${vendor}: all stay where they are`, () => {
+      const messages = [system("a"), system("b"), ...user("hi"), SO, system("c"), ...user("on")];
+      assert.deepEqual(sentBy(vendor, messages), messages);
+    });
+
+  it("keep the client's marks for the cache when they are joined", () => {
+    const target = targetOf({ vendor: "vllm", cache_control: true });
+    const chat = chatRequest({ model: "x", messages: [system("a"), system("b"), ...user("hi")] });
+    const marked = [{ type: "text" as const, text: "b", cache_control: { type: "ephemeral" } }];
+    const [one, two, ...others] = chat.messages;
+    const { body } = compatibleDialect.request(
+      { ...chat, messages: [one!, { ...two!, marked }, ...others] },
+      target,
+    );
+    const [{ content }] = (JSON.parse(JSON.stringify(body)) as Json)["messages"];
+    assert.deepEqual(content, [
+      { type: "text", text: "a" },
+      { ...marked[0], text: "\n\nb" },
+    ]);
+  });
+});
+
+describe("answers that are empty", () => {
+  const said = (content: string) => ({ role: "assistant", content });
+  const messages = [...user("hi"), said(" \n"), ...user("go on"), said("So."), said("")];
+
+  for (const vendor of ["moonshot", "mistral", "openai"])
+    it(`${vendor}: are left out, because some vendors refuse a conversation that has one`, () => {
+      const kept = [...user("hi"), ...user("go on"), said("So.")];
+      assert.deepEqual(sent({ vendor }, {}, { messages }).messages.slice(0, 2), kept.slice(0, 2));
+      assert.equal(sent({ vendor }, {}, { messages }).messages.length, 3);
+      const called = [...user("hi"), { ...calledOf("call_1")[0], content: "" }];
+      assert.equal(sent({ vendor }, {}, { messages: called }).messages.length, 2);
+    });
+
+  it("vllm: stay, because a chat template may demand that roles alternate", () =>
+    assert.deepEqual(sent({ vendor: "vllm" }, {}, { messages }).messages, messages));
+});
+
+describe("a chat template that demands alternating roles", () => {
+  const sentWith = (traits: object, messages: readonly object[]) =>
+    sent({ vendor: "vllm", base_url: "http://x", alternates: true, ...traits }, {}, { messages })
+      .messages;
+  const READ = { role: "assistant", content: "I have read the results." };
+  const RESULT = { role: "tool", tool_call_id: "call_1", content: "sunny" };
+
+  it("gets the user's messages as one, and an answer to each result of a call", () => {
+    const told = { role: "developer", content: "Be polite." };
+    const messages = [told, ...user("hi"), ...user("on"), ...calledOf("call_1"), RESULT];
+    const begun = [
+      { role: "system", content: "Be polite." },
+      ...user("hi\n\non"),
+      ...calledOf("call_1"),
+      RESULT,
+    ];
+    assert.deepEqual(sentWith({}, messages), begun);
+    assert.deepEqual(sentWith({}, [...messages, ...user("a"), ...user("b")]), [
+      ...[...begun, READ, ...user("a\n\nb")],
+    ]);
+    assert.deepEqual(sentWith({}, [...messages, told]), [
+      ...[...begun, READ, ...user("(What follows is an instruction of the system.)\nBe polite.")],
+    ]);
+    assert.deepEqual(sentWith({ alternates: false }, [...user("a"), ...user("b")]), [
+      ...[...user("a"), ...user("b")],
+    ]);
+  });
+
+  it("gets images with the text around them", () => {
+    const image = { type: "image_url", image_url: { url: "data:image/png;base64,aGk=" } };
+    const shown = { role: "user", content: [{ type: "text", text: "See" }, image] };
+    assert.deepEqual(
+      sentWith({ supports: ["images"] }, [...user("a"), shown, ...user("b")])[0].content,
+      [
+        { type: "text", text: "a" },
+        { type: "text", text: "\n\nSee" },
+        image,
+        { type: "text", text: "\n\nb" },
+      ],
+    );
+  });
+});
+
 describe("tools", () => {
   it("have ids of nine letters and digits at Mistral, the same in each request", () => {
     const idsIn = () => {
@@ -434,6 +571,28 @@ describe("tools", () => {
     const [one, two, same] = ["functions.f:0", "functions.f:1", "functions.f:0"].map(usableId);
     assert.deepEqual(idsOf([one!, two!]), ["functions.f:0", "functions.f:1"]);
     assert.deepEqual(idsOf([one!, same!]), [one, same]);
+  });
+
+  it("have shorter ids at OpenAI where another provider's are too long, the same in each request", () => {
+    const long = `chatcmpl-tool-${"a".repeat(32)}`;
+    const messages = [...user("hi"), ...calledOf(long, "x".repeat(40), `${long}b`)];
+    const idsAt = (vendor: string): readonly string[] => {
+      const [, turn, ...answers] = sent({ vendor }, {}, { messages }).messages;
+      const ids = turn.tool_calls.map(({ id }: Json) => id);
+      assert.deepEqual(
+        answers.map(({ tool_call_id: id }: Json) => id),
+        ids,
+      );
+      return ids;
+    };
+    assert.deepEqual(idsAt("vllm"), [long, "x".repeat(40), `${long}b`]);
+    for (const vendor of ["openai", "azure"]) {
+      const [first, short, last] = idsAt(vendor);
+      for (const id of [first!, last!]) assert.match(id, /^call_[\da-f]{24}$/);
+      assert.equal(short, "x".repeat(40));
+      assert.notEqual(first, last);
+      assert.deepEqual(idsAt(vendor), [first, short, last]);
+    }
   });
 
   it("are followed by a word of the model before the user's at Mistral", () => {

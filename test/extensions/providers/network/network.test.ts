@@ -70,6 +70,19 @@ describe("a provider behind a proxy", () => {
     assert.equal(provider.connections(), 1);
   });
 
+  it("is looked after by TCP while it thinks, as without a proxy", async (t) => {
+    const provider = await startProvider(t, speak("Hi."));
+    const proxy = await startProxy(t);
+    const connect = t.mock.method(net, "connect");
+    const { chat } = await startGateway(t, reach(provider.url, {}, { proxy: proxy.url }));
+    assert.equal((await chat(ask)).status, 200);
+    const asked: unknown[] = connect.mock.calls.map((call) => call.arguments[0]);
+    const port = Number(new URL(proxy.url).port);
+    const toProxy = asked.find((options) => (options as net.TcpNetConnectOpts).port === port);
+    const { keepAlive, keepAliveInitialDelay } = toProxy as net.TcpNetConnectOpts;
+    assert.deepEqual([keepAlive, keepAliveInitialDelay], [true, 15_000]);
+  });
+
   it("has a proxy of its own, with a name and a password, or none", async (t) => {
     const provider = await startProvider(t, speak("Hi."));
     const [general, own] = [await startProxy(t), await startProxy(t)];

@@ -51,6 +51,22 @@ describe("an answer other than 200", () => {
         [400, { error: "prompt is too long" }],
         [400, [{ error: { message: "prompt is too long" } }]],
         [400, { detail: [{ msg: "prompt is too long" }] }],
+        [
+          413,
+          { errors: [{ message: "exceeded this model context window limit" }], success: false },
+        ],
+        [413, { error: { code: "tokens_limit_reached", message: "Request body too large" } }],
+        [400, "Total tokens of image and text exceed max message tokens."],
+        [400, { message: "max tokens of 200000 exceeded", request_id: "x" }],
+        [
+          400,
+          {
+            errors: [
+              { message: "number of input tokens 9 cannot exceed the total tokens limit 8" },
+            ],
+          },
+        ],
+        [422, { error: "Input validation error: `inputs` must have less than 8 tokens. Given: 9" }],
         [400, "prompt is too long"],
       ],
     ],
@@ -64,6 +80,7 @@ describe("an answer other than 200", () => {
         [400, "Content Exists Risk"],
         [400, { error: { code: "data_inspection_failed", message: "no" } }],
         [400, { error: { code: "1301", message: "potentially unsafe content" } }],
+        [400, { error: { code: "InputTextSensitiveContentDetected", message: "no" } }],
         [400, { base_resp: { status_code: 1026, status_msg: "input new_sensitive" } }],
       ],
     ],
@@ -96,6 +113,27 @@ describe("an answer other than 200", () => {
         [400, { error: { code: "model_decommissioned" } }],
         [
           400,
+          { error: { code: "model_not_available", message: "Unable to access non-serverless" } },
+        ],
+        [400, "Project `1` is not allowed to use Publisher Model `projects/p/models/claude-x`"],
+        [400, { code: "invalid-argument", error: "Model not found: grok-2-latest" }],
+        [400, "invalid params, unknown model 'x' (2013)"],
+        [400, { error: { code: "model_terms_required", message: "Please accept the terms" } }],
+        [400, { message: "Access to Anthropic models is not allowed from unsupported countries" }],
+        [400, { message: "Access to this model is not available for channel program accounts." }],
+        [
+          400,
+          { error: { code: "model_not_supported", message: "not by any provider you enabled" } },
+        ],
+        [400, { error: { code: "unknown_model", message: "Unknown model: x" } }],
+        [400, { error: { code: "unavailable_model", message: "Unavailable model: x" } }],
+        [
+          400,
+          { error: { code: "OperationNotSupported", message: "The chatCompletion operation" } },
+        ],
+        [400, "Publisher Model `projects/p/models/claude-x` is not servable in region us-west1."],
+        [
+          400,
           { object: "error", message: "Invalid model: x", type: "invalid_model", code: "1500" },
         ],
         [400, "Your organization must be verified to stream this model."],
@@ -109,6 +147,7 @@ describe("an answer other than 200", () => {
         [429, "Insufficient balance or no resource package."],
         [429, { error: { type: "exceeded_current_quota_error", message: "suspended" } }],
         [429, { code: "x", error: "Your team t has either used all available credits or" }],
+        [429, "Your prepayment credits are depleted. Please go to AI Studio."],
       ],
     ],
     [
@@ -137,6 +176,7 @@ describe("an answer other than 200", () => {
         [409, "x"],
         [429, "x"],
         [429, "Visit /account/billing"],
+        [498, { error: { code: "capacity_exceeded", message: "flex tier capacity exceeded" } }],
         [503, "Loading model"],
         [529, "x"],
       ],
@@ -161,6 +201,7 @@ describe("an answer other than 200", () => {
       [
         [500, "x"],
         [301, "x"],
+        [400, { status: 400, detail: "Function id '1': DEGRADED function cannot be invoked" }],
       ],
     ],
   ];
@@ -181,8 +222,13 @@ describe("an answer other than 200", () => {
     [403, {}],
     [400, { code: "api_key_expired" }],
     [400, { status: "API_KEY_INVALID" }],
+    [400, { message: "Gemini API free tier is not available in your country. Please enable" }],
     [400, { message: "You have reached your specified API usage limits. You will" }],
     [400, { message: "This organization has been disabled." }],
+    [400, { code: "organization_restricted", message: "Organization has been restricted." }],
+    [400, { message: "Operation not allowed" }],
+    [400, { message: "Your account is not authorized to invoke this API operation." }],
+    [412, { code: "PRECONDITION_FAILED", message: "Account x is suspended, possibly due to" }],
   ] as const)
     it(`${status} with ${JSON.stringify(error)} refuses the key: another one may be tried`, () =>
       assert.equal(refusal(status, NO_HEADERS, { error }).detail.operator, "key"));
@@ -235,7 +281,7 @@ describe("the wait before another try", () => {
       ["3", 3_000],
     ] as const)
       assert.equal(durationMs(text), ms, text);
-    for (const text of ["", "s", "1d", "1s2", "-1s"])
+    for (const text of ["", "s", "1d", "1s2", "-1s", "1767225600", "1767225600000"])
       assert.ok(Number.isNaN(durationMs(text)), text);
   });
 });
@@ -317,6 +363,7 @@ describe("an error inside a 200", () => {
     [1027, "output new_sensitive", 400, "content_filter"],
     [1039, "token limit", 429, "model_overloaded"],
     [2013, "invalid params", 400, "upstream_rejected"],
+    [2013, "invalid params, unknown model 'x'", 400, "model_unavailable"],
     [2013, "context window exceeds limit", 400, "context_length_exceeded"],
     [2049, "invalid api key", 401, "model_unavailable"],
     ["1008", "insufficient balance", 402, "model_unavailable"],

@@ -1,0 +1,82 @@
+// Messages that some servers refuse: more than one of the system or of the user, empty ones of the
+// assistant, and those after the result of a call.
+import { joinText, type Message } from "../../../core/openai/request.ts";
+import type { Traits } from "../../../core/providers/traits.ts";
+import { asUserText, joinedSystem, paragraphs, type SystemMessage } from "../turns/index.ts";
+
+/** The messages that a server with these traits accepts. */
+export function acceptedMessages(
+  messages: readonly Message[],
+  { system_first, alternates }: Pick<Traits, "system_first" | "alternates">,
+): readonly Message[] {
+  const accepted = system_first ? withSystemFirst(messages) : withoutEmpty(messages);
+  return alternates ? withJoinedUsers(withAnswers(accepted)) : accepted;
+}
+
+/**
+ * Leaves out answers without text or calls, such as one whose tokens were spent on thinking:
+ * Moonshot and Mistral refuse them. Chat templates do not, and may demand that roles alternate.
+ */
+const withoutEmpty = (messages: readonly Message[]): readonly Message[] =>
+  messages.some(isEmpty) ? messages.filter((message) => !isEmpty(message)) : messages;
+
+const isEmpty = (message: Message): boolean =>
+  message.role === "assistant" && message.tool_calls.length === 0 && !message.content?.trim();
+
+/**
+ * The system messages at the beginning as one. A later one stays in its place, as a text of the
+ * user, so that the server finds the messages before it in its cache.
+ */
+function withSystemFirst(messages: readonly Message[]): readonly Message[] {
+  const end = messages.findIndex((message) => !isSystem(message));
+  const first = (end === -1 ? messages : messages.slice(0, end)).filter(isSystem);
+  const others = messages.slice(first.length);
+  if (first.length < 2 && !others.some(isSystem)) return messages;
+  return [
+    ...(first.length > 0 ? [joinedSystem(first)] : []),
+    ...others.map(
+      (message): Message =>
+        isSystem(message) ? { role: "user", content: asUserText(message) } : message,
+    ),
+  ];
+}
+
+const isSystem = (message: Message): message is SystemMessage => message.role === "system";
+
+const BETWEEN: Message = {
+  role: "assistant",
+  content: "I have read the results.",
+  reasoning_content: undefined,
+  tool_calls: [],
+};
+
+/** Mistral refuses any message but the model's own directly after the result of a call. */
+export const withAnswers = (messages: readonly Message[]): readonly Message[] =>
+  messages.flatMap((message, at) => {
+    const isOther = message.role === "user" || message.role === "system";
+    const isNext = isOther && messages[at - 1]?.role === "tool";
+    return isNext ? [BETWEEN, message] : [message];
+  });
+
+/** Messages of the user that follow each other as one. */
+function withJoinedUsers(messages: readonly Message[]): readonly Message[] {
+  const joined: Message[] = [];
+  let users: UserMessage[] = [];
+  for (const message of messages)
+    if (message.role === "user") users.push(message);
+    else {
+      joined.push(...asOne(users), message);
+      users = [];
+    }
+  return [...joined, ...asOne(users)];
+}
+
+type UserMessage = Extract<Message, { readonly role: "user" }>;
+
+function asOne(users: readonly UserMessage[]): readonly UserMessage[] {
+  if (users.length < 2) return users;
+  const content = joinText(paragraphs(users.map((message) => message.content)));
+  if (users.every(({ marked }) => marked === undefined)) return [{ role: "user", content }];
+  const marked = paragraphs(users.map((message) => message.marked ?? message.content));
+  return [{ role: "user", content, marked }];
+}

@@ -1,0 +1,31 @@
+// System messages as one, and as texts of the user where a format has no other place for them.
+import type { ContentPart, Message } from "../../../core/openai/request.ts";
+
+export type SystemMessage = Extract<Message, { readonly role: "system" }>;
+
+/** Precedes a system text in a user turn, because the user did not write it. */
+const SYSTEM_HEADING = "(What follows is an instruction of the system.)\n";
+
+/** A system text for a user turn. */
+export const asUserText = ({ content }: SystemMessage): string => SYSTEM_HEADING + content;
+
+/** System messages as one, each a paragraph. It has parts if one has a mark for the cache. */
+export function joinedSystem(system: readonly SystemMessage[]): SystemMessage {
+  const content = system.map((message) => message.content).join("\n\n");
+  if (system.every(({ marked }) => marked === undefined)) return { role: "system", content };
+  const marked = paragraphs(system.map((message) => message.marked ?? message.content));
+  return { role: "system", content, marked };
+}
+
+/** The parts of several contents, each a paragraph. */
+export const paragraphs = (contents: readonly (string | readonly ContentPart[])[]) =>
+  contents.map(partsOf).flatMap((parts, index) => (index === 0 ? parts : separated(parts)));
+
+const partsOf = (content: string | readonly ContentPart[]): readonly ContentPart[] =>
+  typeof content === "string" ? [{ type: "text", text: content }] : content;
+
+/** The parts as a paragraph of its own. */
+const separated = (parts: readonly ContentPart[]): readonly ContentPart[] =>
+  parts.map((part, index) =>
+    index === 0 && part.type === "text" ? { ...part, text: `\n\n${part.text}` } : part,
+  );
