@@ -101,6 +101,8 @@ export function openStoredScript(
     const opened = createClient({
       url: config.limits.store,
       disableOfflineQueue: true,
+      // For Redis Enterprise only, and the package's preparation fails at addresses of IPv6.
+      maintNotifications: "disabled",
       socket: { connectTimeout: CONNECT_MS, reconnectStrategy: () => RETRY_MS },
     });
     opened.on("error", (error) => {
