@@ -174,6 +174,13 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     assert.ok(admissions === 5 || (isLate && admissions > 0), `${admissions} were admitted`);
   });
 
+  it("that does not know HELLO, as before Redis 6", async (t) => {
+    const old = await startRedis({ without: "HELLO" });
+    t.after(old.close);
+    const gateway = await serve(t, { store: old.url, onError: "local", accounts: acme(5) });
+    await until(async () => (await gateway.fault()) === null, "Redis to be reached");
+  });
+
   it("at an address of IPv6", async (t) => {
     const { port } = new URL(redis.url);
     const way = createServer((socket) => {
