@@ -67,11 +67,13 @@ export interface Redis {
   close(): Promise<void>;
 }
 
-/** Without a password unless one is given. */
+/** Without a password unless one is given. `without`: a command that it does not know. */
 export async function startRedis({
   password,
+  without,
 }: {
   readonly password?: string;
+  readonly without?: string;
 } = {}): Promise<Redis> {
   const [file, createClient] = [binary(), loadClient()];
   if (file === undefined || !createClient) throw new Error("see noRedis");
@@ -87,6 +89,7 @@ export async function startRedis({
     ...(password !== undefined && { requirepass: password }),
   };
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  if (without !== undefined) args.push("--rename-command", without, "");
   let server: ChildProcess | undefined;
 
   async function start(): Promise<void> {

@@ -1,6 +1,8 @@
 // Calls from workers to the first process, which holds the state that must be exact across
-// workers. A worker sends all questions of one turn of the event loop in one message.
+// workers. A worker sends all questions of one turn of the event loop in one message. Answers that
+// are ready at once return in one message too; a question that waits does not delay the others.
 import cluster, { type Worker } from "node:cluster";
+import { setImmediate as nextTurn } from "node:timers/promises";
 
 /** The first process's handlers for the calls of one subject. */
 export interface CallHandlers<Question, Note, Answer> {
@@ -32,12 +34,13 @@ interface Calls {
   readonly notes: readonly unknown[];
 }
 
-/** Sent by the first process: the answers to all questions of one message. */
+/** Sent by the first process: answers to questions of one message. */
 interface Answers {
   /** The subject. */
   readonly answers?: string;
-  /** As in Calls. */
-  readonly first: number;
+  /** The numbers of the questions. */
+  readonly numbers: readonly number[];
+  /** The answers, in the same order. */
   readonly values: readonly unknown[];
 }
 
@@ -50,10 +53,25 @@ export function answerWorkers<Question, Note, Answer>(
 
   async function answer(worker: Worker, { first, questions }: Calls): Promise<void> {
     if (!alive.has(worker.id)) return;
-    const batch = questions as readonly Question[];
-    const values = await Promise.all(batch.map((question) => handlers.answer(question, worker.id)));
-    const message: Answers = { answers: subject, first, values };
-    if (worker.isConnected()) worker.send(message);
+    /** By the numbers of their questions. */
+    const ready = new Map<number, Answer>();
+    let isLate = false;
+
+    function sendReady(): void {
+      const [numbers, values] = [[...ready.keys()], [...ready.values()]];
+      const message: Answers = { answers: subject, numbers, values };
+      ready.clear();
+      if (numbers.length > 0 && worker.isConnected()) worker.send(message);
+    }
+
+    const answered = questions.map(async (question, index) => {
+      const value = await handlers.answer(question as Question, worker.id);
+      ready.set(first + index, value);
+      if (isLate) sendReady();
+    });
+    await Promise.race([Promise.all(answered), nextTurn()]);
+    isLate = true;
+    sendReady();
   }
 
   function receiveCalls(worker: Worker, message: Calls): void {
@@ -98,11 +116,11 @@ export function callFirstProcess<Question, Note, Answer>(
     if (worker.isConnected()) worker.send(message);
   }
 
-  function receiveAnswers({ answers, first, values }: Answers): void {
+  function receiveAnswers({ answers, numbers, values }: Answers): void {
     if (answers !== subject) return;
-    for (const [index, value] of values.entries()) {
-      waiting.get(first + index)?.(value as Answer);
-      waiting.delete(first + index);
+    for (const [index, number] of numbers.entries()) {
+      waiting.get(number)?.(values[index] as Answer);
+      waiting.delete(number);
     }
   }
 

@@ -1,6 +1,7 @@
 // Starts the workers, sends them their configuration, collects reports, and replaces dead workers.
 import cluster, { type Worker } from "node:cluster";
 import { on } from "node:events";
+import { valueAt } from "../../../config/setting.ts";
 import type { Clock } from "../../../core/clock.ts";
 import type { Report } from "../../../core/extension/places.ts";
 import type { Logs } from "../../../core/logs.ts";
@@ -117,9 +118,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   }
 
   function greet(worker: Worker): void {
-    // Settings that are read at start only must be the same for all, so each begins with the first
-    // configuration.
-    send(worker, { configuration: atStart });
+    send(worker, { configuration: firstFor(atStart, inForce) });
     if (inForce !== atStart) send(worker, { configuration: inForce });
     greeted.add(worker);
     if (stopping) send(worker, { stop: true });
@@ -154,6 +153,21 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
       late.cancel();
     },
   };
+}
+
+const tlsIn = valueAt("server.tls");
+
+/**
+ * The configuration with which a worker begins. Settings that are read at start only must be the
+ * same for all, so it is the first one, but with the certificate in force: a worker reads its files
+ * when it begins, and those of the first certificate may have been deleted.
+ */
+function firstFor(atStart: ConfigMessage, inForce: ConfigMessage): ConfigMessage {
+  const tls = tlsIn(inForce.config);
+  if (tls === undefined || tlsIn(atStart.config) === undefined) return atStart;
+  const { config } = atStart;
+  const server = { ...config.server, tls };
+  return { ...atStart, config: { ...config, server } };
 }
 
 /** Does nothing if the worker cannot be reached any more. */

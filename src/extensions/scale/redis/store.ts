@@ -101,6 +101,9 @@ export function openStoredScript(
     const opened = createClient({
       url: config.limits.store,
       disableOfflineQueue: true,
+      // Every server and proxy has this version. With the next one the package also prepares for
+      // notifications of Redis Enterprise, which fails at addresses of IPv6.
+      RESP: 2,
       socket: { connectTimeout: CONNECT_MS, reconnectStrategy: () => RETRY_MS },
     });
     opened.on("error", (error) => {

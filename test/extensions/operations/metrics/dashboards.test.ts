@@ -82,6 +82,9 @@ function faultsOf(expr: string): string[] {
 const ruleExpressions = [...rules.matchAll(/^ {8}expr: (?:>-\n)?([\s\S]*?)(?=^ {8}\w+:)/gm)].map(
   ([, expr = ""]) => expr.replace(/\s+/g, " ").trim(),
 );
+/** An expression of the dashboard with values in the place of Grafana's variables. */
+const filled = (expr: string): string =>
+  expr.replaceAll("$__rate_interval", "5m").replaceAll("$instance", ".*");
 const targets = panels.flatMap(({ targets: all = [] }) => all);
 
 describe("the alert rules", () => {
@@ -137,13 +140,29 @@ describe("the Grafana dashboard", () => {
   });
 
   it("has expressions that promtool accepts", SKIP, () => {
-    const recorded = targets.map(({ expr }, at) => ({
-      record: `panel:${at}`,
-      expr: expr.replaceAll("$__rate_interval", "5m").replaceAll("$instance", ".*"),
-    }));
+    const recorded = targets.map(({ expr }, at) => ({ record: `panel:${at}`, expr: filled(expr) }));
     // JSON is YAML too.
     const file = join(folder(), "panels.yml");
     writeFileSync(file, JSON.stringify({ groups: [{ name: "panels", rules: recorded }] }));
     assertChecked(file);
+  });
+
+  it("shows no errors, instead of no data, while there has not been one", SKIP, () => {
+    const errors = panels.find(({ title }) => title === "Errors")!;
+    const series = 'chat_gateway_requests_total{path="/v1/chat/completions",status="200"}';
+    const evaluated = { expr: filled(errors.targets![0]!.expr), eval_time: "10m" };
+    /** The samples that the panel has, if ten minutes of requests were counted like this. */
+    const expected = (values: string, samples: readonly object[]) => ({
+      interval: "1m",
+      input_series: [{ series, values }],
+      promql_expr_test: [{ ...evaluated, exp_samples: samples }],
+    });
+    const tests = [expected("0+60x10", [{ labels: "{}", value: 0 }]), expected("0+0x10", [])];
+    const file = join(folder(), "errors.yml");
+    writeFileSync(file, JSON.stringify({ rule_files: [], tests }));
+    const { status, stdout, stderr } = spawnSync("promtool", ["test", "rules", file], {
+      encoding: "utf8",
+    });
+    assert.equal(status, 0, stdout + stderr);
   });
 });

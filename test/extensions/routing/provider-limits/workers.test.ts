@@ -24,11 +24,15 @@ function startWorker(id: number) {
   cluster.emit("fork", worker);
   const send = (questions: readonly object[], notes: readonly object[]) =>
     cluster.emit("message", worker, { calls: "test", first: 0, questions, notes });
+  const entry = { name: "m", bounds: { max_in_flight: 1 }, account: "a", waitMs: 5_000 };
   return {
     answers,
-    /** Wants to be let in where one may be at once. */
-    ask: (number: number) =>
-      send([{ name: "m", bounds: { max_in_flight: 1 }, account: "a", waitMs: 5_000, number }], []),
+    /** Each wants to be let in where one may be at once. */
+    ask: (...numbers: number[]) =>
+      send(
+        numbers.map((number) => ({ ...entry, number })),
+        [],
+      ),
     tell: (note: object) => send([], [note]),
     die() {
       isAlive = false;
@@ -82,5 +86,20 @@ describe("the gates of several workers", () => {
     worker.ask(3);
     await turn();
     assert.equal(worker.answers[2], true);
+  });
+
+  it("let one in at once whose worker asked in the same turn for another, which waits", async (t) => {
+    serve(t);
+    const worker = startWorker(5);
+    worker.ask(1, 2, 3);
+    await turn(); // the questions are read
+    await turn();
+    assert.deepEqual(worker.answers, [true]);
+    worker.tell({ number: 1, tokens: 0, ending: "reply" });
+    await turn();
+    assert.deepEqual(worker.answers, [true, true]);
+    worker.tell({ number: 2, tokens: 0, ending: "reply" });
+    await turn();
+    assert.deepEqual(worker.answers, [true, true, true]);
   });
 });

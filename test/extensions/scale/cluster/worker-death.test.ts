@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { describe, it } from "node:test";
 import { entries, segments, settles } from "../../../support/books.ts";
+import { certificate } from "../../../support/certificate.ts";
 import { ended } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
 import { speak } from "../../../support/provider.ts";
@@ -129,6 +130,21 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     assert.deepEqual(
       told("worker_died").map(({ detail }) => detail),
       [ENDED, "it ended with 0, and is replaced"],
+    );
+  });
+
+  it("is replaced though the first certificate is deleted, where a reload has put another in force", async (t) => {
+    const [first, second] = [certificate(), certificate()];
+    const { workers, told, write, readStatus } = await bench(t, { server: { tls: first } });
+    write({ server: { tls: second } });
+    await waitFor(() => told("reloaded").length === 2, "both workers to have the second one");
+    for (const file of Object.values(first)) rmSync(file);
+    process.kill(workers()[0]!, "SIGKILL");
+    await waitFor(() => told("worker_died").length > 0, "the line that tells");
+    await until(async () => (await readStatus())["workers"] === 2, "the other one to serve");
+    assert.deepEqual(
+      told("worker_died").map(({ detail }) => detail),
+      [ENDED],
     );
   });
 

@@ -3,7 +3,8 @@
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
+import { pipeline } from "node:stream";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
@@ -171,6 +172,23 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     );
     const admissions = (await timesOf(locked, windowKey("acme"))).length;
     assert.ok(admissions === 5 || (isLate && admissions > 0), `${admissions} were admitted`);
+  });
+
+  it("that does not know HELLO, as before Redis 6", async (t) => {
+    const old = await startRedis({ without: "HELLO" });
+    t.after(old.close);
+    const gateway = await serve(t, { store: old.url, onError: "local", accounts: acme(5) });
+    await until(async () => (await gateway.fault()) === null, "Redis to be reached");
+  });
+
+  it("at an address of IPv6", async (t) => {
+    const { port } = new URL(redis.url);
+    const way = createServer((socket) => {
+      pipeline(socket, connect(Number(port)), socket, () => undefined);
+    });
+    const store = (await listening(t, way, "::1")).replace("http", "redis");
+    const gateway = await serve(t, { store, onError: "local", accounts: acme(5) });
+    await until(async () => (await gateway.fault()) === null, "Redis to be reached");
   });
 
   it("a key of one account that another program has spoilt: the others are answered, and it is told", async (t) => {
