@@ -15,10 +15,13 @@ export function acceptedMessages(
 
 /**
  * Leaves out answers without text or calls, such as one whose tokens were spent on thinking:
- * Moonshot and Mistral refuse them. Chat templates do not, and may demand that roles alternate.
+ * Moonshot and Mistral refuse them. Chat templates do not, and may demand that roles alternate. At
+ * least one message stays.
  */
-const withoutEmpty = (messages: readonly Message[]): readonly Message[] =>
-  messages.some(isEmpty) ? messages.filter((message) => !isEmpty(message)) : messages;
+function withoutEmpty(messages: readonly Message[]): readonly Message[] {
+  const kept = messages.filter((message) => !isEmpty(message));
+  return kept.length > 0 ? kept : messages;
+}
 
 const isEmpty = (message: Message): boolean =>
   message.role === "assistant" && message.tool_calls.length === 0 && !message.content?.trim();
