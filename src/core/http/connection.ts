@@ -116,8 +116,8 @@ function createExchange(
       else exchange.retained += bytes;
     },
     expire(ms, reason) {
-      if (!live.has(exchange)) return; // The timer would keep the request in memory.
-      exchange.deadline = clock.after(ms, () => exchange.abort(reason()));
+      // After the end, the timer would keep the request in memory.
+      if (live.has(exchange)) exchange.deadline = clock.after(ms, () => exchange.abort(reason()));
     },
   };
   return exchange;

@@ -28,8 +28,11 @@ export const serverSentEvents: Framing = {
   createReader: () => createEventReader(),
 };
 
-/** A line of JSON without a field name. Gemini breaks off a stream with an error of such lines. */
-const BARE_JSON = /^\s*["{}[\]]/;
+/**
+ * A line of an error outside `data`. Gemini breaks off a stream with JSON without a field name, and
+ * older servers of llama.cpp have a field of their own.
+ */
+const OUTSIDE = /^(error:)?\s*["{}[\]]/;
 
 /**
  * `maxChars` bounds an unfinished event, field names included, so that a provider that never ends
@@ -43,7 +46,9 @@ export function createEventReader(maxChars = 16 * 1024 * 1024): EventReader {
   let line = "";
   /** The data lines of the unfinished event. */
   let data: string[] = [];
-  /** The length of these lines with their field names, in characters. */
+  /** Its lines outside `data`. They count only if it has no data. */
+  let outside: string[] = [];
+  /** The length of all these lines with their field names, in characters. */
   let size = 0;
 
   function read(text: string): string[] {
@@ -53,10 +58,9 @@ export function createEventReader(maxChars = 16 * 1024 * 1024): EventReader {
     ignoredStart = text.endsWith("\r") ? "\n" : "";
     lines[0] = line + lines[0];
     line = lines.pop()!;
-    for (const whole of lines) {
+    for (const whole of lines)
       if (whole === "") endEvent(events);
       else addLine(whole);
-    }
     // Return complete events first. If the unfinished one is too large, the next call throws.
     if (events.length === 0 && line.length + size > maxChars)
       throw new RangeError(`an event of more than ${maxChars} characters`);
@@ -66,18 +70,17 @@ export function createEventReader(maxChars = 16 * 1024 * 1024): EventReader {
   function addLine(whole: string): void {
     if (whole.startsWith("data:") || whole === "data")
       data.push(whole.slice(whole[5] === " " ? 6 : 5));
-    // Older servers of llama.cpp write an error as a field of its own.
-    else if (whole.startsWith("error:")) data.push(`{"error":${whole.slice(6)}}`);
-    else if (BARE_JSON.test(whole)) data.push(whole);
+    else if (OUTSIDE.test(whole)) outside.push(whole.replace(/^error:/, ""));
     else return;
     size += whole.length;
   }
 
   /** The standard ignores events without data. */
   function endEvent(events: string[]): void {
-    const event = data.join("\n");
+    const event = data.join("\n") || outside.join("\n");
     if (event !== "") events.push(event);
     data = [];
+    outside = [];
     size = 0;
   }
 

@@ -23,7 +23,7 @@ export interface ProviderErrorDetail {
    * The HTTP status that the refusal has, or stands for inside a 200. `answer.status` is what was
    * on the wire. Absent: there was no refusal.
    */
-  readonly status?: number;
+  readonly status?: number | undefined;
   /** The error beneath this one: of the network, or a bug. Absent: there is none. */
   readonly cause?: unknown;
   /**

@@ -126,9 +126,7 @@ export async function attempt(
     if (status === 200) return await readReply(call, response, deliver);
     meter.hasPrompt = false;
     const refusal = (body: unknown): ProviderError =>
-      guarded(reportBug, () => dialect.refusal(response.status, headers, body), {
-        status: response.status,
-      });
+      guarded(reportBug, () => dialect.refusal(response.status, headers, body), { status });
     deadlines.refused(() => refusal(""));
     refusalText = await readRefusal(response.body);
     // The text may be an HTML page or truncated JSON. Dialects find known phrases in it too.

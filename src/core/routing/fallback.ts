@@ -198,8 +198,7 @@ function tryOnce(
     return { progress: { model, attempts, begunAt, reading, price, cost, finishReason }, error };
   }
 
-  const trying = context.attempt(chat, serving, take, context);
-  return trying.then(() => conclude(undefined), conclude);
+  return context.attempt(chat, serving, take, context).then(() => conclude(undefined), conclude);
 }
 
 /**
@@ -241,8 +240,7 @@ function waitBefore(
   retries: number,
 ): number {
   const { max_retries, backoff_ms, max_wait_ms } = model.provider.retry;
-  if (retries >= max_retries) return Infinity;
-  if (blame !== "provider" || permanent) return Infinity;
+  if (retries >= max_retries || blame !== "provider" || permanent) return Infinity;
   if (code === "upstream_timeout") return Infinity; // Do not wait for another timeout.
   if (retryAfterMs !== undefined) return retryAfterMs <= max_wait_ms ? retryAfterMs : Infinity;
   return Math.min(max_wait_ms, backoff_ms * 2 ** retries * (0.5 + Math.random() / 2));

@@ -31,16 +31,18 @@ const cases: [name: string, text: string, events: string[]][] = [
   ["events without data are none", "data\n\ndata:\n\ndata: a\n\n", ["a"]],
   ["other fields", "event: ping\nid: 7\nretry: 10\ndata: a\n\nevent: empty\n\n", ["a"]],
   ["fields that only begin like data", "database: x\ndata-x: y\n\ndata: a\n\n", ["a"]],
-  [
-    "an error in a field of its own",
-    'error: {"code":400}\n\ndata: a\n\n',
-    ['{"error": {"code":400}}', "a"],
-  ],
+  ["an error in a field of its own", 'error: {"code":400}\n\ndata: a\n\n', [' {"code":400}', "a"]],
   [
     "an error without a field",
     'data: a\r\n\r\n{\r\n  "error": {\r\n    "code": 503\r\n  }\r\n}\r\n',
     ["a", '{\n  "error": {\n    "code": 503\n  }\n}'],
   ],
+  [
+    "lines outside of data, in an event that has data",
+    'data: {}\n[DONE]\n\n{"x":1}\ndata: b\n\ndata: c\nerror: {}\n\ndata: d\n\n',
+    ["{}", "b", "c", "d"],
+  ],
+  ["an error that is no JSON", "error: oops\n\ndata: a\n\n", ["a"]],
   ["no blank line at the end", "data: a\n\ndata: b\n", ["a", "b"]],
   ["no line end at the end", "data: a\n\ndata: b", ["a", "b"]],
   ["a byte order mark", "\ufeffdata: a\n\n", ["a"]],
