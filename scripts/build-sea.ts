@@ -75,6 +75,8 @@ async function writeCommonJs(file: string): Promise<void> {
     plugins: [withoutTopLevelAwait],
     define: { "import.meta.url": "executableUrl" },
     footer: ONE_FILE.footer,
+    // Node 20 has no import() in a single executable: it becomes a call of require.
+    supported: { "dynamic-import": false },
     banner: {
       js: `const executableUrl = require("node:url").pathToFileURL(process.execPath).href; ${dropPath('require("node:cluster")')}`,
     },

@@ -5,6 +5,7 @@
 //   node scripts/smoke.mjs FILE       the single executable, which runs by itself
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -22,6 +23,11 @@ const isPackage = copy.endsWith(".tgz");
 function commandFor(file) {
   if (isPackage) return ["npx", "--yes", `./${basename(file)}`]; // it takes an absolute path for a command
   return file.endsWith(".mjs") ? [process.execPath, file] : [file];
+}
+
+if (!isPackage) {
+  const [file, ...args] = commandFor(copy);
+  assert.match(execFileSync(file, [...args, "--version"], { encoding: "utf8" }), /^chat-gateway /);
 }
 
 const { child, line, address, end } = await start([...commandFor(copy), "--port", "0"], {
