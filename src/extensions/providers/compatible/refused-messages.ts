@@ -2,7 +2,13 @@
 // assistant, and those after the result of a call.
 import { joinText, type Message } from "../../../core/openai/request.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
-import { asUserText, joinedSystem, paragraphs, type SystemMessage } from "../turns/index.ts";
+import {
+  asUserText,
+  joinedSystem,
+  OPENING,
+  paragraphs,
+  type SystemMessage,
+} from "../turns/index.ts";
 
 /** The messages that a server with these traits accepts. */
 export function acceptedMessages(
@@ -10,7 +16,7 @@ export function acceptedMessages(
   { system_first, alternates }: Pick<Traits, "system_first" | "alternates">,
 ): readonly Message[] {
   const accepted = system_first ? withSystemFirst(messages) : withoutEmpty(messages);
-  return alternates ? withJoinedUsers(withAnswers(accepted)) : accepted;
+  return alternates ? withJoinedUsers(withAnswers(withUserFirst(accepted))) : accepted;
 }
 
 /**
@@ -60,6 +66,13 @@ export const withAnswers = (messages: readonly Message[]): readonly Message[] =>
     const isNext = isOther && messages[at - 1]?.role === "tool";
     return isNext ? [BETWEEN, message] : [message];
   });
+
+/** A conversation that the assistant begins, such as with a greeting, has an opening before it. */
+function withUserFirst(messages: readonly Message[]): readonly Message[] {
+  const at = messages.findIndex((message) => !isSystem(message));
+  if (messages[at]?.role !== "assistant") return messages;
+  return messages.toSpliced(at, 0, { role: "user", content: OPENING });
+}
 
 /** Messages of the user that follow each other as one. */
 function withJoinedUsers(messages: readonly Message[]): readonly Message[] {

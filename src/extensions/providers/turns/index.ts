@@ -18,5 +18,6 @@ export {
   type Call,
   type Conversation,
   type Item,
+  OPENING,
   type Turn,
 } from "./turns.ts";

@@ -56,7 +56,7 @@ export interface Conversation {
 const userTurn = (text: string): Turn => ({ role: "user", items: [textPart(text)] });
 
 /** The user's first turn in a conversation that the assistant begins. */
-const OPENING = "(The conversation begins.)";
+export const OPENING = "(The conversation begins.)";
 
 /** Follows a turn of the assistant if the messages after it are left out. */
 const CLOSING = "(Please go on.)";

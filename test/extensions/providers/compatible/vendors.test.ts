@@ -530,6 +530,15 @@ describe("a chat template that demands alternating roles", () => {
     ]);
   });
 
+  it("gets a word of the user before a greeting of the assistant", () => {
+    const greeted = [{ role: "assistant", content: "Hello!" }, ...user("hi")];
+    const told = { role: "system", content: "Be polite." };
+    const opened = [...user("(The conversation begins.)"), ...greeted];
+    assert.deepEqual(sentWith({}, greeted), opened);
+    assert.deepEqual(sentWith({}, [told, ...greeted]), [told, ...opened]);
+    assert.deepEqual(sentWith({ alternates: false }, greeted), greeted);
+  });
+
   it("gets images with the text around them", () => {
     const image = { type: "image_url", image_url: { url: "data:image/png;base64,aGk=" } };
     const shown = { role: "user", content: [{ type: "text", text: "See" }, image] };
