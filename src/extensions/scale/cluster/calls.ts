@@ -64,14 +64,16 @@ export function answerWorkers<Question, Note, Answer>(
       if (numbers.length > 0 && worker.isConnected()) worker.send(message);
     }
 
-    const answered = questions.map(async (question, index) => {
+    const answering = questions.map(async (question, index) => {
       const value = await handlers.answer(question as Question, worker.id);
       ready.set(first + index, value);
       if (isLate) sendReady();
     });
-    await Promise.race([Promise.all(answered), nextTurn()]);
+    const answered = Promise.all(answering);
+    await Promise.race([answered, nextTurn()]);
     isLate = true;
     sendReady();
+    await answered; // A bug in a late answer must not pass in silence.
   }
 
   function receiveCalls(worker: Worker, message: Calls): void {

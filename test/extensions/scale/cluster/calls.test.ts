@@ -4,15 +4,14 @@
 import assert from "node:assert/strict";
 import cluster from "node:cluster";
 import { EventEmitter } from "node:events";
-import { it } from "node:test";
+import { it, type TestContext } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { answerWorkers, callFirstProcess } from "../../../../src/extensions/scale/cluster/calls.ts";
 
-it("each question of a turn has its own answer as soon as that is there, in whatever order", async (t) => {
-  const pending = new Map<string, (answer: string) => void>();
+/** A worker's way to the first process, which answers by this function. */
+function callingWorker(t: TestContext, answer: (question: string) => string | Promise<string>) {
   const stop = answerWorkers<string, never, string>("test", {
-    answer: (question) =>
-      question === "now" ? "at once" : new Promise((resolve) => pending.set(question, resolve)),
+    answer,
     onNote: () => undefined,
     onExit: () => undefined,
   });
@@ -34,7 +33,14 @@ it("each question of a turn has its own answer as soon as that is there, in what
     ownProcess.worker = before;
   });
   cluster.emit("fork", inFirst);
-  const first = callFirstProcess<string, never, string>("test");
+  return callFirstProcess<string, never, string>("test");
+}
+
+it("each question of a turn has its own answer as soon as that is there, in whatever order", async (t) => {
+  const pending = new Map<string, (answer: string) => void>();
+  const first = callingWorker(t, (question) =>
+    question === "now" ? "at once" : new Promise((resolve) => pending.set(question, resolve)),
+  );
   const told: string[] = [];
   for (const question of ["one", "now", "two"])
     first.ask(question).then((answer) => told.push(`${question}: ${answer}`));
@@ -47,4 +53,24 @@ it("each question of a turn has its own answer as soon as that is there, in what
   pending.get("one")!("first");
   await turn();
   assert.deepEqual(told, ["now: at once", "two: second", "one: first"]);
+});
+
+it("a late answer that fails is as loud as any other bug", async (t) => {
+  const usual = process.listeners("unhandledRejection");
+  process.removeAllListeners("unhandledRejection");
+  t.after(() => {
+    process.removeAllListeners("unhandledRejection");
+    for (const listener of usual) process.on("unhandledRejection", listener);
+  });
+  const told: unknown[] = [];
+  process.on("unhandledRejection", (error) => told.push(error));
+  const fail: ((error: Error) => void)[] = [];
+  const first = callingWorker(t, () => new Promise((_, reject) => fail.push(reject)));
+  first.ask("one");
+  for (let turns = 0; turns < 4; turns += 1) await turn();
+  const bug = new Error("a bug");
+  fail[0]!(bug);
+  await turn();
+  await turn();
+  assert.deepEqual(told, [bug]);
 });
