@@ -419,6 +419,8 @@ describe("the ends of a range", () => {
   const ENDS = { top_p: 0, temperature: 2 };
   for (const [vendor, sentAs] of [
     ["openai", ENDS],
+    ["deepseek", { top_p: 0.01, temperature: 2 }],
+    ["mistral", { top_p: 0.01, temperature: 1.5 }],
     ["vllm", { top_p: 0.01, temperature: 2 }],
     ["sglang", { top_p: 0.01, temperature: 2 }],
     ["nvidia", { top_p: 0.01, temperature: 2 }],
