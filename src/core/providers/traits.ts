@@ -50,7 +50,10 @@ export interface Traits {
    * Whether the only system message must be the first message, as in chat templates of open models.
    */
   readonly system_first: boolean;
-  /** Whether user and assistant must alternate, as in the chat templates of Mistral's models. */
+  /**
+   * Whether user and assistant must alternate, as in the chat templates of Mistral's models. Then
+   * the only system message is the first, too.
+   */
   readonly alternates: boolean;
   /**
    * The most characters of the id of a tool call. A longer one, from another provider, is replaced.

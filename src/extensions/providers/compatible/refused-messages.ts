@@ -15,14 +15,15 @@ export function acceptedMessages(
   messages: readonly Message[],
   { system_first, alternates }: Pick<Traits, "system_first" | "alternates">,
 ): readonly Message[] {
-  const accepted = system_first ? withSystemFirst(messages) : withoutEmpty(messages);
-  return alternates ? withJoinedUsers(withAnswers(withUserFirst(accepted))) : accepted;
+  if (!alternates) return system_first ? withSystemFirst(messages) : withoutEmpty(messages);
+  const accepted = withoutEmpty(withSystemFirst(messages));
+  return withJoinedUsers(withAnswers(withUserFirst(accepted)));
 }
 
 /**
  * Leaves out answers without text or calls, such as one whose tokens were spent on thinking:
- * Moonshot and Mistral refuse them. Chat templates do not, and may demand that roles alternate. At
- * least one message stays.
+ * Moonshot and Mistral refuse them. Chat templates do not, and may demand that roles alternate, so
+ * these get them unless the user's messages are joined. At least one message stays.
  */
 function withoutEmpty(messages: readonly Message[]): readonly Message[] {
   const kept = messages.filter((message) => !isEmpty(message));

@@ -532,6 +532,17 @@ describe("a chat template that demands alternating roles", () => {
     ]);
   });
 
+  it("gets them as one also where a system message or an empty answer was between them", () => {
+    const told = { role: "system", content: "Be brief." };
+    const empty = { role: "assistant", content: "" };
+    const messages = [...user("a"), told, ...user("b"), empty, ...user("c")];
+    const joined = user(
+      "a\n\n(What follows is an instruction of the system.)\nBe brief.\n\nb\n\nc",
+    );
+    for (const vendor of ["vllm", "openrouter", "generic"])
+      assert.deepEqual(sentWith({ vendor }, messages), joined, vendor);
+  });
+
   it("gets a word of the user before a greeting of the assistant", () => {
     const greeted = [{ role: "assistant", content: "Hello!" }, ...user("hi")];
     const told = { role: "system", content: "Be polite." };
