@@ -1,7 +1,14 @@
 // A server of the tests' own on a free port.
 
 import net, { type AddressInfo, type Socket } from "node:net";
+import { networkInterfaces } from "node:os";
 import type { Scope } from "./scope.ts";
+
+/** Why nothing can listen at ::1 here. False: it can. */
+export const noIpv6 = (): string | false =>
+  Object.values(networkInterfaces())
+    .flat()
+    .every((each) => each?.address !== "::1") && "no IPv6 here";
 
 /**
  * Listens until the scope ends, which closes all connections. Resolves with the server's address.

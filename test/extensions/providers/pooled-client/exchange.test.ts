@@ -1,7 +1,6 @@
 // One request and its response over a real socket: what goes out, what comes in, and how it ends.
 
 import assert from "node:assert/strict";
-import { networkInterfaces } from "node:os";
 import { describe, it } from "node:test";
 import { setImmediate as turnEnd } from "node:timers/promises";
 import { Cancel } from "../../../../src/core/http/cancel.ts";
@@ -12,6 +11,7 @@ import {
   startRawProvider,
   textOf,
 } from "../../../support/raw-provider.ts";
+import { noIpv6 } from "../../../support/listening.ts";
 import { waitFor, within } from "../../../support/wait.ts";
 import { collectGarbage } from "../../../support/held.ts";
 import { consume } from "../../../../src/core/upstream/body.ts";
@@ -57,10 +57,7 @@ describe("a request", () => {
       assert.equal(provider.sockets.length, 0);
     });
 
-  const hasIpv6 = Object.values(networkInterfaces())
-    .flat()
-    .some((each) => each?.address === "::1");
-  it("goes to an IPv6 address", { skip: hasIpv6 ? false : "no IPv6 here" }, async (t) => {
+  it("goes to an IPv6 address", { skip: noIpv6() }, async (t) => {
     const provider = await startRawProvider(t, ({ socket }) => socket.write(reply()), "::1");
     assert.equal(await call(startClient(t), provider.url).text, "ok");
     assert.match(provider.requests[0]!.text, /\r\nHost: \[::1\]:\d+\r\n/);

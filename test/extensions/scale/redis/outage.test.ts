@@ -11,7 +11,7 @@ import { after, before, describe, it, type TestContext } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { quickest, runToEnd } from "../../../support/program.ts";
 import { completion, silent, startProvider, status } from "../../../support/provider.ts";
-import { listening } from "../../../support/listening.ts";
+import { listening, noIpv6 } from "../../../support/listening.ts";
 import { noRedis, startRedis, type Redis } from "../../../support/redis.ts";
 import { until } from "../../../support/wait.ts";
 import {
@@ -181,7 +181,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     await until(async () => (await gateway.fault()) === null, "Redis to be reached");
   });
 
-  it("at an address of IPv6", async (t) => {
+  it("at an address of IPv6", { skip: noIpv6() }, async (t) => {
     const { port } = new URL(redis.url);
     const way = createServer((socket) => {
       pipeline(socket, connect(Number(port)), socket, () => undefined);
