@@ -63,7 +63,8 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
   });
 
   it("are added up day by day, because a query may take no longer than a minute", async (t) => {
-    const at = scene(t, await db.database("sums"));
+    const url = await db.database("sums");
+    const at = scene(t, url);
     for (const [n, time] of ["2026-01-30T12:00:00.000Z", NOON, NOON].entries())
       at.write(A, ...own(at, n, time));
     await at.pass();
@@ -80,6 +81,11 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
       .filter((text) => text.includes("GROUP BY"));
     assert.equal(adding.length, 2);
     assert.ok(adding.every((text) => text.includes("day = $")));
+    const other = scene(t, url);
+    other.write(A, ...own(other, 1, "2026-01-29T12:00:00.000Z"));
+    await other.pass();
+    const [all] = await at.books.store.sums({}, []);
+    assert.equal(all?.requests, 4, "also those of days on which only another gateway has any");
   });
 
   it("are read by a lookup up to its limit, however many have the id", async (t) => {
