@@ -9,7 +9,7 @@ import type { Breaker } from "./routing/breaker.ts";
 import { createCatalog } from "./routing/catalog.ts";
 import type { CatalogServices } from "./routing/model.ts";
 
-type SharedServices = "transport" | "fingerprint" | "createBreaker" | "capable";
+type SharedServices = "transport" | "fingerprint" | "createBreaker";
 /** `installed`: the extensions that were loaded at the start. One of them may create keys. */
 type SnapshotOptions = Pick<CatalogServices, SharedServices> &
   Pick<HostSources, "installed" | "clock" | "diagnose">;

@@ -22,7 +22,7 @@ import {
 } from "../../src/extensions/routing/left-streams/index.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import { requestCheck } from "../../src/core/extension/places.ts";
-import type { GatewayContext, Observe } from "../../src/core/extension/installer.ts";
+import type { Observe } from "../../src/core/extension/installer.ts";
 import { slots } from "../../src/core/extension/places.ts";
 import { internalErrorReporter, renderError } from "../../src/core/error-responses.ts";
 import { createResponseLog } from "../../src/core/http/access-log.ts";
@@ -252,7 +252,7 @@ export function createMemoryGateway(
     redact: installed.filled(slots.redact)?.(config, installed),
     jsonExcess,
     mediaTokens: installed.filled(slots.mediaTokens),
-    capable: installed.filled(slots.capable)!({ installed } as unknown as GatewayContext),
+    capable: installed.filled(slots.capable)!(installed),
     createBreaker: breakersBy(clock),
     breakers: new Map(),
     fingerprint: createFingerprint(() => Buffer.from("5ec4e7".repeat(8), "hex")),

@@ -47,9 +47,10 @@ export const slots = {
   breaker: createdSlot<(identity: string) => Breaker>("breaker"),
   /**
    * Drops the models that cannot do what a request needs, and may adapt others to it. Throws a
-   * ValidationError if none is left. Empty: all permitted models are candidates.
+   * ValidationError if none is left. Made anew at a reload, which may load further extensions.
+   * Empty: all permitted models are candidates.
    */
-  capable: createdSlot<Capable>("capable"),
+  capable: slot<(installed: Installed) => Capable>("capable"),
   /**
    * Estimates the tokens of a request's images, audio and files. `rules`: as
    * DialectDefinition.mediaRules. Empty: they count as 0.
@@ -233,4 +234,5 @@ export const modelServices = (config: Config, installed: Installed, services: Re
     redact: installed.filled(slots.redact)?.(config, installed),
     jsonExcess: installed.filled(slots.jsonExcess),
     mediaTokens: installed.filled(slots.mediaTokens),
+    capable: installed.filled(slots.capable)?.(installed),
   }) satisfies Partial<CatalogServices>;

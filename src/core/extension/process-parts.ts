@@ -36,8 +36,6 @@ export function startProcess(installation: Installation, services: Services) {
     hold: partIn(slots.hold),
     /** Undefined: models have no breakers. */
     createBreaker: partIn(slots.breaker),
-    /** Undefined: all models that are allowed are asked. */
-    capable: partIn(slots.capable),
     /** Formats of clients beside chat completions. */
     apis: [...installation.family(slots.clientApi).keys()].flatMap(
       (name) => partIn(slots.clientApi(name)) ?? [],

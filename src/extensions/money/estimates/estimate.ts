@@ -88,7 +88,7 @@ export function estimateOf(request: Estimated, hasBudget: boolean): Estimate {
     const reasoned = hasBudget ? bytesWithReasoning(chat, model, caller.account) : 0;
     const prompt = Math.min(MAX_TOKENS, Math.max(serialized, reasoned) + media);
     // An attempt that continues a reply is billed for its beginning as a part of the prompt.
-    const longest = prompt + (recoveries > 0 ? maxTokens : 0);
+    const longest = prompt + (recoveries > 0 ? maxTokens + thinking : 0);
     const { output = 0, ...inputPrices }: Partial<Price> = model.highestPrice(longest) ?? {};
     // Each token of the prompt counts at the highest input price.
     const input = Math.max(0, ...Object.values(inputPrices).map((price) => price ?? 0));

@@ -144,6 +144,9 @@ async function replaceLines(files: DayFiles, day: string, batches: Batches): Pro
   mkdirSync(files.dir, { recursive: true, mode: 0o700 });
   const draft = await writeDraft(path, content());
   await dayFiles.replaceDayFile(files, day, draft, index.bytes);
-  await mergeIntoMonth(indexFile(files, monthOf(day)), day, index.ids);
+  const month = monthOf(day);
+  // The entries of an open day would stand in for lost ones until the day has its line.
+  if (isClosed(files, day) || isWholeIndex(files, month))
+    await mergeIntoMonth(indexFile(files, month), day, index.ids);
   await replaceFile(sumsFile(files, day), sumsText(index.summer.sums()));
 }

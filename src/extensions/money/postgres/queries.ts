@@ -112,7 +112,8 @@ export const FIND = `SELECT ${WHOLE_RECORD} AS value FROM usage_records
 
 /**
  * The days with records of a source. $1: usageIdStart(), or empty for all sources. Steps from day
- * to day through the index, because each day may have millions of records.
+ * to day through the index, because each day may have millions of records. For EXISTS, or
+ * without an order, the planner might read all records instead.
  */
 export const DAYS = `WITH RECURSIVE known AS (
     SELECT min(day) AS day FROM usage_records
@@ -120,8 +121,8 @@ export const DAYS = `WITH RECURSIVE known AS (
     SELECT (SELECT min(day) FROM usage_records WHERE day > known.day) FROM known
     WHERE known.day IS NOT NULL)
   SELECT to_char(day, 'YYYY-MM-DD') AS value FROM known
-  WHERE EXISTS (SELECT FROM usage_records AS records
-    WHERE records.day = known.day AND ${isOf("$1")})
+  WHERE (SELECT true FROM usage_records AS records
+    WHERE records.day = known.day AND ${isOf("$1")} ORDER BY log_segment, log_line LIMIT 1)
   ORDER BY known.day`;
 
 /** A WHERE clause. */

@@ -67,7 +67,8 @@ const NO_SETTING = "this gateway has no such setting";
 
 /** The names of prices for long prompts, separated by blanks. */
 function longPrices(): string {
-  const names = ["input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost"];
+  const ofCache = ["cache_read_input_token_cost", "cache_creation_input_token_cost"];
+  const names = ["input_cost_per_token", "output_cost_per_token", ...ofCache];
   const lengths = ["128k", "200k", "256k", "272k"];
   const long = names.flatMap((name) => lengths.map((length) => `${name}_above_${length}_tokens`));
   return ["tiered_pricing", ...long].join(" ");

@@ -10,7 +10,7 @@ import { requirementsOf, type LackOf, type Requirement } from "./requirements.ts
 export type { LackOf } from "./requirements.ts";
 
 export function install(gateway: Installer): void {
-  gateway.fill(slots.capable, ({ installed }) => {
+  gateway.fill(slots.capable, (installed) => {
     const lackings = installed.listeners(lacking).map(({ call }) => call);
     return (models, chat, config) =>
       installed

@@ -126,6 +126,9 @@ function finalFailure(legs: readonly Leg[], { cancel }: RequestContext): Complet
     const progress = progressOf(legs, wasContinued ? "continued" : "failed");
     return new CompletionFailed(progress, last.failure!.error);
   }
-  const { model } = first.progress;
-  return new CompletionFailed({ ...progressOf(legs, "failed"), model }, first.failure!.error);
+  const { model, price } = first.progress;
+  return new CompletionFailed(
+    { ...progressOf(legs, "failed"), model, price },
+    first.failure!.error,
+  );
 }

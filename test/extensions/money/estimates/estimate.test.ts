@@ -137,6 +137,22 @@ describe("the estimate of a request", () => {
     const held = { models: { m: { recovery: "hold" } } };
     assert.equal(costOf({ max_tokens: 5, stream: true }, {}, held), once);
   });
+
+  it("has the price of the longest prompt: that of an attempt that continues the whole reply", () => {
+    const asked: number[] = [];
+    const model: Model = {
+      ...modelWith({ reasoning: true }),
+      highestPrice(tokens) {
+        asked.push(tokens);
+        return price;
+      },
+    };
+    const config = configWith({ models: { m: { recovery: "continue" } } });
+    const thinking = { type: "enabled" };
+    for (const chat of [{}, { stream: true }, { stream: true, thinking }])
+      wish(requestOf({ max_tokens: 5, ...chat }), [model], config);
+    assert.deepEqual(asked, [MARKS, MARKS + 5, MARKS + 5 + 1_024]);
+  });
 });
 
 describe("a reply without a bound", () => {

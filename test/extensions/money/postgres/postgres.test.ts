@@ -12,7 +12,7 @@ import {
   CopiedElsewhere,
   type UsageRecord,
 } from "../../../../src/extensions/money/records/index.ts";
-import { FIND } from "../../../../src/extensions/money/postgres/queries.ts";
+import { DAYS, FIND } from "../../../../src/extensions/money/postgres/queries.ts";
 import { receiptsOf } from "../../../../src/extensions/money/receipts/index.ts";
 import { syncUsage } from "../../../../src/extensions/money/usage/index.ts";
 import { folder } from "../../../support/folder.ts";
@@ -63,7 +63,8 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
   });
 
   it("are added up day by day, because a query may take no longer than a minute", async (t) => {
-    const at = scene(t, await db.database("sums"));
+    const url = await db.database("sums");
+    const at = scene(t, url);
     for (const [n, time] of ["2026-01-30T12:00:00.000Z", NOON, NOON].entries())
       at.write(A, ...own(at, n, time));
     await at.pass();
@@ -80,9 +81,14 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
       .filter((text) => text.includes("GROUP BY"));
     assert.equal(adding.length, 2);
     assert.ok(adding.every((text) => text.includes("day = $")));
+    const other = scene(t, url);
+    other.write(A, ...own(other, 1, "2026-01-29T12:00:00.000Z"));
+    await other.pass();
+    const [all] = await at.books.store.sums({}, []);
+    assert.equal(all?.requests, 4, "also those of days on which only another gateway has any");
   });
 
-  it("are read by a lookup up to its limit, however many have the id", async (t) => {
+  it("are read by a lookup up to its limit, and for the list of days one a day, however many there are", async (t) => {
     const url = await db.database("lookups");
     const at = scene(t, url);
     const same = { gateway_request_id: "same" };
@@ -90,12 +96,13 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     await at.pass();
     for (const plan of ["seqscan", "bitmapscan"]) // they pay only because there are few records
       await db.query(url, `ALTER DATABASE lookups SET enable_${plan} = off`);
-    const text = `EXPLAIN (ANALYZE, FORMAT JSON) ${FIND}`;
-    const [{ "QUERY PLAN": plan }] = (await db.query(url, text, ["same", "acme", 10])) as [any];
-    const rows = [...JSON.stringify(plan).matchAll(/"Actual Rows":(\d+)/g)].map(([, n]) =>
-      Number(n),
-    );
-    assert.ok(rows.length > 0 && Math.max(...rows) === 10, JSON.stringify(plan));
+    const mostRead = async (query: string, values: readonly unknown[]) => {
+      const rows = await db.query(url, `EXPLAIN (ANALYZE, FORMAT JSON) ${query}`, values);
+      const read = JSON.stringify(rows).matchAll(/"Actual Rows":(\d+)/g);
+      return Math.max(...[...read].map(([, n]) => Number(n)));
+    };
+    assert.equal(await mostRead(FIND, ["same", "acme", 10]), 10);
+    assert.equal(await mostRead(DAYS, [""]), 2, "one record of the day, and none after it");
   });
 
   it("have the seal of their own gateway's day, and of no other's", async (t) => {

@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { readFileSync, rmSync, symlinkSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { createDays } from "../../../../src/extensions/money/days/index.ts";
+import { BooksFault, createDays } from "../../../../src/extensions/money/days/index.ts";
 import { replaceFile } from "../../../../src/extensions/scale/data-files/index.ts";
 import { openLine, settleLine, spendId, type Line } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
@@ -138,6 +138,9 @@ describe("the projection of the spend log", () => {
       const whole = readFileSync(index);
       spoil(index);
       at.write("2026-02-02.0001.jsonl", ...request(2, "2026-02-02T12:00:00.000Z"));
+      await at.pass();
+      await at.books.store.finish("2026-02-02");
+      await assert.rejects(at.books.store.find({ requestId: "request 1", limit: 1 }), BooksFault);
       await at.passUntil("2026-02-03T12:00:00.000Z");
       const { faults } = await at.pass();
       assert.deepEqual(

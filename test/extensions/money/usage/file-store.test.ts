@@ -162,7 +162,8 @@ describe("the file store", () => {
     const { statSync: original } = fs;
     const { mock } = t.mock.method(fs, "statSync", (path: string, options: object) => {
       const found = original(path, options);
-      return found && Object.assign(found, { ino: 1 });
+      // No two files that exist at the same time have one number, so it can stand for the time.
+      return found && Object.assign(found, { ino: 1, birthtimeMs: found.ino });
     });
     syncBuiltinESMExports();
     t.after(() => {

@@ -292,13 +292,20 @@ describe("single fields of LiteLLM's configuration", () => {
     const info = { input_cost_per_token: 1e-6, output_cost_per_token: 2e-6 };
     const known = await convert(one({ model: "openai/gpt-5.5" }));
     assert.equal(known.config.models.m.long_prompts[0].above_tokens, 272_000);
-    const above = { input_cost_per_token_above_272k_tokens: 2e-6 };
+    const above = {
+      input_cost_per_token_above_272k_tokens: 2e-6,
+      cache_creation_input_token_cost_above_200k_tokens: 2e-6,
+    };
     const made = await convert(one({ model: "openai/gpt-5.5" }, { ...info, ...above }));
     assert.deepEqual(made.config.models.m.price, { input_cache_miss: 1, output: 2 });
     assert.equal(made.config.models.m.long_prompts, undefined);
-    const [left] = made.result.left_out;
-    assert.match(left.path, /above_272k_tokens$/);
-    assert.equal(left.reason, "set models.M.long_prompts");
+    assert.deepEqual(
+      made.result.left_out,
+      Object.keys(above).map((name) => ({
+        path: `model_list[0].model_info.${name}`,
+        reason: "set models.M.long_prompts",
+      })),
+    );
   });
 
   it("an ability that is denied is taken away", async () => {

@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { settled } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
-import { checkConfig } from "../../../support/config.ts";
+import { isNeededBy } from "../../../../src/config/loader.ts";
+import { checkConfig, loader } from "../../../support/config.ts";
 import { configFor, json, merge, startGateway, user } from "../../../support/gateway.ts";
 import {
   chunk,
@@ -217,6 +218,22 @@ describe("a long prompt", () => {
     assert.equal(provider.asked.length, 1);
     const short = await withBudget("0.0015");
     assert.equal((await short.ask("m", undefined, { max_tokens: 100 })).status, 200);
+  });
+
+  it("has its price from the reload that brings the first one", async (t) => {
+    const provider = await startProvider(t, replyOf());
+    const data_dir = folder();
+    const config = configFor(provider.url, ["m"], { data_dir, models: { m: { price: PRICE } } });
+    const extensions = await loader.load(
+      (entry) => entry.checks || entry.serves || isNeededBy(config, entry),
+    );
+    assert.ok(extensions.every(({ name }) => name !== "prices"));
+    const { chat, gateway } = await startGateway(t, config, { extensions });
+    const long_prompts = [LONG];
+    gateway.reload(checkConfig(merge(config, { models: { m: { long_prompts } } }) as object));
+    await chat({ model: "m", messages: user("hi") });
+    const [line] = await settled(data_dir, 1);
+    assert.equal(line?.["cost"], "19");
   });
 
   it("is refused with lengths that do not ascend", () => {

@@ -106,6 +106,19 @@ describe("who goes on", () => {
     }
   });
 
+  it("another that breaks too: the record names the first one, with its prices", async (t) => {
+    const { answer, settlement } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), refuses), n: twoWords },
+      config: { ...LIST, retry: { max_recoveries: 1 } },
+      model: "x",
+    });
+    assert.equal((await seen(answer)).error, "upstream_error");
+    const prices = settlement.attempts.flatMap((attempt) => shareOf(attempt)?.prices ?? []);
+    assert.equal(prices.length, 2);
+    assert.notDeepEqual(prices[0], prices[1]);
+    assert.deepEqual([settlement.modelServed, settlement.price], ["m", prices[0]]);
+  });
+
   it("a model that is named itself, and no other: the client gets what broke the stream", async (t) => {
     for (const refusal of [refuses, rejects]) {
       const { answer, provider, settlement } = await askScene(t, {
