@@ -152,8 +152,14 @@ function isBilledBy(table: number, settle: Line, parts: readonly Part[]): boolea
     priceFor(TABLES[table]?.[model as ModelName], prompt);
   const isOf = (prices: unknown, price: Price | undefined): boolean =>
     JSON.stringify(prices) === JSON.stringify(price ? priceSetting(price) : null);
+  const { status, model_served: served, prices: stated } = settle;
+  // A reply that failed has the model and the price of the part that broke first or, if the gateway
+  // stopped it, of the last one.
+  const ofServed = parts.filter(({ model }) => model === served);
+  const candidates = status === "failed" ? ofServed : parts.slice(-1);
+  const possible = candidates.length > 0 ? candidates : [undefined];
   return (
-    isOf(settle["prices"], priceOf(settle["model_served"], parts.at(-1)?.counts)) &&
+    possible.some((part) => isOf(stated, priceOf(served, part?.counts))) &&
     parts.every(({ model, counts, cost, prices }) => {
       const price = priceOf(model, counts);
       return isOf(prices, price) && cost === costOf(counts, price);

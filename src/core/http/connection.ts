@@ -194,9 +194,6 @@ export function createConnections(
      * a TLS handshake.
      */
     all: (): Iterable<Connection> => connections.values(),
-    /** The live exchanges of all connections. */
-    exchanges: (): readonly LiveExchange[] =>
-      [...connections.values()].flatMap(({ live }) => [...live]),
     begin,
     /** The number of live exchanges. */
     inFlight: (): number => inFlight,

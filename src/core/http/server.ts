@@ -106,10 +106,6 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       if (areUnused || (live.size === 0 && latest?.req.complete)) socket.destroy();
   }
 
-  function destroyAll(): void {
-    for (const { socket } of connections.all()) socket.destroy();
-  }
-
   // Node's close() calls this. Its own would cut a response that the client has not yet read.
   nodeServer.closeIdleConnections = closeUnused;
   nodeServer.on("connection", connections.of);
@@ -139,9 +135,12 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       closeUnused();
       // These timers also keep the process alive: a paused connection does not.
       const abortTimer = clock.after(drainMs, () => {
-        for (const exchange of connections.exchanges()) exchange.abort(reason);
+        for (const { live } of connections.all())
+          for (const exchange of live) exchange.abort(reason);
       });
-      const destroyTimer = clock.after(drainMs + BREAK_OFF_MS, destroyAll);
+      const destroyTimer = clock.after(drainMs + BREAK_OFF_MS, () => {
+        for (const { socket } of connections.all()) socket.destroy();
+      });
       await closed;
       abortTimer.cancel();
       destroyTimer.cancel();

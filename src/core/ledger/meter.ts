@@ -116,11 +116,6 @@ export class Meter {
     return { usage, source: stated && prompt ? "provider" : "estimated" };
   }
 
-  /** Whether the provider has finished and has stated the tokens of its whole reply. */
-  isFinal(): boolean {
-    return this.#finish !== null && this.#prompt !== undefined && !!this.#wholeCompletion();
-  }
-
   /**
    * Null until the provider has finished. "tool_calls" where it says "stop" after a tool call, and
    * "stop" where it says "tool_calls" without any (wire.md "Finish reasons").

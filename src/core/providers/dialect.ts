@@ -20,13 +20,11 @@ export interface Target {
   readonly traits: Traits;
 }
 
-type Headers = Readonly<Record<string, string>>;
-
 export interface ProviderRequest {
   /** Appended to the provider's base_url. */
   readonly path: string;
   /** Added to the provider's headers. Absent: none. */
-  readonly headers?: Headers;
+  readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON, without undefined fields. */
   readonly body: object;
 }

@@ -1,5 +1,5 @@
 // Adapts a request's parameters to a provider, by its traits.
-import { createHash } from "node:crypto";
+import { sha256 } from "../hash.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { SamplingParameter, Traits } from "./traits.ts";
 
@@ -35,8 +35,7 @@ function samplingOf(chat: ChatRequest, traits: Traits) {
 }
 
 /** Providers ask for a stable pseudonym of the end user. The real name stays here. */
-export const pseudonymOf = (user: string): string =>
-  createHash("sha256").update(user).digest("hex").slice(0, 32);
+export const pseudonymOf = (user: string): string => sha256(user).slice(0, 32);
 
 /** The parameters within the provider's bounds. Those that it does not accept are undefined. */
 export function parametersOf(chat: ChatRequest, traits: Traits) {

@@ -2,21 +2,18 @@
 // a retry can help (wire.md "Provider errors"). A refusal is an answer other than 200, or an
 // error inside a 200. The provider's text is never passed on: it may quote keys, hosts or the
 // client's content.
-import type { ErrorCode } from "../openai/errors.ts";
 import type { UsageReport } from "../openai/usage.ts";
 
 /** The codes that say that the client's request is the cause. */
 const CLIENT_CODES = ["context_length_exceeded", "content_filter", "upstream_rejected"] as const;
 
 /** The codes of the error table that can be the outcome of an attempt. */
-export type ProviderErrorCode = Extract<
-  ErrorCode,
+export type ProviderErrorCode =
   | "model_unavailable"
   | "model_overloaded"
   | "upstream_timeout"
   | "upstream_error"
-  | (typeof CLIENT_CODES)[number]
->;
+  | (typeof CLIENT_CODES)[number];
 
 export interface ProviderErrorDetail {
   /**

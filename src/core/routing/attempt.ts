@@ -181,7 +181,7 @@ function send(
     connectMs: provider.timeouts.connect_ms,
     sent() {
       meter.hasPrompt = true;
-      deadlines.sent();
+      deadlines.restart("first_token_ms");
     },
     resent,
     refused() {
@@ -224,7 +224,7 @@ function readWhole(
     if (size > maxReplyBytes) throw tooMuch(`a reply of more than ${maxReplyBytes} bytes`);
     addPiece(pieces, bytes);
     retain(bytes.length);
-    deadlines.streaming();
+    deadlines.restart("idle_ms");
   }
   function deliverAll(json: unknown): Promise<unknown> | undefined {
     if (cancel.aborted) throw cancel.reason;

@@ -57,9 +57,7 @@ export function createCatalog(config: RoutingSettings, services: CatalogServices
       const allowed = behind(chat.model, access);
       if (!allowed) throw noSuchModel(chat.model);
       if (allowed.length > 0) return services.capable?.(allowed, chat, config) ?? allowed;
-      throw new ApiError("model_unavailable", `No model is available for '${chat.model}'.`, {
-        param: "model",
-      });
+      throw new ApiError("model_unavailable", `No model is available for '${chat.model}'.`, MODEL);
     },
     names: (access) =>
       [...models.keys(), ...aliases.keys()].filter((name) => access.models?.has(name) ?? true),
@@ -67,10 +65,13 @@ export function createCatalog(config: RoutingSettings, services: CatalogServices
   };
 }
 
-export const noSuchModel = (name: string): ApiError =>
-  new ApiError("model_not_found", `The model ${JSON.stringify(cut(name, 80))} does not exist.`, {
-    param: "model",
-  });
+/** The detail of an error of the request field `model`. */
+const MODEL = { param: "model" };
+
+export function noSuchModel(name: string): ApiError {
+  const text = `The model ${JSON.stringify(cut(name, 80))} does not exist.`;
+  return new ApiError("model_not_found", text, MODEL);
+}
 
 /** Creates the models of a configuration. Drops the breakers of models that have changed. */
 function createModels(
@@ -132,9 +133,7 @@ function permitted(listed: readonly Model[], name: string, access: ModelAccess):
   const { models } = access;
   if (!models) return listed;
   if (!models.has(name))
-    throw new ApiError("model_not_allowed", "This API key may not use this model.", {
-      param: "model",
-    });
+    throw new ApiError("model_not_allowed", "This API key may not use this model.", MODEL);
   const named = listed.filter((model) => models.has(model.name));
   return named.length > 0 ? named : listed;
 }

@@ -34,19 +34,17 @@ export class Deadlines {
     if (attemptMs !== undefined) this.#total = this.#start("total_ms", attemptMs);
   }
 
-  /** The request was sent: first_token_ms begins. */
-  sent(): void {
-    this.#restart("first_token_ms");
-  }
-
-  /** A piece of the reply came: idle_ms begins anew. */
-  streaming(): void {
-    this.#restart("idle_ms");
-  }
-
-  /** Content came after the finish_reason: closing_ms begins anew. */
-  closing(): void {
-    this.#restart("closing_ms");
+  /**
+   * Begins a deadline in the place of the one that runs. Only restarts the timer if that is the
+   * same, as it is for each piece of a stream.
+   */
+  restart(name: "first_token_ms" | "idle_ms" | "closing_ms"): void {
+    if (this.#current && this.#currentName === name) this.#current.refresh();
+    else {
+      this.pause();
+      this.#current = this.#start(name, this.#timeouts[name]);
+      this.#currentName = name;
+    }
   }
 
   /**
@@ -77,18 +75,5 @@ export class Deadlines {
     return this.#clock.after(ms, () =>
       this.#expire(new ProviderError("upstream_timeout", `${name} of ${ms} ms is over`)),
     );
-  }
-
-  /**
-   * Restarts the timer that is running if it is the same deadline, as it is for each piece of a
-   * stream.
-   */
-  #restart(name: "first_token_ms" | "idle_ms" | "closing_ms"): void {
-    if (this.#current && this.#currentName === name) this.#current.refresh();
-    else {
-      this.pause();
-      this.#current = this.#start(name, this.#timeouts[name]);
-      this.#currentName = name;
-    }
   }
 }

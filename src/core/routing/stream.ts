@@ -162,8 +162,8 @@ export function pump(
   /** Extends the deadline by the rules in deadlines.ts. */
   function renew(hasContent: boolean): void {
     if (cancel.aborted || decoding.ended || !decoding.begun) return;
-    if (!decoding.finished) deadlines.streaming();
-    else if (hasContent) deadlines.closing();
+    if (!decoding.finished) deadlines.restart("idle_ms");
+    else if (hasContent) deadlines.restart("closing_ms");
   }
 
   /**

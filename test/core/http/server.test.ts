@@ -125,6 +125,33 @@ describe("connections that carry more than one request", () => {
     assert.ok(text().endsWith(body), `${text().length} characters`);
   });
 
+  it("at shutdown one that is idle closes at once, and one whose request still arrives does not", async (t) => {
+    let finish: (() => void) | undefined;
+    const done: Handler = ({ res }) => sendJson(res, 200, {});
+    const wait: Handler = ({ res }) => {
+      finish = () => sendJson(res, 200, {});
+    };
+    const server = createServer(
+      { "/wait": { GET: wait }, "/done": { GET: done, POST: done } },
+      { host: "127.0.0.1", port: 0, receive_ms: 60_000, send_ms: 30_000 },
+      { clock: systemClock, renderError, access: () => undefined, failed: () => undefined },
+    );
+    const url = await server.listen();
+    connect(t, url, bytesOf("GET /wait"));
+    const idle = connect(t, url, bytesOf("GET /done"));
+    const arriving = connect(t, url, bytesOf("POST /done", ["Content-Length: 4"], "ab"));
+    await waitFor(
+      () => finish && idle.responses() === 1 && arriving.responses() === 1,
+      "two responses, and a request without one",
+    );
+    const stopped = server.close(60_000, shuttingDown());
+    await within(idle.closed, "the idle connection to close");
+    arriving.socket.write(`cd${bytesOf("GET /done")}`);
+    await waitFor(() => arriving.responses() === 2, "the answer to the next request");
+    finish!();
+    await within(stopped, "the server to close");
+  });
+
   for (const [name, bytes] of [
     ["a body in bad chunks", chatBytes(KEY, "ZZ\r\n", ["Transfer-Encoding: chunked"])],
     ["no HTTP", "nonsense\r\n\r\n"],

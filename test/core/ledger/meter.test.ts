@@ -76,11 +76,11 @@ describe("the meter", () => {
   for (const [name, parts, expected] of CASES)
     it(`${name}: ${expected.join(", ")}`, () => assert.deepEqual(metered(parts), expected));
 
-  it("is final when the provider has finished and counted all that came", () => {
+  it("has the provider's figures whenever they cover all that came", () => {
     const meter = new Meter(chatOf("hi"), () => 0);
     const seen = [text(4), usage(9, 7), finish, text(4), usage(9, 9)].map((part) => {
       meter.observe(part);
-      return meter.isFinal();
+      return meter.finishReason() !== null && meter.usage().source === "provider";
     });
     assert.deepEqual(seen, [false, false, true, false, true]);
   });

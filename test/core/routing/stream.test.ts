@@ -120,7 +120,7 @@ it("a refusal's body has a second of its own, whatever time its attempt has, and
   const expired: string[] = [];
   const times = { timeouts: TIMEOUTS, attemptMs: 500 };
   const deadlines = new Deadlines(clock, times, ({ code }) => expired.push(code));
-  deadlines.sent();
+  deadlines.restart("first_token_ms");
   deadlines.refused(() => new ProviderError("model_overloaded", "status 429"));
   clock.advance(999);
   assert.deepEqual(expired, []);

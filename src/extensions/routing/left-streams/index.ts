@@ -57,7 +57,8 @@ export const aroundStreams =
     /** Ends the stream once it has its final usage figures, or once too much has arrived. */
     function observe(parts: readonly Part[], { meter }: Serving): void {
       charsReadOn += charsIn(parts);
-      if (meter.isFinal() || charsReadOn > MAX_READ_ON_CHARS) endUpstream();
+      const isFinal = meter.finishReason() !== null && meter.usage().source === "provider";
+      if (isFinal || charsReadOn > MAX_READ_ON_CHARS) endUpstream();
     }
     function take(parts: readonly Part[], serving: Serving): Promise<unknown> | undefined {
       if (forget) observe(parts, serving);

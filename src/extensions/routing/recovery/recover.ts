@@ -116,7 +116,8 @@ function report({ progress, error }: CompletionFailed, context: RequestContext):
 
 /**
  * The failure of a stream that no attempt could continue: the first error, with the model that was
- * streaming then. If the client left during a continuation, the outcome is "continued".
+ * streaming then, and its price. If the client left during a continuation, the outcome is
+ * "continued".
  */
 function finalFailure(legs: readonly Leg[], { cancel }: RequestContext): CompletionFailed {
   const first = legs[0]!;
@@ -127,8 +128,6 @@ function finalFailure(legs: readonly Leg[], { cancel }: RequestContext): Complet
     return new CompletionFailed(progress, last.failure!.error);
   }
   const { model, price } = first.progress;
-  return new CompletionFailed(
-    { ...progressOf(legs, "failed"), model, price },
-    first.failure!.error,
-  );
+  const progress = { ...progressOf(legs, "failed"), model, price };
+  return new CompletionFailed(progress, first.failure!.error);
 }

@@ -127,11 +127,12 @@ describe("a reply of the Responses API", () => {
 
   it("ends a whole call before the next item, one whose arguments may go on at the end", () => {
     const calls = [called(0, "patch"), args(0, '{"input":"a"}'), called(1, "get_time")];
-    const events = streamed([...calls, args(1, "{"), text("T"), args(1, "}")]);
+    const more = [args(1, "{"), text("T"), args(1, "}"), called(2, "get_time"), args(2, "{}")];
+    const events = streamed([...calls, ...more, text("U")]);
     const items = events.filter(({ type }) => /output_item/.test(type));
     assert.equal(
       items.map(({ type, output_index }) => type.split(".").at(-1) + output_index).join(" "),
-      "added0 done0 added1 added2 done2 done1",
+      "added0 done0 added1 added2 done2 added3 done3 added4 done4 done1",
     );
   });
 

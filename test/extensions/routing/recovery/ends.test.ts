@@ -13,6 +13,7 @@ import {
   broken,
   goesOn,
   inTurn,
+  PRICES,
   REST,
   seen,
   SHOWN,
@@ -138,6 +139,7 @@ describe("a recovery that ends in an error", () => {
       "reply_cut m upstream_timeout",
     ]);
     assert.equal(scene.settlement.modelServed, "m");
+    assert.equal(scene.settlement.price?.output, PRICES.m.output);
     assert.equal(scene.settlement.recovery, "failed");
   });
 
