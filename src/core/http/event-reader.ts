@@ -58,9 +58,10 @@ export function createEventReader(maxChars = 16 * 1024 * 1024): EventReader {
     ignoredStart = text.endsWith("\r") ? "\n" : "";
     lines[0] = line + lines[0];
     line = lines.pop()!;
-    for (const whole of lines)
+    for (const whole of lines) {
       if (whole === "") endEvent(events);
       else addLine(whole);
+    }
     // Return complete events first. If the unfinished one is too large, the next call throws.
     if (events.length === 0 && line.length + size > maxChars)
       throw new RangeError(`an event of more than ${maxChars} characters`);
