@@ -32,13 +32,19 @@ export function readBody<T>(
   const pieces: Uint8Array[] = [];
   let size = 0;
   return new Promise((resolve, reject) => {
-    cancel.onAbort(() => reject(cancel.reason as Error));
+    /** Frees what has come of a body at once: the rest may take seconds. */
+    function refuse(error: unknown): void {
+      retain(-pieces.splice(0).reduce((sum, { length }) => sum + length, 0));
+      reject(error as Error);
+    }
+    cancel.onAbort(() => refuse(cancel.reason));
     req.on("data", (piece: Buffer) => {
       if (size > maxBytes || cancel.aborted) return; // Discard the rest of a refused body.
       retain(piece.length);
+      if (cancel.aborted) return; // A refused `retain` has counted nothing.
       size += piece.length;
       addPiece(pieces, piece);
-      if (size > maxBytes) reject(tooLarge(maxBytes));
+      if (size > maxBytes) refuse(tooLarge(maxBytes));
     });
     req.on("end", () => {
       if (size > maxBytes || cancel.aborted) return; // The promise has been rejected.

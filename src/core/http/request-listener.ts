@@ -86,8 +86,7 @@ function answerError(exchange: LiveExchange, thrown: unknown, hooks: RequestHook
     return;
   }
   // A client that reads this response may close before its end: do not log that as a 499.
-  if (status === 413) exchange.loggedStatus = 413;
-  sendError(req, res, response);
+  if (sendError(req, res, response)) exchange.loggedStatus = status;
 }
 
 /** Whether `reason` is the error or in its chain of causes. */

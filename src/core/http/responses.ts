@@ -45,19 +45,26 @@ const documentHeaders = (text: string) => ({
   "Content-Length": Buffer.byteLength(text),
 });
 
-/** Sends an error as the response. No part of a response may have been sent before. */
+/**
+ * Sends an error as the response. No part of a response may have been sent before. Returns whether
+ * the response ends only when the rest of the request's body has come: the connection closes then.
+ */
 export function sendError(
   req: IncomingMessage,
   res: ServerResponse,
   { error: { status }, headers, body }: ErrorResponse,
-): void {
+): boolean {
   // A client that still waits for permission to send its body (Expect) will not send it.
   const isBodyComing = !req.complete && req.headers.expect === undefined;
-  if (status === 413 && isBodyComing) {
+  const { Connection: connection = res.getHeader("Connection") } = headers;
+  const closes = status === 413 || !res.shouldKeepAlive || connection === "close";
+  const lingers = closes && isBodyComing;
+  if (lingers) {
     res.writeHead(status, { ...headers, ...documentHeaders(body), ...CLOSE }).write(body);
     setTimeout(() => res.end(), LINGER_MS).unref();
     req.on("end", () => res.end()).resume();
   } else sendJson(res, status, body, headers);
+  return lingers;
 }
 
 /** A whole HTTP/1.1 response as text, for a socket whose request Node could not parse. */

@@ -216,6 +216,25 @@ describe("a request whose body is on its way", () => {
     assert.equal((await gateway.accessOf("large"))["status"], 413);
   });
 
+  it("gets the whole refusal where the connection closes after it, although the client sends on", async (t) => {
+    const gateway = await startGateway(t, demo());
+    for (const [id, more] of [
+      ["closing", "Connection: close"],
+      ["many", Array.from({ length: 205 }, (_, at) => `x-${at}: 1`).join("\r\n")],
+    ] as const) {
+      const lines = [`X-Request-Id: ${id}`, "Content-Length: 4000000", more];
+      const { socket, text, closed } = connect(t, gateway.url, chatBytes("wrong", "{", lines));
+      const errors: Error[] = [];
+      socket.on("error", (error) => errors.push(error));
+      await waitFor(() => text().endsWith("}"), "the refusal");
+      socket.write(" ".repeat(3_999_999));
+      await within(closed, "the connection to close");
+      assert.deepEqual(errors, []);
+      assert.match(text(), /^HTTP\/1\.1 4(01|31) /);
+      assert.notEqual((await gateway.accessOf(id))["status"], 499);
+    }
+  });
+
   it("is told so at shutdown", async (t) => {
     const gateway = await startGateway(t, demo());
     const { socket, text } = connect(t, gateway.url, half("half"));
