@@ -42,17 +42,23 @@ function rowOf(vendor: string): string {
   return `| ${cells.join(" | ")} |`;
 }
 
+/** The columns of prices. */
+const COLUMNS = [
+  "input_cache_hit",
+  "input_cache_miss",
+  "input_cache_write",
+  "input_cache_write_1h",
+  "output",
+] as const;
+
 /** The models that `init` writes, with the day of their figures. */
 export function modelsTable(): string {
   const rows = [...VENDOR_ROWS].flatMap(([vendor, { as_of, prices, models }]) =>
     Object.entries(models).flatMap(([model, { context_tokens, price, long_prompts = [] }]) => {
-      const row = (
-        name: string,
-        { input_cache_hit, input_cache_miss, output, ...writes }: Partial<Price> = {},
-      ) => {
-        const { input_cache_write, input_cache_write_1h } = writes;
-        const inputs = [input_cache_hit, input_cache_miss, input_cache_write, input_cache_write_1h];
-        const shown = [context_tokens, ...inputs, output].map((figure) => figure ?? "none");
+      const row = (name: string, figures: Partial<Price> = {}) => {
+        const shown = [context_tokens, ...COLUMNS.map((column) => figures[column])].map(
+          (figure) => figure ?? "none",
+        );
         return `| ${[`\`${vendor}\``, name, ...shown, as_of, prices].join(" | ")} |`;
       };
       const long = long_prompts.map(({ above_tokens, ...prices }) =>

@@ -49,7 +49,11 @@ export const TABLES: readonly Readonly<Partial<Record<ModelName, Price>>>[] = [
     odd: { hit: "0.000001", miss: "0.333333", write: "0.416667", output: "999.999999" },
     "no hit": { miss: "1.1", output: "2.2" },
     claude: {
-      ...{ hit: "0.5", miss: "5", write: "6.25", write1h: "10", output: "25" },
+      hit: "0.5",
+      miss: "5",
+      write: "6.25",
+      write1h: "10",
+      output: "25",
       long: { above: LONG_PROMPT, price: { hit: "1", miss: "10.5", output: "37.500001" } },
     },
   },
