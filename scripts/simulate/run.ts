@@ -110,7 +110,7 @@ async function live(
   house.changes.push({ table: 0, from: 0, until: 0 });
   breakConnections(installation, house, faults);
   const gateway = await start();
-  const crowd = await act(({ createCrowds }) => createCrowds(world.random)(1, CLIENTS));
+  const crowd = await act(({ createCrowds }) => createCrowds(world.random)(1, CLIENTS, requests));
   const workers = faults.has("workers") ? 2 : 1;
   const place = { installation, house, crowd, provider: provider.url, workers };
   const scene: Scene = { ...place, gateway, table: 0 };
