@@ -4,7 +4,7 @@
 
 import type { Asked } from "../reconcile/client.ts";
 import { collectBudgets, collectStatements } from "../reconcile/collect.ts";
-import { emptyHouse, type House, readFiles } from "../reconcile/house.ts";
+import { type Disturbance, emptyHouse, type House, readFiles } from "../reconcile/house.ts";
 import { complaintsIn } from "../reconcile/gateways.ts";
 import type { Phase } from "../reconcile/plan.ts";
 import type { Call } from "../reconcile/provider.ts";
@@ -125,7 +125,7 @@ async function live(
     await fault(scene);
   }
   await act(() => crowd.stop());
-  house.asked.push(...crowd.asked.map(leftByNetwork));
+  house.asked.push(...crowd.asked.map((each) => leftByNetwork(each, house.disturbances)));
   for (const { serial } of house.asked) {
     const calls = provider.ledger.get(serial);
     if (calls)
@@ -203,9 +203,24 @@ function breakConnections(
   };
 }
 
-/** To a gateway, a client whose connection breaks has left. */
-const leftByNetwork = (asked: Asked): Asked =>
-  asked.verdict === "cut" && asked.troubles?.length ? { ...asked, verdict: "left" } : asked;
+/** A gateway waits a minute for a provider that says nothing, and then answers. */
+const SILENCE_MS = 61_000;
+
+/**
+ * To a gateway, a client whose connection breaks has left, and so has one that gives up because the
+ * network or the gateway stood still.
+ */
+function leftByNetwork(asked: Asked, disturbances: readonly Disturbance[]): Asked {
+  const { verdict, troubles = [], startedAt, endedAt } = asked;
+  const freezes = disturbances.filter(({ kind }) => kind === "freeze");
+  const still = [...troubles, ...freezes].map(({ from, until }) =>
+    Math.max(0, Math.min(until, endedAt) - Math.max(from, startedAt)),
+  );
+  const waitedMs = still.reduce((left, ms) => left - ms, endedAt - startedAt);
+  const isLeft =
+    verdict === "cut" ? troubles.length > 0 : verdict === "hung" && waitedMs < SILENCE_MS;
+  return isLeft ? { ...asked, verdict: "left" } : asked;
+}
 
 async function collect({ run, reader }: Installation, house: House): Promise<void> {
   house.estates[0]!.audit = JSON.parse(await run("audit", "--json"));
