@@ -94,7 +94,7 @@ export type Installation = ReturnType<typeof createInstallation>;
 /** `number`: its place among the gateways of the phase. */
 export function createInstallation(town: Town, bundles: Bundles, phase: Phase, number: number) {
   const { world, network, redis, fail, until } = town;
-  const disk = createDisk(world);
+  const disk = createDisk(world, 1_000_000 * number + 1);
   /** The process that dies at a change of the disk, and after how many changes. */
   let dying: { readonly owner: SimProcess; readonly at: RegExp; changes: number } | undefined;
   const machine: Machine = {
