@@ -237,6 +237,13 @@ export const BUGS: readonly Bug[] = [
     file: "extensions/scale/redis/limiter.ts",
     find: "const values = [WINDOW_MS,",
     replace: "const values = [WINDOW_MS / 4,",
-    faults: ["redis"],
+    faults: ["redis", "stalls"],
+  },
+  {
+    name: "a record in PostgreSQL names another line of the log",
+    file: "extensions/money/postgres/queries.ts",
+    find: "log_line: log?.line,",
+    replace: "log_line: log && log.line + 1,",
+    faults: ["postgres"],
   },
 ];

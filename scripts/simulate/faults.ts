@@ -232,6 +232,18 @@ async function failStore({ installation, house, all }: Scene): Promise<void> {
   if (isLoss) house.disturbances.push({ kind: "store lost", from, until: world.wallClock() });
 }
 
+/** PostgreSQL is not there for a while, or its answers come late, and connections break. */
+async function failDatabase({ installation: { world, postgres, idle } }: Scene): Promise<void> {
+  const { between, random } = world.random;
+  const { faults } = postgres;
+  faults.slowMs = random() < 0.5 ? between(10, 3_000) : 0;
+  await idle(between(0, 1_000));
+  faults.connections += 1;
+  faults.isDown = random() < 0.5;
+  await idle(random() < 0.5 ? between(1, 300) : between(300, OUTAGE_MS));
+  Object.assign(faults, { isDown: false, slowMs: 0 });
+}
+
 /** All faults by their names, for --only. */
 export const FAULTS: ReadonlyMap<string, Fault> = new Map(
   Object.entries({
@@ -248,8 +260,9 @@ export const FAULTS: ReadonlyMap<string, Fault> = new Map(
     keys: changeKeys,
     look,
     store: failStore,
+    database: failDatabase,
   }),
 );
 
 /** Faults that last through a whole run. */
-export const LASTING = ["resets", "stalls", "workers", "redis"] as const;
+export const LASTING = ["resets", "stalls", "workers", "redis", "postgres"] as const;

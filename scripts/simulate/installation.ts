@@ -5,6 +5,7 @@ import { configOf, type Phase } from "../reconcile/plan.ts";
 import { createDisk } from "./disk.ts";
 import { createNetwork } from "./network.ts";
 import type { Machine } from "./modules.ts";
+import { createPostgres } from "./postgres.ts";
 import { createRedis } from "./redis.ts";
 import { type Bundle, startProcess, type StartedProcess } from "./process.ts";
 import type { SimProcess, World } from "./world.ts";
@@ -41,13 +42,13 @@ export const addressOf = ({ stdout }: Running): string | undefined =>
 export const adminOf = ({ stdout }: Running): string | undefined =>
   /admin on ([^;)\s]+)/.exec(stdout)?.[1];
 
-/** What all installations of a world share: its network, Redis, and the actors. */
+/** What all installations of a world share: its network, the servers and the actors. */
 export type Town = ReturnType<typeof createTown>;
 
 export function createTown(world: World, bundles: Bundles) {
   const network = createNetwork(world);
-  const redis = createRedis(world);
-  const place = { world, network, redis, disk: createDisk(world), beforeChange: () => undefined };
+  const servers = { redis: createRedis(world), postgres: createPostgres(world) };
+  const place = { world, network, disk: createDisk(world), beforeChange: () => undefined };
   const actors = startProcess(place, bundles.actors, {
     name: "actors",
     argv: [],
@@ -86,14 +87,14 @@ export function createTown(world: World, bundles: Bundles) {
     return await result!;
   }
 
-  return { world, network, redis, fail, until, idle, act };
+  return { world, network, ...servers, fail, until, idle, act };
 }
 
 export type Installation = ReturnType<typeof createInstallation>;
 
 /** `number`: its place among the gateways of the phase. */
 export function createInstallation(town: Town, bundles: Bundles, phase: Phase, number: number) {
-  const { world, network, redis, fail, until } = town;
+  const { world, network, redis, postgres, fail, until } = town;
   const disk = createDisk(world, 1_000_000 * number + 1);
   /** The process that dies at a change of the disk, and after how many changes. */
   let dying: { readonly owner: SimProcess; readonly at: RegExp; changes: number } | undefined;
@@ -101,6 +102,7 @@ export function createInstallation(town: Town, bundles: Bundles, phase: Phase, n
     world,
     network,
     redis,
+    postgres,
     disk,
     beforeChange(owner, what) {
       world.note(what);

@@ -9,6 +9,7 @@ import { type Cluster, createCluster } from "./cluster.ts";
 import { createDisk, type Disk, systemError } from "./disk.ts";
 import { createFiles } from "./files.ts";
 import { createNetwork, type Network } from "./network.ts";
+import type { Postgres } from "./postgres.ts";
 import type { ClientOptions, Redis } from "./redis.ts";
 import { createHttp } from "./server.ts";
 import { createTime } from "./time.ts";
@@ -19,8 +20,9 @@ export interface Machine {
   readonly world: World;
   readonly network: Network;
   readonly disk: Disk;
-  /** Absent: the package `redis` is not installed. */
+  /** The servers of optional packages. Absent: the package is not installed. */
   readonly redis?: Redis;
+  readonly postgres?: Postgres;
   /** Called before each change of the disk by the program. It may end the process. */
   readonly beforeChange: (owner: SimProcess, what: string) => void;
 }
@@ -91,9 +93,10 @@ export function createModules(machine: Machine, owner: SimProcess, cluster: Clus
 
   /** An optional package. */
   function peer(name: string): unknown {
-    const { redis } = machine;
+    const { redis, postgres } = machine;
     if (name === "redis" && redis)
       return { createClient: (options: ClientOptions) => redis.createClient(owner, options) };
+    if (name === "pg" && postgres) return postgres.packageFor(owner);
     throw Object.assign(new Error("not installed"), { code: "MODULE_NOT_FOUND" });
   }
 

@@ -62,6 +62,7 @@ const phaseOf = (faults: ReadonlySet<string>): Phase => ({
   workers: faults.has("workers") ? 2 : 1,
   events: [],
   ...(faults.has("redis") && { redis: "redis://redis:6379" }),
+  ...(faults.has("postgres") && { postgres: "postgres://postgres/usage" }),
 });
 
 /** About half of all faults. */
@@ -141,16 +142,13 @@ async function live(
   await act(() => crowd.stop());
   house.asked.push(...crowd.asked.map((each) => leftByNetwork(each, house.disturbances)));
   for (const { serial } of house.asked) {
-    const calls = provider.ledger.get(serial);
-    if (calls)
-      house.calls.set(
-        serial,
-        calls.toSorted((a, b) => departureOf(a) - departureOf(b)),
-      );
+    const calls = provider.ledger.get(serial) ?? [];
+    const inOrder = calls.toSorted((a, b) => departureOf(a) - departureOf(b));
+    if (inOrder.length > 0) house.calls.set(serial, inOrder);
   }
   if (random() < REST_SHARE) await rest(all);
   else for (const { installation, gateway } of all) await installation.stop(gateway);
-  for (const installation of installations) await collect(installation, house);
+  await collect(installations, house);
 }
 
 /** The bytes of one call arrive within this time, unless their connection stands still. */
@@ -243,10 +241,13 @@ function leftByNetwork(asked: Asked, disturbances: readonly Disturbance[]): Aske
   return isLeft ? { ...asked, verdict: "left" } : asked;
 }
 
-async function collect({ number, run, reader }: Installation, house: House): Promise<void> {
-  await run("usage", "sync", "--once");
-  house.estates[number]!.audit = JSON.parse(await run("audit", "--json"));
-  await collectStatements(house, { number, run });
-  await collectBudgets(house, ["acme", "beta", "purse"], { number, run });
-  readFiles(house, number, DATA_DIR, reader);
+async function collect(installations: readonly Installation[], house: House): Promise<void> {
+  for (const { run } of installations) await run("usage", "sync", "--once");
+  for (const { number, run, reader } of installations) {
+    house.estates[number]!.audit = JSON.parse(await run("audit", "--json"));
+    await collectStatements(house, { number, run });
+    await collectBudgets(house, ["acme", "beta", "purse"], { number, run });
+    readFiles(house, number, DATA_DIR, reader);
+  }
+  if (house.isShared) house.rows = installations[0]!.postgres.records();
 }
