@@ -175,10 +175,13 @@ export interface Crowd {
   stop(): Promise<void>;
 }
 
-/** `clients`: how many each gateway has. `isReference`: as Phase.isReference. */
+/**
+ * `clients`: how many each gateway has. `enough`: once so many requests have ended in all, clients
+ * pause before they ask again. `isReference`: as Phase.isReference.
+ */
 export function createCrowds(random: Random, isReference = false) {
   const plan = createPlanner(random, isReference);
-  return (gateways: number, clients: number): Crowd => {
+  return (gateways: number, clients: number, enough = Infinity): Crowd => {
     const asked: Asked[] = [];
     const events = new EventEmitter().setMaxListeners(0);
     let stopped = false;
@@ -193,6 +196,11 @@ export function createCrowds(random: Random, isReference = false) {
       targets[gateway] = targetOf(url);
       events.emit("turned");
     }
+    /** Before a client asks again. */
+    async function rest({ status }: Asked): Promise<void> {
+      if (status === OVERLOADED || status === 0) await pause(random.between(20, 300));
+      if (asked.length >= enough) await pause(random.between(200, 2_000));
+    }
     async function client(gateway: number): Promise<void> {
       while (!stopped) {
         const { url, agent } = targets[gateway]!;
@@ -203,7 +211,7 @@ export function createCrowds(random: Random, isReference = false) {
         const one = await ask(url, agent, plan(gateway));
         asked.push(one);
         events.emit("ended");
-        if (one.status === OVERLOADED || one.status === 0) await pause(random.between(20, 300));
+        await rest(one);
       }
     }
     async function reach(requests: number): Promise<void> {

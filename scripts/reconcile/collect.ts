@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { until } from "../../test/support/wait.ts";
-import type { Gateways, Run } from "./gateways.ts";
+import type { Gateway, Gateways } from "./gateways.ts";
 import { readFiles, type House, type Line, type Statement } from "./house.ts";
 import { ACCOUNTS, KEYS } from "./plan.ts";
 import type { Random } from "./provider.ts";
@@ -88,7 +88,7 @@ export async function collectAtRest(gateways: Gateways, house: House): Promise<v
     house.estates[number]!.audit = JSON.parse(await run("audit", "--json"));
   await takeHeads(gateways);
   const named = house.estates[0]!.live.map(({ account }) => account).filter(Boolean);
-  await collectBudgets(house, named, gateways.list[0]!.run);
+  await collectBudgets(house, named, gateways.list[0]!);
 }
 
 /** How many receipts are asked for when their day is closed. */
@@ -109,8 +109,8 @@ export async function collectTomorrow(
   await gateways.stop();
   await gateways.sync();
   for (const { number, dataDir } of gateways.list) readFiles(house, number, dataDir);
-  const { run } = gateways.list[0]!;
-  if (house.isReference) return await collectStatements(house, run);
+  const first = gateways.list[0]!;
+  if (house.isReference) return await collectStatements(house, first);
   const file = (name: string): string => join(folder, name);
   for (const { number, run, heads } of gateways.list) {
     writeFileSync(file(`${number}.pem`), await run("seal", "public-key"));
@@ -118,7 +118,8 @@ export async function collectTomorrow(
     const kept = ["--public-key", file(`${number}.pem`), "--head", file(`${number}-heads`)];
     house.estates[number]!.verify = JSON.parse(await run("seal", "verify", ...kept, "--json"));
   }
-  await collectStatements(house, run, async (args) => {
+  await collectStatements(house, first, async (args) => {
+    const { run } = first;
     const text = await run(...args, "--sealed");
     writeFileSync(file("statement.json"), text);
     const kept = ["--public-key", file("0.pem"), "--json"];
@@ -127,20 +128,24 @@ export async function collectTomorrow(
   });
 }
 
+type Commands = Pick<Gateway, "number" | "run">;
+
 /** What `budget show` says of these accounts. */
 export async function collectBudgets(
   house: House,
   accounts: readonly string[],
-  run: Run,
+  { number: gateway, run }: Commands,
 ): Promise<void> {
-  for (const account of accounts)
-    house.budgets.set(account, JSON.parse(await run("budget", "show", account, "--json")));
+  for (const account of accounts) {
+    const shown = JSON.parse(await run("budget", "show", account, "--json"));
+    house.budgets.push({ gateway, shown });
+  }
 }
 
 /** The statements of each account. `more`: what else belongs to one, by the command that prints it. */
 export async function collectStatements(
   house: House,
-  run: Run,
+  { number: gateway, run }: Commands,
   more: (args: readonly string[]) => Promise<Partial<Statement>> = async () => ({}),
 ): Promise<void> {
   const times = house.asked.map(({ endedAt }) => new Date(endedAt).toISOString());
@@ -149,6 +154,6 @@ export async function collectStatements(
       const args = ["billing", "statement", "--account", account, "--month", month];
       const json = JSON.parse(await run(...args, "--format", "json"));
       const csv = await run(...args, "--format", "csv");
-      house.statements.push({ account, month, json, csv, ...(await more(args)) });
+      house.statements.push({ gateway, account, month, json, csv, ...(await more(args)) });
     }
 }

@@ -54,6 +54,8 @@ export interface ReceiptAnswer {
 }
 
 export interface Statement {
+  /** The gateway whose command printed it. */
+  readonly gateway: number;
   readonly account: string;
   readonly month: string;
   readonly json: Line;
@@ -75,9 +77,10 @@ export interface Disturbance extends Trouble {
    * simulation. "power": the machine lost its power, and may have lost what was written in the
    * second before. "provider": a connection to the provider was reset, or stood still. "stop": the
    * gateway was told to stop, and closed connections on which nothing had arrived. "freeze": the
-   * gateway stood still, so that everything was late.
+   * gateway stood still, so that everything was late. "store lost": the store of limits and budgets
+   * started again without what it kept, or with an older state of it.
    */
-  readonly kind: "kill" | "kill worker" | "power" | "provider" | "stop" | "freeze";
+  readonly kind: "kill" | "kill worker" | "power" | "provider" | "stop" | "freeze" | "store lost";
   /** Which gateway it met. Absent: all. */
   readonly gateway?: number;
 }
@@ -95,15 +98,18 @@ export interface House {
    * `until` on. The first is the start.
    */
   readonly changes: { readonly table: number; readonly from: number; readonly until: number }[];
-  purse: string;
+  /** Undefined: something happened after which more may be spent, as the manual says. */
+  purse: string | undefined;
+  /** Whether all gateways have the same records, so that each states the bills of all. */
+  readonly isShared: boolean;
   /** One a gateway. */
   readonly estates: Estate[];
   /** Rows of usage_records, as the files have lines. Absent: the files are the records. */
   rows?: Line[];
   readonly statements: Statement[];
   readonly receipts: ReceiptAnswer[];
-  /** `budget show --json` by account. */
-  readonly budgets: Map<string, Line>;
+  /** What `budget show --json` says of an account, and the gateway whose command it was. */
+  readonly budgets: { readonly gateway: number; readonly shown: Line }[];
   /** What is wrong so far: exit codes, lines on stderr, lines of files that are no JSON. */
   readonly complaints: string[];
 }
@@ -116,10 +122,11 @@ export const emptyHouse = (phase: Phase): House => ({
   disturbances: [],
   changes: [],
   purse: purseOf(phase),
+  isShared: phase.postgres !== undefined,
   estates: Array.from({ length: phase.gateways }, emptyEstate),
   statements: [],
   receipts: [],
-  budgets: new Map(),
+  budgets: [],
   complaints: [],
 });
 

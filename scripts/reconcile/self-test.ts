@@ -168,7 +168,7 @@ spoil("a sealed statement with another bill", /bill in the sealed one/, ({ state
   if (bill) bill.total.requests += 1;
 });
 spoil("a budget with one pico-unit more spent", /budget show .*spent/, ({ budgets }) =>
-  more([...budgets.values()][0]?.["budgets"][0], "spent"),
+  more(budgets[0]?.shown["budgets"][0], "spent"),
 );
 spoil("a running gateway that counted one pico-unit more", /\/status of/, ({ estates }) =>
   more(estates[0]?.live[0], "spent"),

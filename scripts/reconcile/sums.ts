@@ -43,6 +43,11 @@ function judgeBill(bill: Line, own: readonly Match[], what: string, findings: Fi
   findings.equal(bill["total"], lineOf(own), `${what}, the total`);
 }
 
+/** The requests whose records a gateway has. */
+const recordedBy = (gateway: number, { isShared }: House, matches: readonly Match[]) =>
+  matches.filter(({ entry }) => isShared || entry.gateway === gateway);
+
+/** `matches`: of all requests whose records the gateway has. */
 function judgeStatement(statement: Statement, matches: readonly Match[], findings: Findings): void {
   const { account, month, json, csv, sealed } = statement;
   const what = `statement of ${account}, ${month}`;
@@ -62,7 +67,8 @@ function judgeStatement(statement: Statement, matches: readonly Match[], finding
 }
 
 export function judgeStatements(house: House, matches: readonly Match[], findings: Findings): void {
-  for (const statement of house.statements) judgeStatement(statement, matches, findings);
+  for (const statement of house.statements)
+    judgeStatement(statement, recordedBy(statement.gateway, house, matches), findings);
   const stated = new Set(house.statements.map(({ account, month }) => `${account} ${month}`));
   for (const { asked, entry } of matches) {
     const name = `${asked.account} ${entry.day.slice(0, 7)}`;
@@ -86,23 +92,24 @@ function spentOf({ account, key_id, period, ends }: Line, matches: readonly Matc
 
 /** Budgets by the books, and by the running gateways at rest. */
 export function judgeBudgets(house: House, matches: readonly Match[], findings: Findings): void {
-  function judgeAll(budgets: readonly Line[], from: string): void {
+  function judgeAll(budgets: readonly Line[], from: string, counted = matches): void {
     for (const budget of budgets) {
       const what = `${from}, budget of ${budget["account"] ?? budget["key_id"]}`;
-      const spent = spentOf(budget, matches);
+      const spent = spentOf(budget, counted);
       findings.equal(pico(budget["spent"]), spent, `${what}: spent`);
       findings.equal(budget["held"], "0", `${what}: held`);
       findings.equal(pico(budget["left"]), pico(budget["amount"]) - spent, `${what}: left`);
     }
   }
-  for (const [account, { budgets }] of house.budgets) judgeAll(budgets, `budget show ${account}`);
+  for (const { gateway, shown } of house.budgets)
+    judgeAll(shown["budgets"], "budget show", recordedBy(gateway, house, matches));
   for (const [gateway, { live }] of house.estates.entries())
     judgeAll(live, `/status of gateway ${gateway}`);
   const ofPurse = matches.filter(({ asked }) => asked.account === "purse");
   for (const day of new Set(ofPurse.map(({ entry }) => entry.day))) {
     const spent = costOf(ofPurse.filter(({ entry }) => entry.day === day));
     findings.check(
-      spent <= pico(house.purse),
+      house.purse === undefined || spent <= pico(house.purse),
       () => `the account purse has spent ${spent} pico-units of ${house.purse} on ${day}`,
     );
   }

@@ -12,6 +12,7 @@ export interface Bug extends Change {
 const LEDGER = "extensions/money/ledger";
 const USAGE = "extensions/money/usage";
 const STORE = "extensions/money/file-store";
+const SHARED = "extensions/money/shared-budgets";
 const CLIENT = "extensions/providers/pooled-client";
 
 export const BUGS: readonly Bug[] = [
@@ -209,5 +210,40 @@ export const BUGS: readonly Bug[] = [
     find: "watchFile(file, reload, {",
     replace: "watchFile(file, () => undefined, {",
     faults: ["keys"],
+  },
+  {
+    name: "a gateway does not tell the others what it holds",
+    file: `${SHARED}/protocol.ts`,
+    find: "held: partsOf(held),",
+    replace: "held: partsOf(0n * held),",
+    faults: ["redis"],
+  },
+  {
+    name: "a gateway forgets what Redis let it hold",
+    file: `${SHARED}/task-queue.ts`,
+    find: "if (offer) counters.hold(tasks[index]!.spender, offer.cost);",
+    replace: "if (offer && tasks.length < 0) counters.hold(tasks[index]!.spender, offer.cost);",
+    faults: ["redis"],
+  },
+  {
+    name: "a gateway hears of the others only with its own requests",
+    file: `${SHARED}/shared-store.ts`,
+    find: "for (const budget of new Set([...holds.current(), ...inTurn])) rows.writeOne(budget);",
+    replace: "",
+    faults: ["redis"],
+  },
+  {
+    name: "a window in Redis is a quarter of a minute",
+    file: "extensions/scale/redis/limiter.ts",
+    find: "const values = [WINDOW_MS,",
+    replace: "const values = [WINDOW_MS / 4,",
+    faults: ["redis", "stalls"],
+  },
+  {
+    name: "a record in PostgreSQL names another line of the log",
+    file: "extensions/money/postgres/queries.ts",
+    find: "log_line: log?.line,",
+    replace: "log_line: log && log.line + 1,",
+    faults: ["postgres"],
   },
 ];

@@ -46,14 +46,15 @@ export const systemError = (code: string, call: string, path = ""): NodeJS.Errno
 
 const EMPTY = Buffer.alloc(0);
 
-export function createDisk(world: World): Disk {
+/** `numbersFrom`: files of several disks of a world have different numbers. */
+export function createDisk(world: World, numbersFrom = 1): Disk {
   const { random, between } = world.random;
   let names = new Map<string, Inode>();
   let durableNames = new Map<string, Inode>();
   /** What happened to names since the last sync, in order. */
   let journal: ((tree: Map<string, Inode>) => void)[] = [];
   const faults: DiskFaults = { isFull: false, failingSyncs: 0 };
-  let numbers = 1;
+  let numbers = numbersFrom;
 
   function change(apply: (tree: Map<string, Inode>) => void): void {
     apply(names);

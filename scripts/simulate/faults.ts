@@ -6,6 +6,7 @@ import type { Disturbance, House } from "../reconcile/house.ts";
 import { addressOf, type Installation, type Running } from "./installation.ts";
 import type { SimProcess } from "./world.ts";
 
+/** One gateway of a run. */
 export interface Scene {
   readonly installation: Installation;
   readonly house: House;
@@ -13,8 +14,10 @@ export interface Scene {
   readonly provider: string;
   readonly workers: number;
   gateway: Running;
-  /** Which table of prices is in force. */
-  table: number;
+  /** Which table of prices is in force, for all gateways. */
+  readonly prices: { table: number };
+  /** All gateways of the run. More than one share Redis. */
+  readonly all: readonly Scene[];
 }
 
 type Fault = (scene: Scene) => Promise<void>;
@@ -22,14 +25,15 @@ type Fault = (scene: Scene) => Promise<void>;
 /** After the end of a gateway: another one, and the clients turn to it. */
 async function restart(scene: Scene): Promise<void> {
   const { installation, crowd } = scene;
-  await installation.act(() => crowd.turnTo(0, undefined));
+  const { number, act } = installation;
+  await act(() => crowd.turnTo(number, undefined));
   scene.gateway = await installation.start();
-  await installation.act(() => crowd.turnTo(0, addressOf(scene.gateway)));
+  await act(() => crowd.turnTo(number, addressOf(scene.gateway)));
 }
 
 function note({ installation, house }: Scene, kind: Disturbance["kind"], ms = 0): void {
   const from = installation.world.wallClock();
-  house.disturbances.push({ kind, from, until: from + ms });
+  house.disturbances.push({ kind, gateway: installation.number, from, until: from + ms });
 }
 
 async function kill(scene: Scene): Promise<void> {
@@ -103,7 +107,7 @@ async function losePower(scene: Scene): Promise<void> {
 async function stop(scene: Scene): Promise<void> {
   const { installation, crowd } = scene;
   note(scene, "stop");
-  await installation.act(() => crowd.turnTo(0, undefined));
+  await installation.act(() => crowd.turnTo(installation.number, undefined));
   await installation.stop(scene.gateway);
   await restart(scene);
 }
@@ -124,27 +128,31 @@ async function freeze(scene: Scene): Promise<void> {
   await installation.idle(ms);
 }
 
-/** The other table of prices, by a reload. */
-async function changePrices(scene: Scene): Promise<void> {
-  const { installation, house, gateway, provider } = scene;
+/** The other table of prices, by a reload of each gateway. */
+async function changePrices({ installation, house, prices, all }: Scene): Promise<void> {
   const { world } = installation;
-  scene.table = 1 - scene.table;
+  prices.table = 1 - prices.table;
   const from = world.wallClock();
+  for (const scene of all) await reload(scene);
+  house.changes.push({ table: prices.table, from, until: world.wallClock() });
+}
+
+async function reload({ installation, gateway, provider, prices }: Scene): Promise<void> {
+  const { world } = installation;
   const reloads = (): number => gateway.stderr.split('"event":"reloaded"').length;
   const before = reloads();
-  installation.writeConfig(provider, scene.table);
+  installation.writeConfig(provider, prices.table);
   if (world.random.random() < 0.5) gateway.process.signal("SIGHUP");
   await installation.until(() => reloads() > before, "the prices to be in force", 60_000);
-  house.changes.push({ table: scene.table, from, until: world.wallClock() });
 }
 
 /** A configuration that cannot be read: the one before stays in force. */
-async function breakConfig({ installation, gateway, provider, table }: Scene): Promise<void> {
+async function breakConfig({ installation, gateway, provider, prices }: Scene): Promise<void> {
   const refusals = (): number => gateway.stderr.split('"event":"reload_failed"').length;
   const before = refusals();
   installation.writeText("/gateway.json", `{ "at": ${installation.world.time()}, `);
   await installation.until(() => refusals() > before, "the reload to be refused", 60_000);
-  installation.writeConfig(provider, table);
+  installation.writeConfig(provider, prices.table);
 }
 
 /** Nothing can be written for a while. */
@@ -195,6 +203,47 @@ async function look({ installation }: Scene): Promise<void> {
   await installation.run(...pick(commands));
 }
 
+/** With a freeze before it and after it still less than the 15 seconds after which holds expire. */
+const OUTAGE_MS = 6_000;
+
+/**
+ * Redis fails the gateways that share it: it is not there for a while, for one of them or for all;
+ * its answers come too late; or it starts again without what it kept, or with an older state of it.
+ */
+async function failStore({ installation, house, all }: Scene): Promise<void> {
+  if (all.length === 1) return;
+  const { world, redis, idle, name } = installation;
+  const { pick, between, random } = world.random;
+  const { faults } = redis;
+  const kind = pick(["is down", "cuts a gateway off", "is slow", "forgets", "is restored"]);
+  const older = redis.copy();
+  if (kind === "is restored") await idle(between(0, 4_000));
+  world.note(`redis ${kind}`);
+  if (kind === "is slow") faults.slowMs = between(10, 200);
+  else if (kind === "cuts a gateway off") faults.cutOff = name;
+  else faults.isDown = true;
+  redis.cut();
+  const from = world.wallClock();
+  await idle(random() < 0.5 ? between(20, 300) : between(300, OUTAGE_MS));
+  if (kind === "forgets") redis.restart();
+  if (kind === "is restored") redis.restart(older);
+  Object.assign(faults, { isDown: false, cutOff: undefined, slowMs: 0 });
+  const isLoss = kind === "forgets" || kind === "is restored";
+  if (isLoss) house.disturbances.push({ kind: "store lost", from, until: world.wallClock() });
+}
+
+/** PostgreSQL is not there for a while, or its answers come late, and connections break. */
+async function failDatabase({ installation: { world, postgres, idle } }: Scene): Promise<void> {
+  const { between, random } = world.random;
+  const { faults } = postgres;
+  faults.slowMs = random() < 0.5 ? between(10, 3_000) : 0;
+  await idle(between(0, 1_000));
+  faults.connections += 1;
+  faults.isDown = random() < 0.5;
+  await idle(random() < 0.5 ? between(1, 300) : between(300, OUTAGE_MS));
+  Object.assign(faults, { isDown: false, slowMs: 0 });
+}
+
 /** All faults by their names, for --only. */
 export const FAULTS: ReadonlyMap<string, Fault> = new Map(
   Object.entries({
@@ -210,8 +259,10 @@ export const FAULTS: ReadonlyMap<string, Fault> = new Map(
     "failing-syncs": failSyncs,
     keys: changeKeys,
     look,
+    store: failStore,
+    database: failDatabase,
   }),
 );
 
 /** Faults that last through a whole run. */
-export const LASTING = ["resets", "stalls", "workers"] as const;
+export const LASTING = ["resets", "stalls", "workers", "redis", "postgres"] as const;

@@ -1,10 +1,12 @@
-// One installation in the world: a machine with a gateway, its configuration and its commands, and
-// the actors around it. The driver calls these from outside, and the world runs until they are done.
+// The installations in the world, each a machine with a gateway, its configuration and its commands,
+// and what they share. The driver calls these from outside, and the world runs until they are done.
 
 import { configOf, type Phase } from "../reconcile/plan.ts";
 import { createDisk } from "./disk.ts";
 import { createNetwork } from "./network.ts";
 import type { Machine } from "./modules.ts";
+import { createPostgres } from "./postgres.ts";
+import { createRedis } from "./redis.ts";
 import { type Bundle, startProcess, type StartedProcess } from "./process.ts";
 import type { SimProcess, World } from "./world.ts";
 import type * as Actors from "./actors.ts";
@@ -40,35 +42,19 @@ export const addressOf = ({ stdout }: Running): string | undefined =>
 export const adminOf = ({ stdout }: Running): string | undefined =>
   /admin on ([^;)\s]+)/.exec(stdout)?.[1];
 
-export type Installation = ReturnType<typeof createInstallation>;
+/** What all installations of a world share: its network, the servers and the actors. */
+export type Town = ReturnType<typeof createTown>;
 
-export function createInstallation(world: World, bundles: Bundles, phase: Phase) {
-  const disk = createDisk(world);
+export function createTown(world: World, bundles: Bundles) {
   const network = createNetwork(world);
-  /** The process that dies at a change of the disk, and after how many changes. */
-  let dying: { readonly owner: SimProcess; readonly at: RegExp; changes: number } | undefined;
-  const machine: Machine = {
-    world,
-    network,
-    disk,
-    beforeChange(owner, what) {
-      world.note(what);
-      if (dying?.owner !== owner || !dying.at.test(what)) return;
-      dying.changes -= 1;
-      if (dying.changes > 0) return;
-      dying = undefined;
-      world.end(owner, `kill -9, at a change of the disk: ${what}`);
-      throw new Error("the process was killed");
-    },
-  };
-  const actors = startProcess(machine, bundles.actors, {
+  const servers = { redis: createRedis(world), postgres: createPostgres(world) };
+  const place = { world, network, disk: createDisk(world), beforeChange: () => undefined };
+  const actors = startProcess(place, bundles.actors, {
     name: "actors",
     argv: [],
     said: () => undefined,
     warned: (line) => fail(line),
   });
-  const gateways: Running[] = [];
-  let commands = 0;
 
   function fail(message: string): never {
     throw new Error(message);
@@ -100,6 +86,38 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
     await until(() => result !== undefined, "an actor's answer");
     return await result!;
   }
+
+  return { world, network, ...servers, fail, until, idle, act };
+}
+
+export type Installation = ReturnType<typeof createInstallation>;
+
+/** `number`: its place among the gateways of the phase. */
+export function createInstallation(town: Town, bundles: Bundles, phase: Phase, number: number) {
+  const { world, network, redis, postgres, fail, until } = town;
+  const disk = createDisk(world, 1_000_000 * number + 1);
+  /** The process that dies at a change of the disk, and after how many changes. */
+  let dying: { readonly owner: SimProcess; readonly at: RegExp; changes: number } | undefined;
+  const machine: Machine = {
+    world,
+    network,
+    redis,
+    postgres,
+    disk,
+    beforeChange(owner, what) {
+      world.note(what);
+      if (dying?.owner !== owner || !dying.at.test(what)) return;
+      dying.changes -= 1;
+      if (dying.changes > 0) return;
+      dying = undefined;
+      world.end(owner, `kill -9, at a change of the disk: ${what}`);
+      throw new Error("the process was killed");
+    },
+  };
+  /** All of its processes have names that begin so. */
+  const name = `gateway ${number + 1}.`;
+  const gateways: Running[] = [];
+  let commands = 0;
 
   function writeConfig(provider: string, table: number): void {
     const config: Record<string, any> = configOf({ phase, dataDir: DATA_DIR, provider, table });
@@ -140,7 +158,7 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
 
   /** Starts a gateway. Fails if it does not listen, unless it was killed meanwhile. */
   async function start(): Promise<Running> {
-    const running = launch(`gateway ${gateways.length + 1}`, ["serve"]);
+    const running = launch(`${name}${gateways.length + 1}`, ["serve"]);
     gateways.push(running);
     const { owner } = running.process;
     await until(() => addressOf(running) !== undefined || !owner.alive, "a gateway listens");
@@ -156,7 +174,7 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
   /** Runs a command to its end: what it printed. Fails if it ends with another code than 0. */
   async function run(...argv: readonly string[]): Promise<string> {
     commands += 1;
-    const command = launch(`command ${commands}`, argv);
+    const command = launch(`${name}command ${commands}`, argv);
     await until(() => command.exitCode !== undefined, argv.join(" "));
     const { exitCode, stdout, stderr } = command;
     if (exitCode !== 0) fail(`${argv.join(" ")} ended with ${exitCode}: ${stderr}${stdout}`);
@@ -164,11 +182,10 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
   }
 
   return {
-    world,
+    ...town,
+    number,
+    name,
     machine,
-    until,
-    idle,
-    act,
     writeConfig,
     writeText,
     start,
@@ -184,6 +201,5 @@ export function createInstallation(world: World, bundles: Bundles, phase: Phase)
       textOf: (path: string): string => disk.find(path)?.content.toString() ?? "",
     },
     gateways,
-    fail,
   };
 }

@@ -3,7 +3,7 @@
 
 import type { Entry } from "../reconcile/books.ts";
 import { createFindings, type Findings } from "../reconcile/findings.ts";
-import type { House } from "../reconcile/house.ts";
+import type { Disturbance, House } from "../reconcile/house.ts";
 import { judgeBills } from "../reconcile/judge.ts";
 import { pico } from "../reconcile/money.ts";
 import { judgeAudits, judgeBudgets } from "../reconcile/sums.ts";
@@ -16,6 +16,7 @@ const SLACK_MS = 1_000;
 /** The reconciliation of the books with what clients and provider saw. */
 export function judge(house: House): readonly string[] {
   const findings = createFindings("books");
+  if (house.estates.length > 1 && mayOverspend(house.disturbances)) house.purse = undefined;
   const { entries, matches } = judgeBills(house, findings);
   judgeAudits(house, matches, findings);
   judgeBudgets(house, matches, findings);
@@ -24,21 +25,46 @@ export function judge(house: House): readonly string[] {
   return findings.violations;
 }
 
-/** In any minute of one gateway at most so many requests of the limited account were admitted. */
+/** With an outage before it and after it, a gateway that stands still for so long counts as dead. */
+const LONG_FREEZE_MS = 5_000;
+/** After so long all gateways have written again what Redis has lost. */
+const RESTORED_MS = 20_000;
+
+/**
+ * Whether gateways that share a budget may overspend it, by the manual's page "budgets": one of them
+ * counted as dead, or it began or stood still while the rows of the others were lost.
+ */
+const mayOverspend = (disturbances: readonly Disturbance[]): boolean =>
+  disturbances.some(
+    ({ kind, from, until }) =>
+      (kind === "freeze" && until - from > LONG_FREEZE_MS) ||
+      (kind === "store lost" &&
+        disturbances.some(
+          (each) =>
+            /^(kill|stop|power|freeze)$/.test(each.kind) &&
+            each.from < until + RESTORED_MS &&
+            each.until > from - RESTORED_MS,
+        )),
+  );
+
+/** In any minute at most so many requests of the limited account were admitted. */
 function judgeLimits(house: House, entries: readonly Entry[], findings: Findings): void {
   const times = entries
     .filter(({ open }) => open["account"] === "limited")
     .map(({ open }) => Date.parse(open["time"]))
     .sort((one, other) => one - other);
-  // A gateway that begins remembers nothing.
-  const ends = house.disturbances
-    .filter(({ kind }) => kind === "kill" || kind === "stop")
-    .map(({ from }) => from);
+  // A gateway that begins remembers nothing. If there are several, Redis remembers.
+  const forgetting = house.estates.length > 1 ? /^store lost$/ : /^(kill|stop)$/;
+  const ends = house.disturbances.filter(({ kind }) => forgetting.test(kind));
+  // Between the answer of Redis and the open line a gateway may have stood still.
+  const freezes = house.disturbances.filter(({ kind }) => kind === "freeze");
+  const slack = house.estates.length > 1 ? freezes.map(({ from, until }) => until - from) : [];
+  const least = WINDOW_MS - SLACK_MS - Math.max(0, ...slack);
   for (const [index, time] of times.entries()) {
     const last = times[index + LIMITED_RPM];
-    const isOneLife = !ends.some((at) => at >= time - 100 && at <= (last ?? 0));
+    const isOneLife = !ends.some(({ from, until }) => until >= time - 100 && from <= (last ?? 0));
     findings.check(
-      last === undefined || !isOneLife || last - time > WINDOW_MS - SLACK_MS,
+      last === undefined || !isOneLife || last - time > least,
       () => `${LIMITED_RPM + 1} requests of the limited account within ${last! - time} ms`,
     );
   }
@@ -64,12 +90,14 @@ function judgeHolds(house: House, entries: readonly Entry[], findings: Findings)
   const days = new Set(lines.map(({ time }) => time.slice(0, 10)));
   // A process that died held nothing any more; its requests are settled later.
   if (days.size > 1 || house.disturbances.some(({ kind }) => kind.startsWith("kill"))) return;
+  const { purse } = house;
+  if (purse === undefined) return;
   let used = 0n;
   for (const { change, isOpen, time } of lines) {
     used += change;
     findings.check(
-      !isOpen || used <= pico(house.purse),
-      () => `at ${time} ${used} pico-units of the purse are spent or held, of ${house.purse}`,
+      !isOpen || used <= pico(purse),
+      () => `at ${time} ${used} pico-units of the purse are spent or held, of ${purse}`,
     );
   }
 }

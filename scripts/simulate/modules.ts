@@ -9,6 +9,8 @@ import { type Cluster, createCluster } from "./cluster.ts";
 import { createDisk, type Disk, systemError } from "./disk.ts";
 import { createFiles } from "./files.ts";
 import { createNetwork, type Network } from "./network.ts";
+import type { Postgres } from "./postgres.ts";
+import type { ClientOptions, Redis } from "./redis.ts";
 import { createHttp } from "./server.ts";
 import { createTime } from "./time.ts";
 import { createWorld, type SimProcess, type World } from "./world.ts";
@@ -18,6 +20,9 @@ export interface Machine {
   readonly world: World;
   readonly network: Network;
   readonly disk: Disk;
+  /** The servers of optional packages. Absent: the package is not installed. */
+  readonly redis?: Redis;
+  readonly postgres?: Postgres;
   /** Called before each change of the disk by the program. It may end the process. */
   readonly beforeChange: (owner: SimProcess, what: string) => void;
 }
@@ -80,14 +85,18 @@ export function createModules(machine: Machine, owner: SimProcess, cluster: Clus
     ["node:os", { hostname: () => "machine" }],
     ["node:perf_hooks", { monitorEventLoopDelay: () => histogram }],
     ["node:v8", { getHeapStatistics: () => ({ heap_size_limit: 2 ** 31 }) }],
-    ["node:module", { createRequire: () => () => noPeer() }],
+    ["node:module", { createRequire: () => peer }],
     ["node:process", { arch, platform, version }],
   ]);
 
   for (const name of HARMLESS) modules.set(name, realRequire(name));
 
-  /** No optional package is installed. */
-  function noPeer(): never {
+  /** An optional package. */
+  function peer(name: string): unknown {
+    const { redis, postgres } = machine;
+    if (name === "redis" && redis)
+      return { createClient: (options: ClientOptions) => redis.createClient(owner, options) };
+    if (name === "pg" && postgres) return postgres.packageFor(owner);
     throw Object.assign(new Error("not installed"), { code: "MODULE_NOT_FOUND" });
   }
 

@@ -4,7 +4,7 @@
 
 import type { Asked } from "../reconcile/client.ts";
 import { collectBudgets, collectStatements } from "../reconcile/collect.ts";
-import { emptyHouse, type House, readFiles } from "../reconcile/house.ts";
+import { type Disturbance, emptyHouse, type House, readFiles } from "../reconcile/house.ts";
 import { complaintsIn } from "../reconcile/gateways.ts";
 import type { Phase } from "../reconcile/plan.ts";
 import type { Call } from "../reconcile/provider.ts";
@@ -15,6 +15,7 @@ import {
   adminOf,
   type Bundles,
   createInstallation,
+  createTown,
   DATA_DIR,
   type Installation,
 } from "./installation.ts";
@@ -53,12 +54,15 @@ const REST_SHARE = 0.15;
 /** Longer than idle connections are kept, and stalled ones stand still. */
 const REST_MS = 200_000;
 
-const phaseOf = (requests: number, workers: number): Phase => ({
+/** With the fault "redis" two gateways share it. */
+const phaseOf = (faults: ReadonlySet<string>): Phase => ({
   name: "simulation",
-  requests,
-  gateways: 1,
-  workers,
+  requests: PURSE_REQUESTS,
+  gateways: faults.has("redis") ? 2 : 1,
+  workers: faults.has("workers") ? 2 : 1,
   events: [],
+  ...(faults.has("redis") && { redis: "redis://redis:6379" }),
+  ...(faults.has("postgres") && { postgres: "postgres://postgres/usage" }),
 });
 
 /** About half of all faults. */
@@ -72,13 +76,17 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   const startsAt = before.random() < 0.5 ? start : start + DAY_MS / 3;
   const world = createWorld({ seed, startsAt, hear });
   const faults = new Set(only ?? drawn(before));
-  const phase = phaseOf(PURSE_REQUESTS, faults.has("workers") ? 2 : 1);
+  const phase = phaseOf(faults);
   const house = emptyHouse(phase);
   const violations: string[] = [];
-  const installation = createInstallation(world, bundles, phase);
+  const town = createTown(world, bundles);
+  const installations = house.estates.map((_, number) =>
+    createInstallation(town, bundles, phase, number),
+  );
   try {
-    await live(installation, house, { requests, faults });
-    house.complaints.push(...installation.gateways.flatMap(({ stderr }) => complaintsIn(stderr)));
+    await live(installations, house, { requests, faults });
+    const gateways = installations.flatMap((each) => each.gateways);
+    house.complaints.push(...gateways.flatMap(({ stderr }) => complaintsIn(stderr)));
     violations.push(...judge(house));
   } catch (error) {
     violations.push((error as Error).stack ?? String(error));
@@ -99,22 +107,29 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
 
 /** The load, with everything that happens meanwhile, and what is collected after it. */
 async function live(
-  installation: Installation,
+  installations: readonly Installation[],
   house: House,
   { requests, faults }: { readonly requests: number; readonly faults: ReadonlySet<string> },
 ): Promise<void> {
-  const { world, act, until, start, stop, run } = installation;
+  const town = installations[0]!;
+  const { world, act, until } = town;
   const { random, between, pick } = world.random;
   const provider = await act(({ startProvider }) => startProvider(world.random));
-  installation.writeConfig(provider.url, 0);
   house.changes.push({ table: 0, from: 0, until: 0 });
-  breakConnections(installation, house, faults);
-  const gateway = await start();
-  const crowd = await act(({ createCrowds }) => createCrowds(world.random)(1, CLIENTS));
+  breakConnections(town, house, faults);
+  const [gateways, clients] = [installations.length, CLIENTS / installations.length];
+  const crowd = await act(({ createCrowds }) =>
+    createCrowds(world.random)(gateways, clients, requests),
+  );
+  const all: Scene[] = [];
   const workers = faults.has("workers") ? 2 : 1;
-  const place = { installation, house, crowd, provider: provider.url, workers };
-  const scene: Scene = { ...place, gateway, table: 0 };
-  await act(() => crowd.turnTo(0, addressOf(gateway)));
+  const common = { house, crowd, provider: provider.url, workers, prices: { table: 0 }, all };
+  for (const installation of installations) {
+    installation.writeConfig(provider.url, 0);
+    const gateway = await installation.start();
+    all.push({ ...common, installation, gateway });
+    await act(() => crowd.turnTo(installation.number, addressOf(gateway)));
+  }
   const possible = [...FAULTS].filter(([name]) => faults.has(name));
   while (crowd.asked.length < requests) {
     const next = Math.min(requests, crowd.asked.length + between(3, 40));
@@ -122,22 +137,18 @@ async function live(
     if (possible.length === 0 || random() < 0.2) continue;
     const [name, fault] = pick(possible);
     world.note(`fault: ${name}`);
-    await fault(scene);
+    await fault(pick(all));
   }
   await act(() => crowd.stop());
-  house.asked.push(...crowd.asked.map(leftByNetwork));
+  house.asked.push(...crowd.asked.map((each) => leftByNetwork(each, house.disturbances)));
   for (const { serial } of house.asked) {
-    const calls = provider.ledger.get(serial);
-    if (calls)
-      house.calls.set(
-        serial,
-        calls.toSorted((a, b) => departureOf(a) - departureOf(b)),
-      );
+    const calls = provider.ledger.get(serial) ?? [];
+    const inOrder = calls.toSorted((a, b) => departureOf(a) - departureOf(b));
+    if (inOrder.length > 0) house.calls.set(serial, inOrder);
   }
-  if (random() < REST_SHARE) await rest(scene);
-  else await stop(scene.gateway);
-  await run("usage", "sync", "--once");
-  await collect(installation, house);
+  if (random() < REST_SHARE) await rest(all);
+  else for (const { installation, gateway } of all) await installation.stop(gateway);
+  await collect(installations, house);
 }
 
 /** The bytes of one call arrive within this time, unless their connection stands still. */
@@ -151,51 +162,59 @@ const departureOf = ({ at, troubles }: Call): number =>
   Math.min(at, ...troubles.filter(({ until }) => until > at - LATENCY_MS).map(({ from }) => from));
 
 /**
- * Some time after the last request nothing is held, and nothing is open that a gateway does not
- * have that has served nobody.
+ * Some time after the last request nothing is held, each gateway knows what was spent, and nothing
+ * is open that a gateway does not have that has served nobody.
  */
-async function rest({ installation, gateway, workers }: Scene): Promise<void> {
-  const { act, idle, start, stop, fail } = installation;
-  /** What is open at all of several moments: passes over the books open and close something. */
-  async function alwaysOpen({ open }: SimProcess): Promise<string> {
-    const least = new Map(open);
-    for (let look = 0; look < 20; look += 1) {
-      await idle(57);
-      for (const [kind, count] of open) least.set(kind, Math.min(count, least.get(kind) ?? 0));
-    }
-    return [...least]
+async function rest(all: readonly Scene[]): Promise<void> {
+  const { world, network, until, idle, act, fail } = all[0]!.installation;
+  const listed = (open: ReadonlyMap<string, number>): string =>
+    [...open]
       .map(([kind, count]) => `${count} ${kind}s`)
       .sort()
       .join(", ");
+  /** What is open most of the time: passes over the books open and close something. */
+  async function usuallyOpen({ open }: SimProcess): Promise<string> {
+    const times = new Map<string, number>();
+    let [since, before] = [world.time(), listed(open)];
+    const end = since + 3_000;
+    function look(): boolean {
+      times.set(before, (times.get(before) ?? 0) + world.time() - since);
+      [since, before] = [world.time(), listed(open)];
+      return since > end;
+    }
+    await until(look, "some time to pass");
+    const [[state] = [""]] = [...times].sort(([, one], [, other]) => other - one);
+    return state;
   }
 
-  const { faults } = installation.machine.network;
+  const { faults } = network;
   [faults.resets, faults.stalls] = [0, 0];
   await idle(REST_MS);
-  const open = await alwaysOpen(gateway.process.owner);
-  const { text } = await act(({ get }) => get(`${adminOf(gateway)}/status`));
-  const { budgets } = JSON.parse(text);
-  for (const { account, key_id, held } of budgets)
-    if (held !== "0") fail(`${held} is held at rest for ${account ?? key_id}`);
-  if (workers > 1) {
-    await stop(gateway);
-    return;
+  const open: string[] = [];
+  for (const { installation, gateway, house } of all) {
+    open.push(await usuallyOpen(gateway.process.owner));
+    const { text } = await act(({ get }) => get(`${adminOf(gateway)}/status`));
+    house.estates[installation.number]!.live = JSON.parse(text).budgets;
   }
-  await stop(gateway);
-  const fresh = await start();
-  await idle(2_000);
-  const usual = await alwaysOpen(fresh.process.owner);
-  if (open !== usual) fail(`open at rest: ${open}; in a gateway that has just begun: ${usual}`);
-  await stop(fresh);
+  for (const { installation, gateway } of all) await installation.stop(gateway);
+  for (const [index, { installation, workers }] of all.entries()) {
+    if (workers > 1) continue;
+    const fresh = await installation.start();
+    await idle(2_000);
+    const usual = await usuallyOpen(fresh.process.owner);
+    if (open[index] !== usual)
+      fail(`open at rest: ${open[index]}; in a gateway that has just begun: ${usual}`);
+    await installation.stop(fresh);
+  }
 }
 
 /** Connections break by themselves, and it is known when. */
 function breakConnections(
-  { machine }: Installation,
+  { network }: Installation,
   house: House,
   faults: ReadonlySet<string>,
 ): void {
-  const broken = machine.network.faults;
+  const broken = network.faults;
   broken.resets = faults.has("resets") ? 0.1 : 0;
   broken.stalls = faults.has("stalls") ? 0.05 : 0;
   broken.broke = ({ name }, trouble) => {
@@ -203,13 +222,32 @@ function breakConnections(
   };
 }
 
-/** To a gateway, a client whose connection breaks has left. */
-const leftByNetwork = (asked: Asked): Asked =>
-  asked.verdict === "cut" && asked.troubles?.length ? { ...asked, verdict: "left" } : asked;
+/** A gateway waits a minute for a provider that says nothing, and then answers. */
+const SILENCE_MS = 61_000;
 
-async function collect({ run, reader }: Installation, house: House): Promise<void> {
-  house.estates[0]!.audit = JSON.parse(await run("audit", "--json"));
-  await collectStatements(house, run);
-  await collectBudgets(house, ["acme", "beta", "purse"], run);
-  readFiles(house, 0, DATA_DIR, reader);
+/**
+ * To a gateway, a client whose connection breaks has left, and so has one that gives up because the
+ * network or the gateway stood still.
+ */
+function leftByNetwork(asked: Asked, disturbances: readonly Disturbance[]): Asked {
+  const { verdict, troubles = [], startedAt, endedAt } = asked;
+  const freezes = disturbances.filter(({ kind }) => kind === "freeze");
+  const still = [...troubles, ...freezes].map(({ from, until }) =>
+    Math.max(0, Math.min(until, endedAt) - Math.max(from, startedAt)),
+  );
+  const waitedMs = still.reduce((left, ms) => left - ms, endedAt - startedAt);
+  const isLeft =
+    verdict === "cut" ? troubles.length > 0 : verdict === "hung" && waitedMs < SILENCE_MS;
+  return isLeft ? { ...asked, verdict: "left" } : asked;
+}
+
+async function collect(installations: readonly Installation[], house: House): Promise<void> {
+  for (const { run } of installations) await run("usage", "sync", "--once");
+  for (const { number, run, reader } of installations) {
+    house.estates[number]!.audit = JSON.parse(await run("audit", "--json"));
+    await collectStatements(house, { number, run });
+    await collectBudgets(house, ["acme", "beta", "purse"], { number, run });
+    readFiles(house, number, DATA_DIR, reader);
+  }
+  if (house.isShared) house.rows = installations[0]!.postgres.records();
 }

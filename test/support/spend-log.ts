@@ -10,7 +10,7 @@ import { folder } from "./folder.ts";
 export const NOON = Date.parse("2026-01-31T12:00:00.000Z");
 
 /** How every request ends. */
-export const SETTLEMENT: Settlement = {
+const SETTLEMENT: Omit<Settlement, "endedAt"> = {
   status: "completed",
   httpStatus: 200,
   errorCode: null,
@@ -54,7 +54,7 @@ export async function startSpendLog(
   const open = (requestId = "r", token?: string) =>
     log.open({ requestId, account: "acme", keyId: "k", modelRequested: "m", stream: false, token });
   /** Writes the settle line. */
-  const settle = (entry: LedgerEntry) => entry.settle(SETTLEMENT);
+  const settle = (entry: LedgerEntry) => entry.settle({ ...SETTLEMENT, endedAt: clock.now() });
   /** One request, from its beginning to its end. */
   const request = async () => {
     const entry = open();

@@ -41,6 +41,7 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices) {
     // Members are listed one by one: spreading objects would cost several kilobytes per request.
     const settlement: Settlement = {
       status: outcome.status,
+      endedAt: clock.now(),
       httpStatus: outcome.httpStatus,
       errorCode: outcome.errorCode,
       finishReason,

@@ -56,6 +56,8 @@ export interface AttemptRecord {
 export interface Settlement {
   /** `interrupted`: its process died. Only a recovery of the books writes that. */
   readonly status: "completed" | "failed" | "cancelled" | "interrupted";
+  /** The wall clock at the end of the request, in milliseconds since 1970. */
+  readonly endedAt: number;
   /** Status of the answer to the client. 499: the client left. Null: unknown. */
   readonly httpStatus: number | null;
   /** Null: the request completed, or its client left. */

@@ -8,7 +8,7 @@ import type { Hold, Settlement } from "../../../core/ledger/ledger.ts";
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 import { estimateOf } from "../estimates/index.ts";
-import { parseMoney } from "../records/index.ts";
+import { dayOf, parseMoney } from "../records/index.ts";
 import type { Accountant, Refusal, Spender } from "./contracts.ts";
 import { spenderOf } from "./limits.ts";
 import { printedFigures } from "./status.ts";
@@ -61,7 +61,9 @@ function refundRateLimit({ refund, exchange: { res } }: AcceptedRequest): void {
   if (left !== undefined) res.setHeader(name, Number(left) + 1);
 }
 
-const amountsOf = ({ cost, usage }: Settlement) => ({
+/** The day is that of the record, which a full disk may delay until the next one. */
+const amountsOf = ({ endedAt, cost, usage }: Settlement) => ({
+  day: dayOf(endedAt),
   cost: parseMoney(cost),
   tokens: usage.total_tokens,
 });

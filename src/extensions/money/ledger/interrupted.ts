@@ -16,7 +16,7 @@ import { socketOf } from "./segment-names.ts";
  */
 const TAKEOVER_MS = 50;
 
-const INTERRUPTED: Omit<Settlement, "currency"> = {
+const INTERRUPTED: Omit<Settlement, "endedAt" | "currency"> = {
   status: "interrupted",
   httpStatus: null,
   errorCode: null,
@@ -57,10 +57,8 @@ export async function settleInterrupted(
   try {
     await wait(TAKEOVER_MS); // Real time even in tests: the other process has its own clock.
     for await (const _batch of readLines(path, { from: end })) return false;
-    const settlement = { ...INTERRUPTED, currency };
-    const lines = opens.map(
-      (open) => `${JSON.stringify(settleRecord(open, clock.now(), settlement))}\n`,
-    );
+    const settlement = { ...INTERRUPTED, endedAt: clock.now(), currency };
+    const lines = opens.map((open) => `${JSON.stringify(settleRecord(open, settlement))}\n`);
     truncateSync(path, end);
     appendFileSync(path, lines.join(""), { flush: true });
     return true;

@@ -129,7 +129,7 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
     open(opening) {
       const segment = segments.at(-1);
       if (fault.current() !== null || !segment) throw ledgerUnavailable();
-      return openEntry(segment, openRecord(opening, idPrefix, clock), clock);
+      return openEntry(segment, openRecord(opening, idPrefix, clock));
     },
     fault: fault.current,
     fail: fault.refuse,
@@ -157,13 +157,13 @@ const openRecord = (opening: Opening, idPrefix: string, clock: Clock): OpenRecor
 });
 
 /** Writes the open line of a request, and later its settle line. */
-function openEntry(segment: Segment, record: OpenRecord, clock: Clock): LedgerEntry {
+function openEntry(segment: Segment, record: OpenRecord): LedgerEntry {
   const opening = segment.open(JSON.stringify(record));
   let settled: Promise<void> | undefined;
   return {
     opened: opening.written,
     settle(settlement) {
-      settled ??= segment.settle(JSON.stringify(settleRecord(record, clock.now(), settlement)));
+      settled ??= segment.settle(JSON.stringify(settleRecord(record, settlement)));
       return opening.isRefused ? Promise.resolve() : settled;
     },
   };

@@ -146,10 +146,10 @@ function isSettled(line: Unchecked): boolean {
 }
 
 /** The settle line of a request that ended at `now`, in milliseconds of the wall clock. */
-export function settleRecord(open: OpenRecord, now: number, settlement: Settlement): SettleRecord {
+export function settleRecord(open: OpenRecord, settlement: Settlement): SettleRecord {
   const { usage } = settlement;
   const startedAt = Date.parse(open.time);
-  const endedAt = Math.max(now, startedAt);
+  const endedAt = Math.max(settlement.endedAt, startedAt);
   return {
     type: "settle",
     spend_id: open.spend_id,

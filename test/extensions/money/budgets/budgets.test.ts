@@ -86,6 +86,17 @@ describe("a budget", () => {
       assert.deepEqual([(await ask(ASK)).status, (await ask(ASK)).status], [200, 402]);
     });
 
+  it("counts a cost on the day of its record, although that is written just before midnight", async (t) => {
+    let dir: string | undefined;
+    const now = () => {
+      const isWritten = dir !== undefined && spendLines(dir).some(({ type }) => type === "settle");
+      return Date.parse(isWritten ? "2026-11-29T00:00:00.000Z" : "2026-11-28T23:59:59.999Z");
+    };
+    const bench = await priced(t, { m: speak("Fine.") }, budget(pico(HOLD), "day"), { now });
+    dir = bench.dir;
+    assert.deepEqual([(await bench.ask(ASK)).status, (await bench.ask(ASK)).status], [200, 200]);
+  });
+
   it("of a key stands beside that of its account", async (t) => {
     const own = { account: "acme", key: KEY, budget: { amount: HOLD, period: "day" } };
     const over = with_(budget(pico("1."), "day"), {

@@ -18,6 +18,7 @@ const attempt = { model: "m", provider: "lab", outcome: "timeout", duration_ms: 
 const counts = { prompt: 20, completion: 7, cacheHit: 8, reasoning: 3 };
 const SETTLEMENT: Settlement = {
   status: "completed",
+  endedAt: NOON,
   httpStatus: 200,
   errorCode: null,
   finishReason: "stop",
@@ -41,7 +42,7 @@ const USAGE = {
 
 /** Asserts that a settle line has the members of SETTLEMENT, in their order, and these. */
 function assertSettle(over: Partial<Settlement>, expected: object, now = NOON): void {
-  const text = JSON.stringify(settleRecord(OPEN, now, { ...SETTLEMENT, ...over }));
+  const text = JSON.stringify(settleRecord(OPEN, { ...SETTLEMENT, endedAt: now, ...over }));
   const { type: _, stream: __, ...about } = OPEN;
   const line = {
     type: "settle",

@@ -27,6 +27,7 @@ export const attempt = (over: Partial<AttemptRecord> = {}): AttemptRecord => ({
 
 const settlementOf = (over: Partial<Settlement>): Settlement => ({
   status: "completed",
+  endedAt: 0,
   httpStatus: 200,
   errorCode: null,
   finishReason: "stop",

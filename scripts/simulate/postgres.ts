@@ -1,0 +1,216 @@
+// PostgreSQL in the world: a model of the statements that gateways send to the tables of usage
+// records, and what they use of the package `pg`. A statement is atomic. Its connection may break
+// after it has run, and then the gateway cannot know whether it has.
+
+import { isDeepStrictEqual } from "node:util";
+import * as sql from "../../src/extensions/money/postgres/queries.ts";
+import { MIGRATE, WHOLE_RECORD } from "../../src/extensions/money/postgres/tables.ts";
+import {
+  createSummer,
+  type Dimension,
+  type UsageRecord,
+} from "../../src/extensions/money/records/index.ts";
+import { formatMoney } from "../../src/core/ledger/price.ts";
+import type { Line } from "../reconcile/house.ts";
+import { systemError } from "./disk.ts";
+import type { SimProcess, World } from "./world.ts";
+
+/** The values that a statement finds. */
+type Found = readonly unknown[];
+/** The values that it is sent with: `$1` and so on. */
+type Values = readonly string[];
+
+/** A row that a gateway sends, as the record that it finds again. */
+const recordOf = ({
+  log_segment: segment,
+  log_line: line,
+  log_sha256: sha256,
+  ...row
+}: Line): Line => ({
+  ...row,
+  log: { segment, line, sha256 },
+});
+
+const MONTH = /day >= (\$\d)::date AND day < \$\d::date \+ interval '1 month'/;
+const STARTS = /^left\(usage_id, length\(\$(\d)\)\) = \$\d$/;
+const COMPARES = /^(?:coalesce\()?(\w+)(?:, ''\))? (=|>=|<=) \$(\d)$/;
+
+/** Whether a record meets one test of a WHERE clause. */
+function isMet(test: string, values: Values, record: Line): boolean {
+  const sent = (place: string | undefined): string => values[Number(place) - 1]!;
+  const [, start] = STARTS.exec(test) ?? [];
+  if (start !== undefined) return record["usage_id"].startsWith(sent(start));
+  const [, column, operator, place] = COMPARES.exec(test) ?? [];
+  if (column === undefined) throw new Error(`the model does not know this test: ${test}`);
+  const [actual, wanted] = [record[column] ?? "", sent(place)];
+  if (column === "month") return record["day"].slice(0, 7) === wanted.slice(0, 7);
+  if (operator === "=") return actual === wanted;
+  return operator === ">=" ? actual >= wanted : actual <= wanted;
+}
+
+/** Sums as sumsBy() asks for them. */
+function sumsIn(text: string, records: readonly UsageRecord[]): Found {
+  const [dimensions = ""] = text.split("FROM (")[1]!.split("count(*)");
+  const by = [...dimensions.matchAll(/ AS (\w+)/g)].map(([, name]) => name as Dimension);
+  const summer = createSummer(by);
+  for (const record of records) summer.addRecord(record);
+  return summer.sums().map((sum) => ({ ...sum, cost: formatMoney(sum.cost) }));
+}
+
+function createTables() {
+  /** By their usage_id. */
+  const records = new Map<string, Line>();
+  /** By source. */
+  const cursors = new Map<string, unknown>();
+  /** How many records a source was said to have on a day. */
+  const days = new Map<string, number>();
+  const matching = (where: string, values: Values): Line[] =>
+    [...records.values()].filter((record) =>
+      where
+        .replace(MONTH, "month = $1")
+        .split(" AND ")
+        .every((test) => test === "true" || isMet(test, values, record)),
+    );
+  const ofDay = (day: string, start: string): Line[] =>
+    matching("day = $1 AND left(usage_id, length($2)) = $2", [day, start]);
+
+  function setCursor([source, _place, cursor, before]: Values): boolean {
+    const stored = cursors.get(source!);
+    const isExpected = stored === undefined || isDeepStrictEqual(stored, JSON.parse(before!));
+    if (isExpected) cursors.set(source!, JSON.parse(cursor!));
+    return isExpected;
+  }
+
+  function add(values: Values): Found {
+    const [source, , , , rows] = values;
+    const added = (JSON.parse(rows!) as Line[]).map(recordOf);
+    const before = cursors.get(source!);
+    if (!setCursor(values)) return [];
+    if (added.some(({ usage_id }) => records.has(usage_id))) {
+      cursors.set(source!, before);
+      throw Object.assign(new Error("duplicate key"), { code: "23505" });
+    }
+    for (const record of added) {
+      const counted = `${source} ${record["day"]}`;
+      records.set(record["usage_id"], record);
+      days.set(counted, (days.get(counted) ?? 0) + 1);
+    }
+    return [1];
+  }
+
+  const statements = new Map<string, (values: Values) => Found>([
+    [MIGRATE, () => []],
+    // No data_dir is ever copied here.
+    [sql.NOTE_PLACE, () => []],
+    [
+      sql.CURSOR,
+      ([source]) =>
+        cursors.has(source!) ? [{ cursor: cursors.get(source!), is_of_copy: false }] : [],
+    ],
+    [sql.SET_CURSOR, (values) => (setCursor(values) ? [1] : [])],
+    [sql.ADD, add],
+    [
+      sql.COUNT_DAY,
+      ([source, day, start]) =>
+        days.has(`${source} ${day}`)
+          ? [{ stated: days.get(`${source} ${day}`), found: ofDay(day!, start!).length }]
+          : [],
+    ],
+    [
+      sql.DAYS,
+      ([start]) => {
+        const own = matching("left(usage_id, length($1)) = $1", [start!]);
+        return [...new Set(own.map(({ day }) => day))].sort();
+      },
+    ],
+  ]);
+
+  /** The records of a cursor, in the order of the log. */
+  function ordered(text: string, values: Values): Line[] {
+    const key = ({ day, log }: Line) =>
+      `${day} ${log.segment} ${String(log.line).padStart(9, "0")}`;
+    return matching(/WHERE (.*) ORDER BY/s.exec(text)![1]!, values)
+      .sort((one, other) => (key(one) < key(other) ? -1 : 1))
+      .map(({ details, log, ...record }) =>
+        text.includes(WHOLE_RECORD) ? { ...record, details, log } : record,
+      );
+  }
+
+  function run(text: string, values: Values): Found {
+    const statement = statements.get(text);
+    if (statement) return statement(values);
+    const [, where] = /WHERE (.*?)\s+GROUP BY/s.exec(text) ?? [];
+    if (where === undefined) throw new Error(`the model does not know this statement: ${text}`);
+    return sumsIn(text, matching(where, values) as unknown as UsageRecord[]);
+  }
+
+  return { run, ordered, all: () => [...records.values()] };
+}
+
+export type Postgres = ReturnType<typeof createPostgres>;
+
+export function createPostgres(world: World) {
+  const server = world.createProcess("postgres");
+  const tables = createTables();
+  /** `slowMs`: answers come so much later. `connections`: those of before break when it grows. */
+  const faults = { isDown: false, slowMs: 0, connections: 0 };
+  const latency = (): number => 0.1 + 0.8 * world.random.random();
+
+  /** Runs something on the server for a process. */
+  function ask<T>(owner: SimProcess, run: () => T): Promise<T> {
+    const sentOver = faults.connections;
+    return new Promise((resolve, reject) => {
+      function answer(act: () => void): void {
+        world.after(latency() + faults.slowMs, owner, "an answer of postgres", act);
+      }
+      const broken = (): void => reject(new Error("Connection terminated unexpectedly"));
+      world.after(latency(), server, "a statement", () => {
+        if (faults.isDown) return answer(() => reject(systemError("ECONNREFUSED", "connect")));
+        if (faults.connections !== sentOver) return answer(broken);
+        try {
+          const found = run();
+          answer(() => (faults.connections === sentOver ? resolve(found) : broken()));
+        } catch (error) {
+          answer(() => reject(error));
+        }
+        return undefined;
+      });
+    });
+  }
+
+  const rowsOf = (found: Found) => ({ rows: structuredClone(found).map((value) => ({ value })) });
+
+  /** A connection of its own, for a cursor. */
+  function createClient(owner: SimProcess) {
+    let waiting: Found = [];
+    return {
+      on: () => undefined,
+      release: () => undefined,
+      query: (text: string, values: Values = []) =>
+        ask(owner, () => {
+          if (text.startsWith("DECLARE")) waiting = tables.ordered(text, values);
+          else if (!text.startsWith("BEGIN READ ONLY")) {
+            const found = waiting;
+            waiting = [];
+            return rowsOf(found);
+          }
+          return rowsOf([]);
+        }),
+    };
+  }
+
+  return {
+    faults,
+    records: tables.all,
+    /** The package as a process gets it. */
+    packageFor: (owner: SimProcess) => ({
+      Pool: class {
+        on = () => undefined;
+        end = async () => undefined;
+        connect = () => ask(owner, () => createClient(owner));
+        query = (text: string, values: Values = []) =>
+          ask(owner, () => rowsOf(tables.run(text, values)));
+      },
+    }),
+  };
+}

@@ -1,0 +1,144 @@
+// Redis in the world: one server that all gateways share, and what they use of the package `redis`.
+// Scripts run there one at a time. Its connections break and its answers come late when a fault says
+// so, and then a gateway cannot know whether its script has run.
+
+import { createHash } from "node:crypto";
+import { EventEmitter } from "node:events";
+import { systemError } from "./disk.ts";
+import { BUDGETS, emptyData, runScript, WINDOWS } from "./stored-scripts.ts";
+import type { SimProcess, World } from "./world.ts";
+
+/** The scripts that it may be given, by the names under which it keeps them. */
+const SCRIPTS = new Map(
+  [WINDOWS, BUDGETS].map((text) => [createHash("sha1").update(text).digest("hex"), text]),
+);
+
+export type Redis = ReturnType<typeof createRedis>;
+
+/** What a client is made with, as far as it counts here. */
+export interface ClientOptions {
+  readonly socket: { reconnectStrategy(): number };
+}
+
+export function createRedis(world: World) {
+  const server = world.createProcess("redis");
+  /** Called when connections break, with the process that has each. */
+  const connections = new Map<() => void, SimProcess>();
+  const faults = {
+    /** Nobody reaches it. */
+    isDown: false,
+    /** Processes whose names begin so do not reach it. */
+    cutOff: undefined as string | undefined,
+    /** Its answers come so much later, in milliseconds. */
+    slowMs: 0,
+  };
+  const known = new Set<string>();
+  let data = emptyData();
+  const latency = (): number => 0.05 + 0.5 * world.random.random();
+  const isReachable = ({ name }: SimProcess): boolean =>
+    !faults.isDown && !(faults.cutOff !== undefined && name.startsWith(faults.cutOff));
+
+  /** Breaks the connections of those that do not reach it any more. */
+  function cut(): void {
+    for (const [drop, owner] of connections)
+      if (!isReachable(owner)) world.immediate(owner, "a connection to redis breaks", drop);
+  }
+
+  function run([command, script = "", ...words]: readonly string[]): unknown {
+    if (command === "EVAL") known.add(createHash("sha1").update(script).digest("hex"));
+    const digest = command === "EVAL" ? undefined : script;
+    if (digest !== undefined && !known.has(digest)) throw new Error("NOSCRIPT No matching script");
+    return runScript(data, SCRIPTS.get(digest ?? "") ?? script, words, world.wallClock());
+  }
+
+  /** A client of a process, as the package makes it. */
+  function createClient(owner: SimProcess, { socket: { reconnectStrategy } }: ClientOptions) {
+    const events = new EventEmitter();
+    const pending = new Set<(error: Error) => void>();
+    let [isReady, isClosed] = [false, false];
+    let connection = 0;
+    /** Commands and answers do not overtake each other. */
+    let [lastCommand, lastAnswer] = [0, 0];
+
+    function leave(error: Error): void {
+      isReady = false;
+      connection += 1;
+      connections.delete(drop);
+      for (const reject of pending) reject(error);
+      pending.clear();
+    }
+    function drop(): void {
+      if (!isReady) return;
+      leave(new Error("Socket closed unexpectedly"));
+      events.emit("error", new Error("Socket closed unexpectedly"));
+      connect(() => undefined);
+    }
+    function connect(opened: () => void): void {
+      world.after(latency(), owner, "connects to redis", () => {
+        if (isClosed) return;
+        if (!isReachable(owner)) {
+          events.emit("error", systemError("ECONNREFUSED", "connect"));
+          world.after(reconnectStrategy(), owner, "tries redis again", () => connect(opened));
+          return;
+        }
+        isReady = true;
+        connections.set(drop, owner);
+        opened();
+        events.emit("ready");
+      });
+    }
+    /** `answered` hears of the answer unless the connection breaks before. */
+    function command(
+      words: readonly string[],
+      answered: (error: Error | undefined, value: unknown) => void,
+    ): void {
+      const sentOver = connection;
+      lastCommand = Math.max(lastCommand, world.time() + latency());
+      world.at(lastCommand, server, "a script", () => {
+        if (connection !== sentOver) return;
+        let [error, value]: [error?: Error, value?: unknown] = [];
+        try {
+          value = run(words);
+        } catch (caught) {
+          error = caught as Error;
+        }
+        lastAnswer = Math.max(lastAnswer, world.time() + latency() + faults.slowMs);
+        world.at(lastAnswer, owner, "an answer of redis", () => answered(error, value));
+      });
+    }
+    return {
+      on: events.on.bind(events),
+      get isReady() {
+        return isReady;
+      },
+      connect: () => new Promise<void>((resolve) => connect(resolve)),
+      sendCommand: (words: readonly string[]) =>
+        new Promise((resolve, reject) => {
+          if (!isReady) return reject(new Error("The client is closed or offline"));
+          pending.add(reject);
+          return command(words, (error, value) => {
+            if (!pending.delete(reject)) return;
+            if (error) reject(error);
+            else resolve(value);
+          });
+        }),
+      destroy() {
+        isClosed = true;
+        leave(new Error("Disconnects client"));
+      },
+    };
+  }
+
+  return {
+    faults,
+    cut,
+    createClient,
+    /** A copy of what it keeps, to which it may go back. */
+    copy: () => structuredClone(data),
+    /** It starts again with this, and knows no script. */
+    restart(content = emptyData()): void {
+      data = structuredClone(content);
+      known.clear();
+    },
+  };
+}

@@ -1,0 +1,94 @@
+// The model of the stored scripts, with which the simulation decides, against the scripts themselves
+// in a real Redis: the same random calls get the same answers. Skipped where Redis or the package
+// `redis` (npm ci in test/clients) is not installed; REQUIRE_REDIS=1 forbids that.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import {
+  BUDGETS,
+  emptyData,
+  runScript,
+  WINDOWS,
+} from "../../../../scripts/simulate/stored-scripts.ts";
+import { LONG } from "../../../support/long.ts";
+import { createRandom } from "../../../support/random.ts";
+import { noRedis, startRedis, type Redis } from "../../../support/redis.ts";
+
+const CALLS = LONG ? 2_000 : 150;
+const WINDOW_MS = 60_000;
+const LEASE_MS = 15_000;
+const START = Date.UTC(2026, 6, 31, 23, 59);
+
+describe("the model of the stored scripts", { skip: noRedis() }, () => {
+  const seed = Number(process.env["SIMULATE_SEED"] ?? Date.now() % 100_000);
+  let redis: Redis;
+  before(async () => {
+    redis = await startRedis();
+  });
+  after(() => redis.close());
+
+  type Words = readonly string[];
+
+  /** The same calls of both, each at a time a little after the one before it, or before it. */
+  async function compare(script: string, next: (random: ReturnType<typeof createRandom>) => Words) {
+    const random = createRandom(seed);
+    const data = emptyData();
+    let now = START;
+    await redis.command("FLUSHALL");
+    for (let call = 1; call <= CALLS; call += 1) {
+      now += random.between(-2_000, 9_000);
+      const words = next(random);
+      const time = `{'${Math.floor(now / 1_000)}', '${(now % 1_000) * 1_000 + 999}'}`;
+      const text = script.replaceAll("redis.call('TIME')", time);
+      const expected = await redis.command("EVAL", text, ...words);
+      const told = `seed ${seed}, call ${call}: ${words.join(" ")}`;
+      assert.deepEqual(runScript(data, script, words, now), expected, told);
+    }
+  }
+
+  it("admits to windows, and takes admissions back, as the script of limits does", async () => {
+    await compare(WINDOWS, ({ random, pick, between }) => {
+      const keys = random() < 0.5 ? ["one"] : ["one", "two"];
+      const refunded = random() < 0.1 ? START + between(0, 2_000_000) : 0;
+      return [keys.length, ...keys, WINDOW_MS, refunded, ...keys.map(() => pick([2, 3, 7]))].map(
+        String,
+      );
+    });
+  });
+
+  it("decides about budgets and tokens as the script of budgets does", async () => {
+    let tokens = 0;
+    await compare(BUDGETS, ({ random, pick, between }) => {
+      const parts = (most: number) => [between(0, most), between(0, 999_999_999_999)];
+      const gateway = pick(["a", "b", "c"]);
+      const budgetOf = (period: string) => ({
+        period,
+        amount: [9, 0],
+        spent: parts(1),
+        held: parts(1),
+        writes: between(0, 9),
+      });
+      const keys: string[] = [];
+      const task = () => {
+        const budgets = ["day", "month"].filter(() => random() < 0.7);
+        const limits = ["few", "many"].filter(() => random() < 0.4);
+        keys.push(...budgets, ...limits.flatMap((name) => [`${name} list`, `${name} counts`]));
+        const offers = [
+          [parts(4), parts(1)],
+          [parts(1), pick([[0, 0], parts(1)])],
+        ].slice(pick([0, 1, 2]));
+        if (offers.length > 0) tokens += 1;
+        return {
+          token: `token ${offers.length > 0 ? tokens : between(1, tokens + 1)}`,
+          tokens: between(0, 60),
+          offers,
+          budgets: budgets.map(() => budgetOf(pick(["2026-07", "2026-08"]))),
+          limits: limits.map((name) => (name === "few" ? 100 : 300)),
+        };
+      };
+      const tasks = Array.from({ length: between(1, 3) }, task);
+      const call = { gateway, window: WINDOW_MS, lease: LEASE_MS, tasks };
+      return [String(keys.length), ...keys, JSON.stringify(call)];
+    });
+  });
+});
