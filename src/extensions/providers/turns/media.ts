@@ -7,7 +7,10 @@ import type { LackOf } from "../../routing/capabilities/index.ts";
 
 export interface Media {
   readonly url: string;
-  /** That of a `data:` address. Undefined: the address is another one. */
+  /**
+   * That of a `data:` address; of an image the one that its data shows, because OpenAI ignores a
+   * wrong one such as `image/jpg`, while others refuse it. Undefined: the address is another one.
+   */
   readonly mediaType: string | undefined;
   /** The part of a `data:` address after its comma, in base64. */
   readonly data: string;
@@ -60,8 +63,18 @@ export function mediaOf(item: MediaPart): Media | undefined {
   const comma = url.indexOf(",");
   const mediaType = comma === -1 ? undefined : mediaTypeIn(url.slice(0, comma));
   if (mediaType === undefined && (item.type !== "image_url" || isDataUrl(url))) return undefined;
-  return { url, mediaType, data: url.slice(comma + 1) };
+  const data = url.slice(comma + 1);
+  const shown = item.type === "image_url" && IMAGES.find(([start]) => data.startsWith(start))?.[1];
+  return { url, mediaType: mediaType && (shown || mediaType), data };
 }
+
+/** How images begin in base64, with their types. */
+const IMAGES = [
+  ["/9j/", "image/jpeg"],
+  ["iVBORw0KGgo", "image/png"],
+  ["R0lGOD", "image/gif"],
+  ["UklGR", "image/webp"],
+] as const;
 
 const DATA = "data:";
 const BASE64 = ";base64";

@@ -219,12 +219,21 @@ describe("addresses of images", () => {
     ["DATA:image/png;BASE64,AA==", ["image/png", "AA=="]],
     ["data:image/png;charset=x;a=b;base64,AA,==", ["image/png", "AA,=="]],
     ["data:x;base64,", ["x", ""]],
+    ["data:image/jpg;base64,/9j/4AAQ", ["image/jpeg", "/9j/4AAQ"]],
+    ["data:image/jpeg;base64,iVBORw0KGgoAAAAN", ["image/png", "iVBORw0KGgoAAAAN"]],
+    ["data:image/png;base64,R0lGODlh", ["image/gif", "R0lGODlh"]],
+    ["data:image/png;base64,UklGRhoAAABXRUJQ", ["image/webp", "UklGRhoAAABXRUJQ"]],
     [`data:x${long};base64,AA`, ["x", "AA"]],
   ] as const)
     it(`${url.slice(0, 40)} has two halves`, () => {
       const media = image(url);
       assert.deepEqual([media?.mediaType, media?.data], expected);
     });
+
+  it("a file, such as a sound, has the type that it states", () => {
+    const file_data = "data:audio/wav;base64,UklGRiQAAABXQVZF";
+    assert.equal(mediaOf({ type: "file", file: { file_data } })?.mediaType, "audio/wav");
+  });
 
   for (const url of ["https://example.com/a.png", "http://a/data:x,y", "x"])
     it(`${url} goes out as it is`, () =>
