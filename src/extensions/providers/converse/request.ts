@@ -134,7 +134,7 @@ const DOCUMENTS = new Map([
 const formatsOf = (type: string) => (type === "image_url" ? IMAGES : DOCUMENTS);
 
 const formatOf = (type: string, mediaType = ""): string | undefined =>
-  formatsOf(type).get(mediaType.toLowerCase());
+  formatsOf(type).get(mediaType);
 
 /** Converse accepts data of these types, and no addresses. */
 export const typeRule: MediaRule = ({ type }, { mediaType, url }) => {

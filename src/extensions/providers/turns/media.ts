@@ -81,13 +81,13 @@ const BASE64 = ";base64";
 const isDataUrl = (url: string): boolean => url.slice(0, DATA.length).toLowerCase() === DATA;
 
 /**
- * The media type in the head of a `data:` address, `data:image/png;base64`. Undefined if it is
- * malformed. Not a regular expression: the client's parameters may be megabytes, and
- * backtracking would exhaust the stack.
+ * The media type in the head of a `data:` address, `data:image/png;base64`, in lower case.
+ * Undefined if it is malformed. Not a regular expression: the client's parameters may be megabytes,
+ * and backtracking would exhaust the stack.
  */
 function mediaTypeIn(head: string): string | undefined {
   const semicolon = head.indexOf(";");
   const isBase64 = isDataUrl(head) && head.slice(-BASE64.length).toLowerCase() === BASE64;
   if (!isBase64 || semicolon <= DATA.length || head.includes(";;")) return undefined;
-  return head.slice(DATA.length, semicolon);
+  return head.slice(DATA.length, semicolon).toLowerCase();
 }
