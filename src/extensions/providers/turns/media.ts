@@ -64,8 +64,10 @@ export function mediaOf(item: MediaPart): Media | undefined {
   const mediaType = comma === -1 ? undefined : mediaTypeIn(url.slice(0, comma));
   if (mediaType === undefined && (item.type !== "image_url" || isDataUrl(url))) return undefined;
   const data = url.slice(comma + 1);
-  const shown = item.type === "image_url" && IMAGES.find(([start]) => data.startsWith(start))?.[1];
-  return { url, mediaType: mediaType && (shown || mediaType), data };
+  // Some clients send sounds in the place of images. These have the types that they state.
+  const isImage = mediaType?.startsWith("image/");
+  const shown = isImage ? IMAGES.find(([start]) => data.startsWith(start))?.[1] : undefined;
+  return { url, mediaType: shown ?? mediaType, data };
 }
 
 /** How images begin in base64, with their types. */
