@@ -1,6 +1,6 @@
-// The body of a native request: the client's own, without thinking blocks that the gateway made
-// from other providers' replies, because a provider of this format would refuse them.
-import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
+// The body of a native request: the client's own, without the blocks of other providers' replies
+// that a provider of this format would refuse.
+import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 
 /** The gateway's signature for thoughts of other providers, which have none. */
 export const GATEWAY_SIGNATURE = "chat-gateway";
@@ -9,6 +9,10 @@ type Body = Readonly<Record<string, unknown>>;
 
 const isUnsigned = (block: unknown): boolean =>
   asObject(block)["type"] === "thinking" && asObject(block)["signature"] === GATEWAY_SIGNATURE;
+
+/** Models often write a line end before they think or call. Here it is a text of its own. */
+const isBlank = (block: unknown): boolean =>
+  asObject(block)["type"] === "text" && asString(asObject(block)["text"])?.trim() === "";
 
 const blocksOf = (message: unknown): readonly unknown[] => asArray(asObject(message)["content"]);
 
@@ -22,25 +26,23 @@ const hasSignedThoughts = (message: unknown): boolean =>
 
 export function nativeBody(body: Body): Body {
   const messages = asArray(body["messages"]);
-  const passed = { ...body, messages: messages.map(withoutUnsigned) };
+  const passed = { ...body, messages: messages.map(withoutRefused) };
   const thinks = asObject(body["thinking"])["type"] === "enabled";
   // A model that thinks must get back its thoughts before the calls that this request answers.
   const mustNotThink = thinks && lacksThoughts(callsInHand(messages));
   return mustNotThink ? { ...passed, thinking: { type: "disabled" } } : passed;
 }
 
-function withoutUnsigned(message: unknown, index: number, all: readonly unknown[]): unknown {
-  const blocks = blocksOf(message);
-  const kept = blocks.filter((block) => !isUnsigned(block));
-  // Other providers' replies may be empty. Only the last message may be empty here.
-  const isEmptyReply = index < all.length - 1 && isEmpty(asObject(message));
-  if (kept.length === blocks.length && !isEmptyReply) return message;
+function withoutRefused(message: unknown, index: number, all: readonly unknown[]): unknown {
+  const { role, content } = asObject(message);
+  if (role !== "assistant" || !Array.isArray(content)) return message;
+  // Only the last message may be empty here, as other providers' replies may be.
+  const isLast = index === all.length - 1;
+  const kept = content.filter((block) => !isUnsigned(block) && (isLast || !isBlank(block)));
+  if (kept.length === content.length && (kept.length > 0 || isLast)) return message;
   const filled = kept.length > 0 ? kept : [{ type: "text", text: "(no answer)" }];
   return { ...asObject(message), content: filled };
 }
-
-const isEmpty = ({ role, content }: Body): boolean =>
-  role === "assistant" && Array.isArray(content) && content.length === 0;
 
 /**
  * The model's messages with calls in its unfinished turn, last to first. The turn began after the

@@ -64,12 +64,12 @@ const TEXT = "text/plain";
 
 /** Anthropic accepts documents of two types. */
 export const documentRule: MediaRule = ({ type }, { mediaType = "" }) =>
-  type !== "file" || [PDF, TEXT].includes(mediaType.toLowerCase())
+  type !== "file" || [PDF, TEXT].includes(mediaType)
     ? undefined
     : `this model takes files of the types ${PDF} and ${TEXT}, got ${cut(mediaType, 80)}`;
 
 function fileSource(mediaType: string | undefined, data: string): object {
-  if (mediaType?.toLowerCase() === PDF) return { type: "base64", media_type: PDF, data };
+  if (mediaType === PDF) return { type: "base64", media_type: PDF, data };
   // The API takes the text itself, without a byte order mark.
   const text = new TextDecoder().decode(Buffer.from(data, "base64"));
   return { type: "text", media_type: TEXT, data: text };

@@ -20,7 +20,7 @@ export function requestBody(chat: ChatRequest, target: Target): object {
   const mayCall = (chat.tool_choice ?? "none") !== "none";
   const turns = mayCall ? conversation.turns : conversation.turns.map(withoutCalls);
   const { temperature, top_p, max_tokens, stop } = parametersOf(chat, traitsOf(target));
-  const { systemBlocks, contentOf } = createBlockWriter(hasCache(target));
+  const { systemBlocks, contentOf } = createBlockWriter(target);
   return {
     system: system.length > 0 ? system.flatMap(systemBlocks) : undefined,
     messages: turns.map((turn, at) => ({
@@ -68,8 +68,10 @@ const hasCache = ({ upstreamModel, traits }: Target): boolean =>
 /** Marks the end of the part that the cache is to keep. */
 const CACHE_POINT = { cachePoint: { type: "default" } };
 
-/** Writes the blocks of one request. `cacheable`: with the client's marks for the cache. */
-function createBlockWriter(cacheable: boolean) {
+/** Writes the blocks of one request, with the client's marks if the model has a cache. */
+function createBlockWriter(target: Target) {
+  const cacheable = hasCache(target);
+  const isNova = target.upstreamModel.includes("amazon.nova-");
   /** The number of documents. Numbers in their names make these unique, as Converse demands. */
   let documents = 0;
 
@@ -111,7 +113,9 @@ function createBlockWriter(cacheable: boolean) {
       // Documents must be accompanied by a text.
       const isBare = blocks.some(has("document")) && !blocks.some(has("text"));
       if (isBare) blocks.push({ text: "(The files are attached.)" });
-      return blocks;
+      // Nova refuses marks in messages with results.
+      const isUnmarked = isNova && blocks.some(has("toolResult"));
+      return isUnmarked ? blocks.filter((block) => block !== CACHE_POINT) : blocks;
     },
   };
 }
@@ -134,7 +138,7 @@ const DOCUMENTS = new Map([
 const formatsOf = (type: string) => (type === "image_url" ? IMAGES : DOCUMENTS);
 
 const formatOf = (type: string, mediaType = ""): string | undefined =>
-  formatsOf(type).get(mediaType.toLowerCase());
+  formatsOf(type).get(mediaType);
 
 /** Converse accepts data of these types, and no addresses. */
 export const typeRule: MediaRule = ({ type }, { mediaType, url }) => {

@@ -7,7 +7,10 @@ import type { LackOf } from "../../routing/capabilities/index.ts";
 
 export interface Media {
   readonly url: string;
-  /** That of a `data:` address. Undefined: the address is another one. */
+  /**
+   * That of a `data:` address; of an image the one that its data shows, because OpenAI ignores a
+   * wrong one such as `image/jpg`, while others refuse it. Undefined: the address is another one.
+   */
   readonly mediaType: string | undefined;
   /** The part of a `data:` address after its comma, in base64. */
   readonly data: string;
@@ -60,21 +63,33 @@ export function mediaOf(item: MediaPart): Media | undefined {
   const comma = url.indexOf(",");
   const mediaType = comma === -1 ? undefined : mediaTypeIn(url.slice(0, comma));
   if (mediaType === undefined && (item.type !== "image_url" || isDataUrl(url))) return undefined;
-  return { url, mediaType, data: url.slice(comma + 1) };
+  const data = url.slice(comma + 1);
+  // Some clients send sounds in the place of images. These have the types that they state.
+  const isImage = mediaType?.startsWith("image/");
+  const shown = isImage ? IMAGES.find(([start]) => data.startsWith(start))?.[1] : undefined;
+  return { url, mediaType: shown ?? mediaType, data };
 }
+
+/** How images begin in base64, with their types. */
+const IMAGES = [
+  ["/9j/", "image/jpeg"],
+  ["iVBORw0KGgo", "image/png"],
+  ["R0lGOD", "image/gif"],
+  ["UklGR", "image/webp"],
+] as const;
 
 const DATA = "data:";
 const BASE64 = ";base64";
 const isDataUrl = (url: string): boolean => url.slice(0, DATA.length).toLowerCase() === DATA;
 
 /**
- * The media type in the head of a `data:` address, `data:image/png;base64`. Undefined if it is
- * malformed. Not a regular expression: the client's parameters may be megabytes, and
- * backtracking would exhaust the stack.
+ * The media type in the head of a `data:` address, `data:image/png;base64`, in lower case.
+ * Undefined if it is malformed. Not a regular expression: the client's parameters may be megabytes,
+ * and backtracking would exhaust the stack.
  */
 function mediaTypeIn(head: string): string | undefined {
   const semicolon = head.indexOf(";");
   const isBase64 = isDataUrl(head) && head.slice(-BASE64.length).toLowerCase() === BASE64;
   if (!isBase64 || semicolon <= DATA.length || head.includes(";;")) return undefined;
-  return head.slice(DATA.length, semicolon);
+  return head.slice(DATA.length, semicolon).toLowerCase();
 }

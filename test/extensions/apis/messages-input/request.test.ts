@@ -452,7 +452,7 @@ describe("a request that is wrong in every format", () => {
 });
 
 describe("the request for a provider of the same format", () => {
-  it("has no thoughts of models that sign none", () => {
+  it("has no blocks of other models that the provider refuses", () => {
     const { body } = read({ messages: called([own, signed]) }).native!;
     assert.deepEqual(body["messages"], called([signed]));
     const alone = (...content: Json[]) => [...HI, { role: "assistant", content }, ...HI];
@@ -461,6 +461,8 @@ describe("the request for a provider of the same format", () => {
     // A reply without a text, which only the last message may be.
     assert.deepEqual(passed(alone()), alone(text("(no answer)")));
     assert.deepEqual(passed(alone().slice(0, -1)), alone().slice(0, -1));
+    assert.deepEqual(passed(alone(own, text("\n\n"), text("x"))), alone(text("x")));
+    assert.deepEqual(passed(alone(text(" "))), alone(text("(no answer)")));
   });
 
   it("asks for thoughts in a loop of calls only where the provider itself began it with some", () => {

@@ -235,6 +235,25 @@ describe("a request to Converse", () => {
     assert.equal((await chat({ model: "nova", messages: user("hi") })).status, 200);
   });
 
+  it("has no marks beside the results of tools for Nova, which refuses these", async (t) => {
+    const { provider, chat } = start(t, status(200, REPLY));
+    const text = { type: "text", text: "hi", cache_control: { type: "ephemeral" } };
+    const messages = [
+      { role: "user", content: [text] },
+      called("call_12345"),
+      { role: "tool", tool_call_id: "call_12345", content: [text] },
+    ];
+    for (const model of ["nova", "profiled"])
+      await chat({ model, messages, tools: lookTool(), tool_choice: "auto" });
+    const kinds = provider.asked.map(({ body }) =>
+      body["messages"].map(({ content }: any) => content.flatMap(Object.keys).join()),
+    );
+    assert.deepEqual(kinds, [
+      ["text,cachePoint", "toolUse", "toolResult"],
+      ["text,cachePoint", "toolUse", "toolResult,cachePoint"],
+    ]);
+  });
+
   it("has the beginning of an answer once if it has a mark", async (t) => {
     const begun = { type: "text", text: "It is ", cache_control: { type: "ephemeral" } };
     const { messages } = await bodyFor(t, {

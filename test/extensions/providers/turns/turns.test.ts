@@ -219,6 +219,11 @@ describe("addresses of images", () => {
     ["DATA:image/png;BASE64,AA==", ["image/png", "AA=="]],
     ["data:image/png;charset=x;a=b;base64,AA,==", ["image/png", "AA,=="]],
     ["data:x;base64,", ["x", ""]],
+    ["data:image/jpg;base64,/9j/4AAQ", ["image/jpeg", "/9j/4AAQ"]],
+    ["data:image/jpeg;base64,iVBORw0KGgoAAAAN", ["image/png", "iVBORw0KGgoAAAAN"]],
+    ["data:image/png;base64,R0lGODlh", ["image/gif", "R0lGODlh"]],
+    ["data:image/png;base64,UklGRhoAAABXRUJQ", ["image/webp", "UklGRhoAAABXRUJQ"]],
+    ["data:audio/wav;base64,UklGRiQAAABXQVZF", ["audio/wav", "UklGRiQAAABXQVZF"]],
     [`data:x${long};base64,AA`, ["x", "AA"]],
   ] as const)
     it(`${url.slice(0, 40)} has two halves`, () => {
