@@ -185,7 +185,8 @@ function tryOnce(
   function conclude(error: unknown) {
     record(error);
     if (error === undefined) pass.completed();
-    else if (isEvidence(error, cancel, isFirst && begunAt === undefined)) pass.failed(error);
+    else if (isEvidence(error, cancel, isFirst && begunAt === undefined && meter.hasPrompt))
+      pass.failed(error);
     else pass.dropped(error instanceof ProviderError ? error.answer : undefined);
     // An attempt that failed before it began is not billed, unless the client left: the provider
     // may still process the prompt.
@@ -203,7 +204,8 @@ function tryOnce(
 
 /**
  * Whether an attempt's error counts against its provider. If the request was cancelled, it counts
- * only if total_ms ran out and this was the first attempt, without any content (`wasSilent`).
+ * only if total_ms ran out and this was the first attempt, whose provider had the request and sent
+ * no content (`wasSilent`).
  */
 function isEvidence(error: unknown, cancel: Cancel, wasSilent: boolean): error is ProviderError {
   if (!(error instanceof ProviderError) || !error.countsForBreaker) return false;

@@ -106,6 +106,10 @@ describe("completeWithFallback", () => {
   });
 });
 
+/** A provider that never gets the request. */
+const unsent: Answer = ({ cancel }) =>
+  new Promise((_, reject) => cancel.onAbort(() => reject(cancel.reason as Error)));
+
 describe("completeWithFallback, cancelled", () => {
   it("ends the wait before a retry", async () => {
     const world = lab({ a: [refuse(500)] });
@@ -122,14 +126,21 @@ describe("completeWithFallback, cancelled", () => {
     assert.equal(world.clock.pending(), 0);
   });
 
-  it("does not blame a provider that had a part of the request's time", async () => {
-    const world = lab({ a: [refuse(503, null, { "retry-after": "9" })], b: [silence] });
-    const run = start(world);
-    await pass(world, 0);
-    run.cancel.abort(new ProviderError("upstream_timeout", "total_ms"));
-    await failure(run);
-    assert.equal(world.models[1]!.status().failures, 0);
-  });
+  for (const [which, scripts] of [
+    [
+      "had a part of the request's time",
+      { a: [refuse(503, null, { "retry-after": "9" })], b: [silence] },
+    ],
+    ["never had the request", { b: [unsent] }],
+  ] as const)
+    it(`does not blame a provider that ${which}`, async () => {
+      const world = lab(scripts);
+      const run = start(world);
+      await pass(world, 0);
+      run.cancel.abort(new ProviderError("upstream_timeout", "total_ms"));
+      await failure(run);
+      assert.equal(world.models.at(-1)!.status().failures, 0);
+    });
 });
 
 describe("a whole reply", () => {
@@ -169,10 +180,6 @@ describe("a whole reply", () => {
 const CHAT = chatOf({ model: "m", messages: [{ role: "user", content: "12345678" }] });
 const PROMPT = ["estimated", 2, 2_000_000n];
 const NOTHING = ["none", 0, 0n];
-
-/** A provider that never gets the request. */
-const unsent: Answer = ({ cancel }) =>
-  new Promise((_, reject) => cancel.onAbort(() => reject(cancel.reason as Error)));
 
 /** A head of this status, and a body that does not come. */
 const headOnly =
