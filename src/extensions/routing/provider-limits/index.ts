@@ -71,11 +71,10 @@ const bounded =
     return complete(chat, candidates, deliver, {
       ...context,
       async attempt(attemptChat, serving, take, options) {
-        const { model, meter } = serving;
+        const { model, others, meter } = serving;
         const gates = gatesOf(all, model, config);
         // Wait only for the last available candidate: another one may have room.
-        const at = candidates.findIndex(({ name }) => name === model.name);
-        const isLast = candidates.slice(at + 1).every(({ status }) => status().retryMs > 0);
+        const isLast = others.every(({ status }) => status().retryMs > 0);
         const waitMs = isLast ? model.provider.retry.max_wait_ms : 0;
         const permits = await passAll(gates, waitMs, options);
         let ending: Ending = "reply";

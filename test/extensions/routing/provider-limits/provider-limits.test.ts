@@ -269,6 +269,37 @@ describe("a provider with limits", () => {
     }
   });
 
+  it("is waited for where the other candidates are too small for the prompt", async (t) => {
+    const held: Asked[] = [];
+    const slow = await startProvider(t, (asked) => {
+      held.push(asked);
+    });
+    const small = await startProvider(
+      t,
+      status(400, { error: { message: "no", code: "context_length_exceeded" } }),
+    );
+    const config = configFor(slow.url, ["m"], {
+      providers: {
+        lab: { limits: { max_in_flight: 1 } },
+        other: { dialect: "openai", base_url: small.url },
+      },
+      models: {
+        small: { provider: "other", context_tokens: 1_000 },
+        smaller: { provider: "other", context_tokens: 900 },
+      },
+      aliases: { any: { models: ["small", "m", "smaller"] } },
+      retry: { max_wait_ms: 60_000 },
+    });
+    const { chat } = await startGateway(t, config);
+    const asks = ["m", "any"].map((model) => chat({ model, messages: user("hi") }));
+    for (const [index, ask] of asks.entries()) {
+      await slow.nth(index);
+      await small.nth(0);
+      await speak("Fine.")(held[index]!);
+      assert.equal((await ask).status, 200);
+    }
+  });
+
   it("is not charged for what a model's own limit refuses, nor the reverse: 503, which is no failure", async (t) => {
     const provider = await startProvider(t, { m: speak("Hi."), n: speak("Hi.") });
     const config = configFor(provider.url, ["m", "n"], {
