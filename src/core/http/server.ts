@@ -85,6 +85,12 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       refusals.preface(req);
       return;
     }
+    const { live, pipeline } = connections.of(req.socket);
+    // No response can follow one that closes the connection.
+    if ([...live].at(-1)?.res.getHeader("Connection") === "close") {
+      pipeline?.stop();
+      return;
+    }
     const exchange = connections.begin(req, res);
     if (deps.observe) exchange.observers = deps.observe(exchange);
     if (draining) res.setHeader("Connection", "close");
