@@ -46,7 +46,19 @@ export function install(gateway: Installer): void {
     return bounded(gates);
   });
   gateway.on(once, (host) => serveGates(SUBJECT, host));
-  gateway.on(moments.status, (reports) => ({ provider_limits: Object.assign({}, ...reports) }));
+  gateway.on(moments.status, (reports, config) => ({ provider_limits: inForce(reports, config) }));
+}
+
+/** The reported limits, without those of gates that only an earlier configuration had. */
+function inForce(reports: readonly unknown[], { providers, models }: RoutingSettings): object {
+  const isInForce = ([gate]: readonly [gate: string, limit: unknown]): boolean => {
+    const name = gate.slice(gate.indexOf(" ") + 1);
+    const bounds = gate.startsWith("model ")
+      ? ofModels.of(models.get(name))
+      : ofProviders.of(providers.get(name));
+    return bounds !== undefined;
+  };
+  return Object.fromEntries(Object.entries(Object.assign({}, ...reports)).filter(isInForce));
 }
 
 /** The gates that a request to a model must pass. */

@@ -227,9 +227,12 @@ describe("a provider with limits", () => {
     const second = await json(await chat({ model: "any", messages: user("2") }));
     assert.equal(second.model, "spare");
     const third = chat({ model: "m", messages: user("3") });
-    const state = await until(async () => {
+    const statusOf = async () => {
       const answer = await fetch(`${gateway.adminAddress()}/status`);
-      const { provider_limits: limits, in_flight } = (await answer.json()) as Record<string, any>;
+      return (await answer.json()) as Record<string, any>;
+    };
+    const state = await until(async () => {
+      const { provider_limits: limits, in_flight } = await statusOf();
       return in_flight >= 2 ? limits : undefined;
     }, "the third request in flight");
     assert.deepEqual(state, { "provider lab": 1 });
@@ -239,6 +242,8 @@ describe("a provider with limits", () => {
     await slow.nth(1);
     await speak("Three.")(held[1]!);
     assert.equal((await third).status, 200);
+    gateway.reload(checkConfig(merge(config, { providers: { lab: { limits: null } } }), {}));
+    assert.deepEqual((await statusOf())["provider_limits"], {});
   });
 
   it("is waited for where no other candidate can be asked: no room there, or an open breaker", async (t) => {
