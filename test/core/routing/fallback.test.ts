@@ -141,6 +141,20 @@ describe("completeWithFallback, cancelled", () => {
       await failure(run);
       assert.equal(world.models.at(-1)!.status().failures, 0);
     });
+
+  it("does not blame a provider whose total_ms is over before it had the request", async () => {
+    const timeouts = { total_ms: 1_000 };
+    const row = { vendor: "generic", dialect: "openai", base_url: "http://lab/v1", timeouts };
+    const failures: number[] = [];
+    for (const answer of [unsent, silence]) {
+      const world = lab({ a: [answer] }, { providers: new Map([["lab", row]]) });
+      const run = start(world);
+      await pass(world, 1_000);
+      await failure(run);
+      failures.push(world.models[0]!.status().failures);
+    }
+    assert.deepEqual(failures, [0, 1]);
+  });
 });
 
 describe("a whole reply", () => {
