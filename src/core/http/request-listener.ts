@@ -1,10 +1,9 @@
 // Answers one request: checks its head, calls its handler, and turns exceptions into error
 // responses.
-import type { IncomingMessage } from "node:http";
 import { ClientGone } from "./cancel.ts";
 import type { LiveExchange } from "./connection.ts";
 import type { Exchange, Routes } from "./exchange.ts";
-import { ApiError } from "../openai/errors.ts";
+import { ApiError, type ErrorCode } from "../openai/errors.ts";
 import { sendError, type RenderError } from "./responses.ts";
 import { pathOf, route } from "./router.ts";
 
@@ -41,7 +40,7 @@ export function answerRequest(exchange: LiveExchange, routes: Routes, hooks: Req
 
 function handle(exchange: LiveExchange, routes: Routes, { guard }: RequestHooks) {
   const { req } = exchange;
-  checkHead(req);
+  checkHead(exchange);
   if (guard?.(exchange)) return undefined;
   const { handler, parameter } = route(routes, req.method ?? "", pathOf(req.url ?? ""));
   return handler(exchange, parameter);
@@ -50,18 +49,20 @@ function handle(exchange: LiveExchange, routes: Routes, { guard }: RequestHooks)
 /** The most headers of a request. They stay in memory until its response ends. */
 const MAX_HEADERS = 200;
 
-/** The start of the next request is unknown after a malformed one, so the connection closes. */
-const CLOSE = { headers: { Connection: "close" } };
-
 /** Refuses heads that Node would accept, or would refuse without X-Request-Id. */
-function checkHead({ headers, httpVersion, rawHeaders }: IncomingMessage): void {
+function checkHead({ req: { headers, httpVersion, rawHeaders }, res }: Exchange): void {
+  /** The start of the next request is unknown, so the connection closes. */
+  function close(code: ErrorCode, message: string): never {
+    res.setHeader("Connection", "close");
+    throw new ApiError(code, message);
+  }
   if (rawHeaders.length > 2 * MAX_HEADERS)
-    throw new ApiError("headers_too_large", `There are more than ${MAX_HEADERS} headers.`, CLOSE);
+    close("headers_too_large", `There are more than ${MAX_HEADERS} headers.`);
   if (!/^chunked$/i.test(headers["transfer-encoding"] ?? "chunked"))
-    throw new ApiError("malformed_request", "Transfer-Encoding must be chunked.", CLOSE);
+    close("malformed_request", "Transfer-Encoding must be chunked.");
   if (httpVersion !== "1.1") return;
   if (rawHeaders.filter((name, at) => at % 2 === 0 && /^host$/i.test(name)).length !== 1)
-    throw new ApiError("malformed_request", "Expected one Host header.", CLOSE);
+    close("malformed_request", "Expected one Host header.");
   if (headers.expect !== undefined && !/\b100-continue\b/i.test(headers.expect))
     throw new ApiError("expectation_failed", "The only expectation supported is 100-continue.");
 }

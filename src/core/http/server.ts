@@ -81,14 +81,16 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   let draining = false;
 
   function onRequest(req: IncomingMessage, res: ServerResponse): void {
-    if (req.method === "PRI") {
-      refusals.preface(req);
-      return;
+    const { live, pipeline } = connections.of(req.socket);
+    if (req.method === "PRI") refusals.preface(req);
+    // No response can follow one that closes the connection.
+    else if ([...live].at(-1)?.res.getHeader("Connection") === "close") pipeline?.stop();
+    else {
+      const exchange = connections.begin(req, res);
+      if (deps.observe) exchange.observers = deps.observe(exchange);
+      if (draining) res.setHeader("Connection", "close");
+      answerRequest(exchange, routes, deps);
     }
-    const exchange = connections.begin(req, res);
-    if (deps.observe) exchange.observers = deps.observe(exchange);
-    if (draining) res.setHeader("Connection", "close");
-    answerRequest(exchange, routes, deps);
   }
 
   function onFinish(connection: Connection, exchange: LiveExchange, status: number): void {

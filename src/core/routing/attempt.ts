@@ -36,6 +36,8 @@ export type ReportEvent = (event: string, model: Model, fields: object) => void;
 export interface Serving {
   /** The candidate, which its breaker has permitted. */
   readonly model: Model;
+  /** The candidates that may be asked after it. */
+  readonly others: Models;
   /** Counts what the model says in this attempt. */
   readonly meter: Meter;
   /** Called when the request is sent once more, because of an error or of a closed connection. */

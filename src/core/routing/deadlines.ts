@@ -72,8 +72,10 @@ export class Deadlines {
   }
 
   #start(name: string, ms: number): Timer {
-    return this.#clock.after(ms, () =>
-      this.#expire(new ProviderError("upstream_timeout", `${name} of ${ms} ms is over`)),
-    );
+    return this.#clock.after(ms, () => {
+      // Until the request is sent, it waits for a connection: that says nothing of the provider.
+      const detail = { fromContent: this.#currentName === "" };
+      this.#expire(new ProviderError("upstream_timeout", `${name} of ${ms} ms is over`, detail));
+    });
   }
 }

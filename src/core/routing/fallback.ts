@@ -92,10 +92,11 @@ export async function completeWithFallback(
   let retries = 0;
   while (remaining.length > 0) {
     const model = remaining[0]!;
+    const others = remaining.slice(1);
     const pass = model.enter();
     let wait = Infinity;
     if (pass) {
-      const result = await tryOnce(chat, { model, pass, attempts }, deliver, context);
+      const result = await tryOnce(chat, { model, others, pass, attempts }, deliver, context);
       progress = result.progress;
       if (result.error === undefined) return progress;
       const error = requireRecoverable(result.error, progress, chat.model, context);
@@ -110,7 +111,7 @@ export async function completeWithFallback(
       if (cancel.aborted) throw new CompletionFailed(progress, cancel.reason);
       retries += 1;
     } else {
-      remaining = choose(remaining.slice(1), failures);
+      remaining = choose(others, failures);
       retries = 0;
     }
   }
@@ -124,6 +125,9 @@ function breakerError(model: Model): ProviderError {
   return new ProviderError("model_overloaded", "its provider asked for a pause", { retryAfterMs });
 }
 
+/** A model whose turn it is, with the candidates `others` that remain after it. */
+type Turn = Pick<Serving, "model" | "others"> & { pass: Pass; attempts: AttemptRecord[] };
+
 /**
  * Makes one attempt, measures it, and reports its end to the breaker. Adds its record to
  * `attempts`, and another for each time that the transport sent the request again. `error`
@@ -131,7 +135,7 @@ function breakerError(model: Model): ProviderError {
  */
 function tryOnce(
   chat: ChatRequest,
-  { model, pass, attempts }: { model: Model; pass: Pass; attempts: AttemptRecord[] },
+  { model, others, pass, attempts }: Turn,
   deliver: Deliver,
   context: RequestContext,
 ): Promise<{ progress: RequestProgress; error: unknown }> {
@@ -140,7 +144,7 @@ function tryOnce(
   // An estimate must not exceed the tokens that the hold pays for.
   const most = Math.min(chat.maxTokens ?? Infinity, model.traits.max_output_tokens ?? Infinity);
   const meter = new Meter(chat, model.provider.countMedia, most);
-  const serving: Serving = { model, meter, resent, usesKey };
+  const serving: Serving = { model, others, meter, resent, usesKey };
   let key: string | undefined;
   let startedAt = clock.monotonic();
   let begunAt: number | undefined;
@@ -185,7 +189,8 @@ function tryOnce(
   function conclude(error: unknown) {
     record(error);
     if (error === undefined) pass.completed();
-    else if (isEvidence(error, cancel, isFirst && begunAt === undefined)) pass.failed(error);
+    else if (isEvidence(error, cancel, isFirst && begunAt === undefined && meter.hasPrompt))
+      pass.failed(error);
     else pass.dropped(error instanceof ProviderError ? error.answer : undefined);
     // An attempt that failed before it began is not billed, unless the client left: the provider
     // may still process the prompt.
@@ -203,7 +208,8 @@ function tryOnce(
 
 /**
  * Whether an attempt's error counts against its provider. If the request was cancelled, it counts
- * only if total_ms ran out and this was the first attempt, without any content (`wasSilent`).
+ * only if total_ms ran out and this was the first attempt, whose provider had the request and sent
+ * no content (`wasSilent`).
  */
 function isEvidence(error: unknown, cancel: Cancel, wasSilent: boolean): error is ProviderError {
   if (!(error instanceof ProviderError) || !error.countsForBreaker) return false;

@@ -115,6 +115,12 @@ describe("answers that Node would give by itself", () => {
       "unknown_url",
     ],
     [
+      "a refused head with a request after it that cannot be answered",
+      bytesOf("GET /healthz", ["X-Request-Id: mine", ...Array<string>(200).fill("a:b")]) +
+        bytesOf("GET /healthz"),
+      ...tooLarge,
+    ],
+    [
       "a body that does not arrive in time",
       chatBytes("sk-demo", '{"mod', ["X-Request-Id: mine", "Content-Length: 100"]),
       408,

@@ -106,6 +106,10 @@ describe("completeWithFallback", () => {
   });
 });
 
+/** A provider that never gets the request. */
+const unsent: Answer = ({ cancel }) =>
+  new Promise((_, reject) => cancel.onAbort(() => reject(cancel.reason as Error)));
+
 describe("completeWithFallback, cancelled", () => {
   it("ends the wait before a retry", async () => {
     const world = lab({ a: [refuse(500)] });
@@ -122,13 +126,34 @@ describe("completeWithFallback, cancelled", () => {
     assert.equal(world.clock.pending(), 0);
   });
 
-  it("does not blame a provider that had a part of the request's time", async () => {
-    const world = lab({ a: [refuse(503, null, { "retry-after": "9" })], b: [silence] });
-    const run = start(world);
-    await pass(world, 0);
-    run.cancel.abort(new ProviderError("upstream_timeout", "total_ms"));
-    await failure(run);
-    assert.equal(world.models[1]!.status().failures, 0);
+  for (const [which, scripts] of [
+    [
+      "had a part of the request's time",
+      { a: [refuse(503, null, { "retry-after": "9" })], b: [silence] },
+    ],
+    ["never had the request", { b: [unsent] }],
+  ] as const)
+    it(`does not blame a provider that ${which}`, async () => {
+      const world = lab(scripts);
+      const run = start(world);
+      await pass(world, 0);
+      run.cancel.abort(new ProviderError("upstream_timeout", "total_ms"));
+      await failure(run);
+      assert.equal(world.models.at(-1)!.status().failures, 0);
+    });
+
+  it("does not blame a provider whose total_ms is over before it had the request", async () => {
+    const timeouts = { total_ms: 1_000 };
+    const row = { vendor: "generic", dialect: "openai", base_url: "http://lab/v1", timeouts };
+    const failures: number[] = [];
+    for (const answer of [unsent, silence]) {
+      const world = lab({ a: [answer] }, { providers: new Map([["lab", row]]) });
+      const run = start(world);
+      await pass(world, 1_000);
+      await failure(run);
+      failures.push(world.models[0]!.status().failures);
+    }
+    assert.deepEqual(failures, [0, 1]);
   });
 });
 
@@ -169,10 +194,6 @@ describe("a whole reply", () => {
 const CHAT = chatOf({ model: "m", messages: [{ role: "user", content: "12345678" }] });
 const PROMPT = ["estimated", 2, 2_000_000n];
 const NOTHING = ["none", 0, 0n];
-
-/** A provider that never gets the request. */
-const unsent: Answer = ({ cancel }) =>
-  new Promise((_, reject) => cancel.onAbort(() => reject(cancel.reason as Error)));
 
 /** A head of this status, and a body that does not come. */
 const headOnly =

@@ -125,7 +125,7 @@ async function ask(model: Model, config: Config, cancel: Cancel, endsAt: number)
     max_tokens: MAX_TOKENS,
   });
   const meter = new Meter(chat, model.provider.countMedia);
-  await attempt(chat, { model, meter }, () => undefined, {
+  await attempt(chat, { model, others: [], meter }, () => undefined, {
     config,
     cancel,
     endsAt,

@@ -8,7 +8,7 @@ import type { Model } from "../../../core/routing/model.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { createMedians, type Medians } from "./medians.ts";
 
-/** One request in this many goes to another model than the fastest, to keep its figures fresh. */
+/** One stream in this many goes to another model than the fastest, to keep its figures fresh. */
 const EXPLORE_ONE_IN = 50;
 /** How often a model without figures is put first, in milliseconds. */
 const RETRY_MS = 60_000;
@@ -34,11 +34,15 @@ export function byTime(medians: Medians, random = Math.random) {
   /** When models without figures were put first, by the monotonic clock. */
   const triedAt = new Map<string, number>();
 
-  function ordered(candidates: readonly Model[], now: number): readonly Model[] {
+  /** The candidates that can be asked now, the quickest first. Those without figures come last. */
+  function quickestOf(candidates: readonly Model[]): readonly Model[] {
     const able = candidates.filter((model) => model.status().retryMs === 0);
-    // Models without figures come last.
     const timeOf = ({ name }: Model): number => medians.of(name) ?? Number.MAX_VALUE;
-    const sorted = able.toSorted((a, b) => timeOf(a) - timeOf(b));
+    return able.toSorted((a, b) => timeOf(a) - timeOf(b));
+  }
+
+  /** The model to measure next. Empty: none is due. */
+  function dueOf(sorted: readonly Model[], now: number): readonly Model[] {
     const unknown = sorted.find(
       ({ name }) =>
         medians.of(name) === undefined && now - (triedAt.get(name) ?? -Infinity) >= RETRY_MS,
@@ -47,9 +51,8 @@ export function byTime(medians: Medians, random = Math.random) {
     const others = sorted.slice(1);
     const explored =
       random() * EXPLORE_ONE_IN < 1 ? others[Math.floor(random() * others.length)] : undefined;
-    const first = unknown ?? explored ?? sorted[0];
-    if (!first) return candidates;
-    return [...new Set([first, ...sorted, ...candidates])];
+    const due = unknown ?? explored;
+    return due ? [due] : [];
   }
 
   return (complete: Complete): Complete =>
@@ -57,10 +60,12 @@ export function byTime(medians: Medians, random = Math.random) {
       if (context.config.aliases.get(chat.model)?.policy !== "fastest")
         return complete(chat, candidates, deliver, context);
       const { attempt, clock } = context;
-      const quickestFirst = ordered(candidates, clock.monotonic());
+      const sorted = quickestOf(candidates);
+      const quickestFirst = [...new Set([...sorted, ...candidates])];
       // A reply that is not streamed arrives all at once, so only streams are measured.
       if (!chat.stream) return complete(chat, quickestFirst, deliver, context);
-      return complete(chat, quickestFirst, deliver, {
+      const due = dueOf(sorted, clock.monotonic());
+      return complete(chat, [...new Set([...due, ...quickestFirst])], deliver, {
         ...context,
         attempt(attemptChat, serving, take, options) {
           const startedAt = clock.monotonic();

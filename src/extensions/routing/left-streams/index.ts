@@ -76,7 +76,8 @@ export const aroundStreams =
       }
       const { leave_ms } = streamed.model.provider.timeouts;
       const ms = Math.min(leave_ms, context.endsAt - context.clock.monotonic());
-      const maxStreams = config().server.max_in_flight - context.inFlight();
+      const others = context.inFlight() - 1;
+      const maxStreams = config().server.max_in_flight - others;
       forget = leftStreams.readOn(ms, maxStreams, endUpstream);
       observe([], streamed);
     });

@@ -46,7 +46,19 @@ export function install(gateway: Installer): void {
     return bounded(gates);
   });
   gateway.on(once, (host) => serveGates(SUBJECT, host));
-  gateway.on(moments.status, (reports) => ({ provider_limits: Object.assign({}, ...reports) }));
+  gateway.on(moments.status, (reports, config) => ({ provider_limits: inForce(reports, config) }));
+}
+
+/** The reported limits, without those of gates that only an earlier configuration had. */
+function inForce(reports: readonly unknown[], { providers, models }: RoutingSettings): object {
+  const isInForce = ([gate]: readonly [gate: string, limit: unknown]): boolean => {
+    const name = gate.slice(gate.indexOf(" ") + 1);
+    const bounds = gate.startsWith("model ")
+      ? ofModels.of(models.get(name))
+      : ofProviders.of(providers.get(name));
+    return bounds !== undefined;
+  };
+  return Object.fromEntries(Object.entries(Object.assign({}, ...reports)).filter(isInForce));
 }
 
 /** The gates that a request to a model must pass. */
@@ -71,11 +83,10 @@ const bounded =
     return complete(chat, candidates, deliver, {
       ...context,
       async attempt(attemptChat, serving, take, options) {
-        const { model, meter } = serving;
+        const { model, others, meter } = serving;
         const gates = gatesOf(all, model, config);
         // Wait only for the last available candidate: another one may have room.
-        const at = candidates.findIndex(({ name }) => name === model.name);
-        const isLast = candidates.slice(at + 1).every(({ status }) => status().retryMs > 0);
+        const isLast = others.every(({ status }) => status().retryMs > 0);
         const waitMs = isLast ? model.provider.retry.max_wait_ms : 0;
         const permits = await passAll(gates, waitMs, options);
         let ending: Ending = "reply";

@@ -35,7 +35,8 @@ function writerFor(stream: boolean, thinking?: string) {
   const chat = chatFor(stream, thinking);
   const meter = new Meter(chat, () => 0);
   meter.observe({ type: "text", text: "x" });
-  return createWriter(chat, { model: { name: "m", reasoning: true } as Serving["model"], meter });
+  const model = { name: "m", reasoning: true } as Serving["model"];
+  return createWriter(chat, { model, others: [], meter });
 }
 
 /** Ids that the gateway makes are others each time. */

@@ -53,13 +53,13 @@ describe("the order of the policy fastest", () => {
       name,
       status: () => ({ retryMs: states[name] === undefined ? 0 : 5 }),
     }));
-    const orderOf = async (): Promise<string> => {
+    const orderOf = async (stream = true): Promise<string> => {
       let order = "";
       const complete = wrap((async (_chat: object, models: readonly { name: string }[]) => {
         order = models.map(({ name }) => name).join("");
       }) as never);
       await complete(
-        { model: "x", stream: false } as never,
+        { model: "x", stream } as never,
         candidates as never,
         (() => undefined) as never,
         { clock, config: { aliases } } as never,
@@ -69,15 +69,17 @@ describe("the order of the policy fastest", () => {
     return { clock, orderOf, states };
   }
 
-  it("is that of the medians, with another model first once in fifty requests", async () => {
+  it("is that of the medians, with another model first once in fifty streams", async () => {
     const times = { a: 3, b: 1, c: 2 };
     assert.equal(await bench(times).orderOf(), "bca");
     assert.equal(await bench(times, [0.0199, 0.6]).orderOf(), "abc");
     assert.equal(await bench(times, [0.02, 0.6]).orderOf(), "bca");
+    assert.equal(await bench(times, [0.0199, 0.6]).orderOf(false), "bca");
   });
 
   it("has a model without a time first, once a minute", async () => {
     const { clock, orderOf } = bench({ a: 3, b: 1 });
+    assert.equal(await orderOf(false), "bac", "a whole reply measures nothing");
     assert.equal(await orderOf(), "cba");
     assert.equal(await orderOf(), "bac");
     clock.advance(60_000);

@@ -104,8 +104,8 @@ const BILLED = {
 };
 
 describe("a client that leaves a stream after text was delivered", { concurrency: 4 }, () => {
-  it("is billed by the figures that come within leave_ms, and read on until they are there", async (t) => {
-    const { dir, gw, asked } = await afterLeaving(t);
+  it("is billed by the figures that come within leave_ms, and read on until they are there, also if the gateway was full", async (t) => {
+    const { dir, gw, asked } = await afterLeaving(t, { server: { max_in_flight: 1 } });
     assert.deepEqual([settles(dir), asked.closed()], [[], false], "the books wait");
     asked.res.write(END); // neither [DONE] nor an end
     await closed(asked);

@@ -227,9 +227,12 @@ describe("a provider with limits", () => {
     const second = await json(await chat({ model: "any", messages: user("2") }));
     assert.equal(second.model, "spare");
     const third = chat({ model: "m", messages: user("3") });
-    const state = await until(async () => {
+    const statusOf = async () => {
       const answer = await fetch(`${gateway.adminAddress()}/status`);
-      const { provider_limits: limits, in_flight } = (await answer.json()) as Record<string, any>;
+      return (await answer.json()) as Record<string, any>;
+    };
+    const state = await until(async () => {
+      const { provider_limits: limits, in_flight } = await statusOf();
       return in_flight >= 2 ? limits : undefined;
     }, "the third request in flight");
     assert.deepEqual(state, { "provider lab": 1 });
@@ -239,6 +242,8 @@ describe("a provider with limits", () => {
     await slow.nth(1);
     await speak("Three.")(held[1]!);
     assert.equal((await third).status, 200);
+    gateway.reload(checkConfig(merge(config, { providers: { lab: { limits: null } } }), {}));
+    assert.deepEqual((await statusOf())["provider_limits"], {});
   });
 
   it("is waited for where no other candidate can be asked: no room there, or an open breaker", async (t) => {
@@ -264,6 +269,37 @@ describe("a provider with limits", () => {
     );
     for (const [index, ask] of asks.entries()) {
       await slow.nth(index);
+      await speak("Fine.")(held[index]!);
+      assert.equal((await ask).status, 200);
+    }
+  });
+
+  it("is waited for where the other candidates are too small for the prompt", async (t) => {
+    const held: Asked[] = [];
+    const slow = await startProvider(t, (asked) => {
+      held.push(asked);
+    });
+    const small = await startProvider(
+      t,
+      status(400, { error: { message: "no", code: "context_length_exceeded" } }),
+    );
+    const config = configFor(slow.url, ["m"], {
+      providers: {
+        lab: { limits: { max_in_flight: 1 } },
+        other: { dialect: "openai", base_url: small.url },
+      },
+      models: {
+        small: { provider: "other", context_tokens: 1_000 },
+        smaller: { provider: "other", context_tokens: 900 },
+      },
+      aliases: { any: { models: ["small", "m", "smaller"] } },
+      retry: { max_wait_ms: 60_000 },
+    });
+    const { chat } = await startGateway(t, config);
+    const asks = ["m", "any"].map((model) => chat({ model, messages: user("hi") }));
+    for (const [index, ask] of asks.entries()) {
+      await slow.nth(index);
+      await small.nth(0);
       await speak("Fine.")(held[index]!);
       assert.equal((await ask).status, 200);
     }
