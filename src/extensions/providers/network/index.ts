@@ -20,6 +20,7 @@ import { asObject } from "../../../core/schema/untrusted-json.ts";
 import {
   connectTo,
   createPooledClient,
+  maxConnections,
   type PooledClient,
   type SecureOptions,
 } from "../pooled-client/index.ts";
@@ -108,7 +109,7 @@ export function install(gateway: Installer): void {
   gateway.on(moments.reach, ({ provider, settings, config }, transport) => {
     const route = routeOf(settings, config);
     return Object.values(route).some((part) => part !== undefined)
-      ? clientOf(route, provider).send
+      ? clientOf(route, provider, maxConnections.of(config)).send
       : transport;
   });
 }
@@ -134,19 +135,19 @@ function assertUsable(config: Config): void {
   }
 }
 
-function clientOf(route: Route, provider: string): PooledClient {
+function clientOf(route: Route, provider: string, most: number | null): PooledClient {
   const identity = JSON.stringify(route);
   if (clients.size >= MAX_CLIENTS) closeAll();
-  const client = clients.get(identity) ?? createClient(route, provider);
+  const client = clients.get(identity) ?? createClient(route, provider, most);
   clients.set(identity, client);
   return client;
 }
 
-function createClient(route: Route, provider: string): PooledClient {
+function createClient(route: Route, provider: string, most: number | null): PooledClient {
   const { proxy } = route;
   const secured = securedBy(route, provider);
   return createPooledClient(
-    undefined,
+    most ?? undefined,
     proxy ? connectThrough(proxy, secured) : (origin) => connectTo(origin, secured),
   );
 }

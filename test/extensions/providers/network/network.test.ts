@@ -70,6 +70,15 @@ describe("a provider behind a proxy", () => {
     assert.equal(provider.connections(), 1);
   });
 
+  it("has upstream.max_connections at most, as without a proxy", async (t) => {
+    const provider = await startProvider(t, speak("Hi."));
+    const proxy = await startProxy(t);
+    const upstream = { proxy: proxy.url, max_connections: 1 };
+    const { chat } = await startGateway(t, reach(provider.url, {}, upstream));
+    await Promise.all([chat(ask), chat(ask)]);
+    assert.equal(proxy.asked.length, 1);
+  });
+
   it("is looked after by TCP while it thinks, as without a proxy", async (t) => {
     const provider = await startProvider(t, speak("Hi."));
     const proxy = await startProxy(t);
