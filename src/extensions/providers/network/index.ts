@@ -1,4 +1,5 @@
 // Routes to providers through a proxy, with private authorities, or with a client certificate.
+import { X509Certificate } from "node:crypto";
 import { rootCertificates } from "node:tls";
 import { secureContextOf } from "../../../config/certificates.ts";
 import { configMoments } from "../../../config/extension.ts";
@@ -57,9 +58,22 @@ const pemCheck = ({ fileText }: CheckContext, what: "ca" | "cert" | "key") =>
     const text = fileText(path);
     const begins =
       what === "key" ? /-----BEGIN [\w ]*PRIVATE KEY-----/ : /-----BEGIN CERTIFICATE-----/;
-    if (text === undefined || begins.test(text)) return text;
-    return fail("invalid_value", `expected a ${what === "key" ? "key" : "certificate"} in PEM`);
+    if (text !== undefined && !begins.test(text))
+      fail("invalid_value", `expected a ${what === "key" ? "key" : "certificate"} in PEM`);
+    if (text !== undefined && what !== "key") assertWhole(text);
+    return text;
   });
+
+/** TLS ignores a damaged authority and all that follow it. */
+function assertWhole(pem: string): void {
+  const all = pem.match(/-----BEGIN CERTIFICATE-----.*?(?=-----BEGIN|$)/gs) ?? [];
+  for (const [at, one] of all.entries())
+    try {
+      new X509Certificate(one);
+    } catch {
+      fail("invalid_value", `certificate number ${at + 1} of the file is damaged`);
+    }
+}
 
 const generalProxy = defineSetting("upstream.proxy", undefined, (context) => proxyCheck(context));
 const generalCa = defineSetting("upstream.ca_file", undefined, (context) =>
