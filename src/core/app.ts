@@ -93,6 +93,11 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const { clock, installed, logs, parts, secure, snapshots } = assembly;
   const { diagnose } = logs;
   let draining = false;
+  /**
+   * All that were ever loaded. One that the present configuration does not need stays: a request in
+   * progress may need it, and so may what only a restart takes away, such as a client API.
+   */
+  let known = options.extensions ?? [];
 
   /** The snapshot for a new request. Throws the 503 while the gateway is stopping. */
   function snapshotForRequest(): Snapshot {
@@ -145,13 +150,16 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     report,
     diagnose,
     reload(config, loaded) {
-      const installation = install(loaded);
+      const names = loaded.map(({ name }) => name);
+      const all = [...loaded, ...known.filter(({ name }) => !names.includes(name))];
+      const installation = install(all);
       const prepared = [
         secure?.reload(config),
         parts.reload(config, installation),
         snapshots.prepare(config, installation),
       ];
       for (const apply of prepared) apply?.();
+      known = all;
     },
     close,
     drain: () => close(snapshots.current().config.server.drain_ms),

@@ -1,4 +1,5 @@
 // Routes to providers through a proxy, with private authorities, or with a client certificate.
+import { X509Certificate } from "node:crypto";
 import { rootCertificates } from "node:tls";
 import { secureContextOf } from "../../../config/certificates.ts";
 import { configMoments } from "../../../config/extension.ts";
@@ -20,6 +21,7 @@ import { asObject } from "../../../core/schema/untrusted-json.ts";
 import {
   connectTo,
   createPooledClient,
+  maxConnections,
   type PooledClient,
   type SecureOptions,
 } from "../pooled-client/index.ts";
@@ -56,9 +58,22 @@ const pemCheck = ({ fileText }: CheckContext, what: "ca" | "cert" | "key") =>
     const text = fileText(path);
     const begins =
       what === "key" ? /-----BEGIN [\w ]*PRIVATE KEY-----/ : /-----BEGIN CERTIFICATE-----/;
-    if (text === undefined || begins.test(text)) return text;
-    return fail("invalid_value", `expected a ${what === "key" ? "key" : "certificate"} in PEM`);
+    if (text !== undefined && !begins.test(text))
+      fail("invalid_value", `expected a ${what === "key" ? "key" : "certificate"} in PEM`);
+    if (text !== undefined && what !== "key") assertWhole(text);
+    return text;
   });
+
+/** TLS ignores a damaged authority and all that follow it. */
+function assertWhole(pem: string): void {
+  const all = pem.match(/-----BEGIN CERTIFICATE-----.*?(?=-----BEGIN|$)/gs) ?? [];
+  for (const [at, one] of all.entries())
+    try {
+      new X509Certificate(one);
+    } catch {
+      fail("invalid_value", `certificate number ${at + 1} of the file is damaged`);
+    }
+}
 
 const generalProxy = defineSetting("upstream.proxy", undefined, (context) => proxyCheck(context));
 const generalCa = defineSetting("upstream.ca_file", undefined, (context) =>
@@ -108,7 +123,7 @@ export function install(gateway: Installer): void {
   gateway.on(moments.reach, ({ provider, settings, config }, transport) => {
     const route = routeOf(settings, config);
     return Object.values(route).some((part) => part !== undefined)
-      ? clientOf(route, provider).send
+      ? clientOf(route, provider, maxConnections.of(config)).send
       : transport;
   });
 }
@@ -134,19 +149,19 @@ function assertUsable(config: Config): void {
   }
 }
 
-function clientOf(route: Route, provider: string): PooledClient {
+function clientOf(route: Route, provider: string, most: number | null): PooledClient {
   const identity = JSON.stringify(route);
   if (clients.size >= MAX_CLIENTS) closeAll();
-  const client = clients.get(identity) ?? createClient(route, provider);
+  const client = clients.get(identity) ?? createClient(route, provider, most);
   clients.set(identity, client);
   return client;
 }
 
-function createClient(route: Route, provider: string): PooledClient {
+function createClient(route: Route, provider: string, most: number | null): PooledClient {
   const { proxy } = route;
   const secured = securedBy(route, provider);
   return createPooledClient(
-    undefined,
+    most ?? undefined,
     proxy ? connectThrough(proxy, secured) : (origin) => connectTo(origin, secured),
   );
 }

@@ -9,6 +9,7 @@ import { createPooledClient } from "./client.ts";
 export { createPooledClient, type PooledClient } from "./client.ts";
 export { connectTo, endpointOf, type Connect, type SecureOptions } from "./socket.ts";
 export { TCP_OPTIONS } from "./socket.ts";
+export { maxConnections };
 
 /** The section of these settings and of others that concern the calls. */
 const upstream = defineSetting("upstream", {}, ({ extended }) => section(extended("upstream", {})));
@@ -18,7 +19,7 @@ const client = defineSetting("upstream.client", "pooled", () => literal("pooled"
   fixed: true,
 });
 
-/** The most connections to one origin; null: any number. */
+/** The most connections of a client to one origin; null: any number. */
 const maxConnections = defineSetting("upstream.max_connections", null, () => nullable(positive), {
   fixed: true,
 });

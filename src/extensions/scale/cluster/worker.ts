@@ -52,7 +52,7 @@ export function runWorker(program: WorkerProgram): () => void {
     if (worker.isConnected()) worker.send(message);
   };
   const limiter = createRemoteLimiter();
-  /** From the first configuration on. */
+  /** From the first configuration on. Resolves when the latest one is in force. */
   let serving: Promise<Gateway | undefined> | undefined;
   let isEnding = false;
   let stopRequested = false;
@@ -70,8 +70,14 @@ export function runWorker(program: WorkerProgram): () => void {
 
   function configure(configuration: ConfigMessage): void {
     const { config, extensions } = configuration;
-    if (serving) serving.then((gateway) => gateway && program.reload(gateway, config, extensions));
-    else serving = begin(configuration);
+    const before = serving;
+    // One after the other: a reload may have to load extensions, and the latest must count.
+    serving = before
+      ? before.then(async (gateway) => {
+          if (gateway) await program.reload(gateway, config, extensions);
+          return gateway;
+        })
+      : begin(configuration);
     // It may have been asked to stop before there was anything to stop.
     if (stopRequested) stop();
   }

@@ -70,6 +70,15 @@ describe("a provider behind a proxy", () => {
     assert.equal(provider.connections(), 1);
   });
 
+  it("has upstream.max_connections at most, as without a proxy", async (t) => {
+    const provider = await startProvider(t, speak("Hi."));
+    const proxy = await startProxy(t);
+    const upstream = { proxy: proxy.url, max_connections: 1 };
+    const { chat } = await startGateway(t, reach(provider.url, {}, upstream));
+    await Promise.all([chat(ask), chat(ask)]);
+    assert.equal(proxy.asked.length, 1);
+  });
+
   it("is looked after by TCP while it thinks, as without a proxy", async (t) => {
     const provider = await startProvider(t, speak("Hi."));
     const proxy = await startProxy(t);
@@ -249,6 +258,10 @@ describe("the settings of the network", () => {
       return issues({ ca_file: file });
     };
     assert.deepEqual(bundle(1024 ** 2), []);
+    writeFileSync(file, `${readFileSync(one, "utf8")}${readFileSync(one, "utf8").slice(0, 300)}`);
+    assert.deepEqual(issues({ ca_file: file }), [
+      "providers.far.ca_file: certificate number 2 of the file is damaged",
+    ]);
     assert.match(bundle(1024 ** 2 + 1).join(), /ca_file: .*: it has more than 1048576 bytes/);
     assert.match(
       issues({ ca_file: "/nowhere.pem" }).join(),

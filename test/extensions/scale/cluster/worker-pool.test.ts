@@ -1,4 +1,4 @@
-// What the first process sends to workers. The processes and channels are events here;
+// What the first process sends to workers, and what they make of it. The processes and channels are events here;
 // workers.test.ts has real ones.
 
 import assert from "node:assert/strict";
@@ -6,6 +6,8 @@ import cluster, { type Worker } from "node:cluster";
 import { EventEmitter } from "node:events";
 import { describe, it, type TestContext } from "node:test";
 import { PassThrough } from "node:stream";
+import { setImmediate as turn } from "node:timers/promises";
+import { runWorker } from "../../../../src/extensions/scale/cluster/worker.ts";
 import { createWorkerPool } from "../../../../src/extensions/scale/cluster/worker-pool.ts";
 
 /** A pool with one worker, which is told nothing and says nothing but through `worker`. */
@@ -49,4 +51,31 @@ describe("a pool of workers", () => {
     assert.equal(event, "worker_died");
     assert.equal(detail, "it ended with 1: the port is taken, and is replaced");
   });
+});
+
+it("a worker puts one configuration in force after the other, however long each takes", async (t) => {
+  const inWorker = Object.assign(new EventEmitter(), { isConnected: () => true, send: () => true });
+  const ownProcess = cluster as { worker: unknown };
+  const before = ownProcess.worker;
+  ownProcess.worker = inWorker;
+  t.after(() => {
+    ownProcess.worker = before;
+  });
+  const inForce: unknown[] = [];
+  const waiting = { resolve: () => undefined as void };
+  const program: any = {
+    create: async () => ({ listen: async () => "an address" }),
+    async reload(_: unknown, config: string) {
+      const isSlow = config === "slow";
+      if (isSlow) await new Promise<void>((resolve) => Object.assign(waiting, { resolve }));
+      inForce.push(config);
+    },
+  };
+  runWorker(program);
+  for (const config of ["first", "slow", "last"])
+    inWorker.emit("message", { configuration: { config, extensions: [] } });
+  await turn();
+  waiting.resolve();
+  await turn();
+  assert.deepEqual(inForce, ["slow", "last"]);
 });
