@@ -22,8 +22,8 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { build, type Plugin } from "esbuild";
-import { ONE_FILE } from "./build.ts";
+import { build } from "esbuild";
+import { PROGRAM } from "./build.ts";
 
 const POSTJECT = "postject@1.0.0-alpha.6";
 /** Stands in executables of Node that look for a program in themselves. */
@@ -40,22 +40,6 @@ const give = (why: string): never => {
   process.exit(1);
 };
 
-/** CommonJS has no await at its top; main.ts has one, in its last line. */
-const withoutTopLevelAwait: Plugin = {
-  name: "without-top-level-await",
-  setup: ({ onLoad }) =>
-    onLoad({ filter: /[\\/]src[\\/]main\.ts$/ }, ({ path }) => {
-      const text = readFileSync(path, "utf8");
-      const contents = text.replace(
-        /^process\.exitCode = \(await (main\(.*\))\) \|\| 0;$/m,
-        "void $1.then((code) => (process.exitCode = code || 0));",
-      );
-      return contents === text
-        ? { errors: [{ text: "the last line of main.ts is another than build-sea.ts expects" }] }
-        : { contents, loader: "ts" };
-    }),
-};
-
 /**
  * A worker is started with the path of its program before its arguments. For a single executable
  * that is one argument too many.
@@ -65,20 +49,14 @@ const dropPath = (cluster: string) => `if (${cluster}.isWorker) process.argv.spl
 /** For createRequire the program is where the executable is, as it is with --build-sea. */
 async function writeCommonJs(file: string): Promise<void> {
   await build({
+    ...PROGRAM,
     entryPoints: [ENTRY],
     outfile: file,
-    bundle: true,
-    platform: "node",
-    format: "cjs",
-    target: "node20.19",
     logLevel: "error",
-    plugins: [withoutTopLevelAwait],
-    define: { "import.meta.url": "executableUrl" },
-    footer: ONE_FILE.footer,
     // Node 20 has no import() in a single executable: it becomes a call of require.
     supported: { "dynamic-import": false },
     banner: {
-      js: `const executableUrl = require("node:url").pathToFileURL(process.execPath).href; ${dropPath('require("node:cluster")')}`,
+      js: `const programUrl = require("node:url").pathToFileURL(process.execPath).href; ${dropPath('require("node:cluster")')}`,
     },
   });
 }

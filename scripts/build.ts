@@ -35,6 +35,17 @@ export const ONE_FILE = {
   footer: { js: embeddedTexts() },
 } as const;
 
+/**
+ * How the file of the program is made. It gets each of Node's modules where a part begins that
+ * needs it; imports of an ES module would load all of them before anything begins.
+ */
+export const PROGRAM = {
+  ...ONE_FILE,
+  format: "cjs",
+  define: { "import.meta.url": "programUrl" },
+  banner: { js: "const programUrl = import.meta.url, require = process.getBuiltinModule;" },
+} as const;
+
 /** An entry of src/extensions.ts, on one line or on several. */
 const ENTRY = /^ {2}entry\(.*\),\n|^ {2}entry\(.*\n(?: {4}.*\n)+ {2}\}\),\n/gm;
 
@@ -64,7 +75,7 @@ const referenceExtensions: Plugin = {
 
 /** How the reference edition is made. */
 export const REFERENCE_EDITION = {
-  ...ONE_FILE,
+  ...PROGRAM,
   entryPoints: { "chat-gateway-core": "src/main.ts" },
   footer: {},
   plugins: [referenceExtensions],
@@ -76,7 +87,7 @@ async function main(): Promise<void> {
     await build({ ...REFERENCE_EDITION, ...output });
     return;
   }
-  await build({ ...ONE_FILE, ...output, entryPoints: { "chat-gateway": "src/main.ts" } });
+  await build({ ...PROGRAM, ...output, entryPoints: { "chat-gateway": "src/main.ts" } });
   const entryPoints = { conformance: "scripts/conformance/main.ts" };
   await build({ ...ONE_FILE, ...output, entryPoints, footer: {} });
 }

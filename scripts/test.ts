@@ -31,7 +31,7 @@ import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { build } from "esbuild";
-import { ONE_FILE } from "./build.ts";
+import { PROGRAM } from "./build.ts";
 
 const OUT = "dist/compiled";
 const GiB = 1024 ** 3;
@@ -121,7 +121,7 @@ async function prepare(): Promise<string> {
   await compile();
   const program = join(OUT, "gateway.mjs");
   const { outputFiles } = await build({
-    ...ONE_FILE,
+    ...PROGRAM,
     entryPoints: ["src/main.ts"],
     outfile: program,
     write: false,

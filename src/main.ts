@@ -66,4 +66,6 @@ async function main(argv: readonly string[]): Promise<number | void> {
   return await run(argv, currentProcess, extensions);
 }
 
-process.exitCode = (await main(process.argv.slice(2))) || 0;
+main(process.argv.slice(2)).then((code) => {
+  process.exitCode = code || 0;
+});

@@ -82,15 +82,18 @@ const generic = {
 function presetOf(row: VendorRow): VendorPreset {
   const { like, reasoning = {}, variants = {}, title = "", ...others } = row;
   const base: VendorRow | undefined = like === undefined ? undefined : ROWS.get(like);
-  const traits = withOverrides(withOverrides(generic, base?.traits), row.traits);
-  const reasoningTraits = withOverrides(withOverrides(traits, base?.reasoning), reasoning);
   const { by_model } = row;
   const variant = (own: VendorRow): VendorPreset => presetOf({ ...own, title, by_model });
   return {
     ...others,
     title,
-    traits,
-    reasoningTraits,
+    // Made when they are asked for: a configuration uses few of all vendors.
+    get traits() {
+      return withOverrides(withOverrides(generic, base?.traits), row.traits);
+    },
+    get reasoningTraits() {
+      return withOverrides(withOverrides(this.traits, base?.reasoning), reasoning);
+    },
     variants: new Map(Object.entries(variants).map(([name, own]) => [name, variant(own)])),
   };
 }

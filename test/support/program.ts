@@ -8,7 +8,7 @@ import { dirname, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { buildSync } from "esbuild";
-import { ONE_FILE } from "../../scripts/build.ts";
+import { PROGRAM } from "../../scripts/build.ts";
 import { within } from "./wait.ts";
 
 /** What is run, and where: a peer package is looked for in that folder. */
@@ -50,7 +50,7 @@ export function bundled(place: string, cwd = place): Program {
   const outfile = join(place, "gateway.mjs");
   if (!existsSync(outfile)) {
     if (COMPILED_PROGRAM === undefined)
-      buildSync({ ...ONE_FILE, entryPoints: [resolve("src/main.ts")], outfile });
+      buildSync({ ...PROGRAM, entryPoints: [resolve("src/main.ts")], outfile });
     else copyFileSync(COMPILED_PROGRAM, outfile);
   }
   return { args: [outfile], cwd };

@@ -22,8 +22,9 @@ export function install(gateway: Installer): void {
   gateway.route("GET", "/v1/requests/{request_id}", (context) => {
     const books = shareBooks(context.config, context);
     context.on("open", async () => {
-      // Loads what the first search needs. If this fails, that search meets the same error.
-      findReceipts(books, { requestId: "", limit: 1 }).catch(() => undefined);
+      // Loads what the first search needs. If this fails, that search meets the same error. The
+      // books open first, and have copied what was settled.
+      books.files.store.find({ requestId: "", limit: 1 }).catch(() => undefined);
     });
     context.on("close", books.close);
     return receiptHandler(books, context);
