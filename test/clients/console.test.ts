@@ -409,6 +409,20 @@ describe("the console in a browser", {
     assert.equal(await page.locator("#models tbody tr").count(), 250);
   });
 
+  it("shows an alias with a model that the gateway's processes do not have yet", async (t) => {
+    const { admin } = await serve(t);
+    const status = (await (await fetch(`${admin}/status`)).json()) as { models: unknown[] };
+    status.models.pop();
+    const body = `data: ${JSON.stringify({ time: Date.now(), currency: "USD", status })}\n\n`;
+    const { page } = await openPage(t, browser);
+    await page.route("**/events", (route) =>
+      route.fulfill({ contentType: "text/event-stream", body }),
+    );
+    await page.goto(`${admin}/#now`);
+    await page.locator("#aliases li", { hasText: "demo-reasoner" }).first().waitFor();
+    assert.equal(await page.locator("#fault").textContent(), "");
+  });
+
   it("by the keyboard alone, in a narrow window, in another language, with a password", async (t) => {
     const { admin } = await serve(t, {
       admin: { port: 0, password: "of-the-operator" },

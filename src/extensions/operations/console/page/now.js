@@ -159,8 +159,9 @@ function aliasElement({ alias, enabled, candidates }, { requested }) {
   const { served = {}, ...caches } = requested.find(({ name }) => name === alias) ?? {};
   const requests = Object.values(served).reduce((sum, count) => sum + count, 0);
   const item = ({ model, rank, why }) => {
+    // While workers take over a changed configuration, a model may have no row yet.
     const row = live.status.models.find((each) => each.model === model);
-    const { state, retry_ms: retryMs } = row.breaker;
+    const { state, retry_ms: retryMs } = row?.breaker ?? {};
     const isPassed = rank !== null && state !== "probing" && retryMs > 0;
     const passed = () => tone({ ...modelState(row), text: `skipped, ${modelState(row).text}` });
     const own = Object.hasOwn(served, model) ? served[model] : 0;
