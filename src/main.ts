@@ -43,6 +43,18 @@ function actAs({ uid, gid }: { readonly uid: number; readonly gid: number }): vo
   process.setuid?.(uid);
 }
 
+/** How long the readers of the logs have to take the last lines. In milliseconds. */
+const LAST_LINES_MS = 3_000;
+
+/** Ends the process when the logs are written: what a pipe has no room for would be lost. */
+function exit(code: number): void {
+  const logs = [process.stdout, process.stderr];
+  const written = logs.map((log) => new Promise<unknown>((resolve) => log.write("", resolve)));
+  const end = (): never => process.exit(code);
+  setTimeout(end, LAST_LINES_MS);
+  Promise.all(written).then(end);
+}
+
 async function main(argv: readonly string[]): Promise<number | void> {
   // If the reader of our output closes its pipe, the gateway must keep running.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
@@ -61,7 +73,7 @@ async function main(argv: readonly string[]): Promise<number | void> {
         process.stdout.write(text, (error) => (error ? reject(error) : resolve())),
       ),
     actAs,
-    exit: (code) => process.exit(code),
+    exit,
   };
   return await run(argv, currentProcess, extensions);
 }

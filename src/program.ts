@@ -143,7 +143,7 @@ async function helpAbout(
 function searched(manual: Manual | undefined, words: string): string {
   const results = manual?.search(words) ?? [];
   if (results.length > 0) return searchText(results);
-  throw new UsageError(`no section of the manual has all the words of ${JSON.stringify(words)}`);
+  throw new UsageError(`no section of the manual has a word of ${JSON.stringify(words)}`);
 }
 
 /** `serve`, and the commands of extensions. */

@@ -93,10 +93,10 @@ describe("How do I ...?", () => {
     // A dollar a token: 40 dollars fit once.
     const price = { input_cache_hit: 0, input_cache_miss: 0, output: 1_000_000 };
     const { place, provider, gateway } = await scene(t, task, reply, {
-      models: { "deepseek-chat": { price } },
+      models: { "deepseek-flash": { price } },
     });
     const ask = () =>
-      gateway.chat({ model: "deepseek-chat", max_tokens: 40, messages: user("hi") }, asCustomer);
+      gateway.chat({ model: "deepseek-flash", max_tokens: 40, messages: user("hi") }, asCustomer);
     assert.equal((await ask()).status, 200);
     const refused = await ask();
     assert.equal(refused.status, 402);
@@ -118,7 +118,7 @@ describe("How do I ...?", () => {
       const answer = await fetch(`${address}/v1/chat/completions`, {
         method: "POST",
         headers: { ...asCustomer, "content-type": "application/json" },
-        body: JSON.stringify({ model: "deepseek-chat", messages: user("hi") }),
+        body: JSON.stringify({ model: "deepseek-flash", messages: user("hi") }),
       });
       assert.equal(answer.status, 200, await answer.text());
       return keys().at(-1);
@@ -182,11 +182,11 @@ describe("How do I ...?", () => {
     const refuse = status(401, { error: { message: "no such key" } });
     const { place, gateway } = await scene(t, task, refuse, { admin: { metrics: { port } } });
     const lines = block(task).replaceAll("9464", String(port));
-    assert.match(await shell(place, lines.split("\n")[0]!), /\{model="deepseek-chat"\} 0\n/);
-    const ask = { model: "deepseek-chat", messages: user("hi") };
+    assert.match(await shell(place, lines.split("\n")[0]!), /\{model="deepseek-flash"\} 0\n/);
+    const ask = { model: "deepseek-flash", messages: user("hi") };
     assert.equal((await gateway.chat(ask, asCustomer)).status, 503);
     const shown = await shell(place, lines);
-    assert.match(shown, /^chat_gateway_breaker_state\{model="deepseek-chat"\} 2$/m);
+    assert.match(shown, /^chat_gateway_breaker_state\{model="deepseek-flash"\} 2$/m);
     assert.match(shown, /^chat_gateway_upstream_faults_total\{.*kind="refused"\} 1$/m);
   });
 
@@ -218,7 +218,7 @@ describe("How do I ...?", () => {
       await until(async () => (await ask(key, "coder")).status === 200, "the new key");
     const answer = await json(await ask(ben, "coder-small"));
     assert.equal(answer.content.at(-1).text, "Hello.");
-    assert.equal(provider.asked.at(-1)!.body["model"], "deepseek-v4-flash");
+    assert.equal(provider.asked.at(-1)!.body["model"], "deepseek-flash");
     const records = gateway.access.filter(({ status: code }) => code === 200);
     assert.deepEqual(new Set(records.map(({ account }) => account)), new Set(["team"]));
   });
@@ -243,7 +243,7 @@ describe("How do I ...?", () => {
     const prompt = "the text of a prompt";
     const quoting = status(400, { error: { message: `cannot read "${prompt}"` } });
     const { place, gateway } = await scene(t, task, quoting);
-    const ask = { model: "deepseek-chat", messages: user(prompt) };
+    const ask = { model: "deepseek-flash", messages: user(prompt) };
     const answer = await gateway.chat(ask, { ...asCustomer, "x-request-id": "asked" });
     assert.equal(answer.status, 400);
     await gateway.accessOf("asked");

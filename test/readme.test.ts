@@ -209,7 +209,7 @@ describe("README and manual", () => {
     assert.match(await run(`${environment}\n${check}`), /is valid: 3 models, 3 aliases, 1 key$/m);
     assert.match(
       await run(`${environment}\n${explain}`),
-      /1 +qwen-local .*= 960\.00[^\n]*\n +2 +deepseek-chat .*= 234\.92/,
+      /1 +qwen-local .*= 960\.00[^\n]*\n +2 +deepseek-flash .*= 281\.90/,
     );
     await serveModels(t, `${environment}\n${server}`);
   });

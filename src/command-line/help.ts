@@ -18,7 +18,10 @@ export const COMMON_OPTIONS: Readonly<Record<string, CommandOption>> = {
 
 /** The options of `help` beyond those of every command. */
 export const HELP_OPTIONS: Readonly<Record<string, CommandOption>> = {
-  search: { value: "WORDS", meaning: "print the sections of the manual that have all these words" },
+  search: {
+    value: "WORDS",
+    meaning: "print the sections of the manual that have the most of these words",
+  },
 };
 
 /** All commands, and the manual's topics. */

@@ -26,6 +26,6 @@ export interface Manual {
   topics(): readonly Topic[];
   /** The page of a topic, in Markdown; undefined if there is none of this name. */
   page(name: string): string | undefined;
-  /** The sections that have all of the words, the best ones first; empty if none has. */
+  /** The sections that have the most of the words, the best ones first; empty if none has any. */
   search(words: string): readonly SearchResult[];
 }

@@ -144,12 +144,12 @@ describe("Claude Code", { skip: notInstalled() }, () => {
 
   for (const [page, language, model] of [
     ["howto", "text", "coder"],
-    ["README", "sh", "deepseek-v4-flash"],
+    ["README", "sh", "deepseek-flash"],
   ] as const)
     it(`works on DeepSeek by the configuration and the lines of ${page}`, async (t) => {
       const place = startPlace();
       const served = scripted(place);
-      const models = { "deepseek-v4-pro": served, "deepseek-v4-flash": served };
+      const models = { "deepseek-v4-pro": served, "deepseek-flash": served };
       const provider = await startOpenai(t, models);
       const written = blocksOf("json", page).find((text) => text.includes(`"${model}"`));
       const lines = blocksOf(language, page).find((text) =>

@@ -118,7 +118,7 @@ describe("Codex", { skip: notInstalled() }, () => {
       });
 
   it("works by the lines of README.md", async (t) => {
-    const { provider, gateway } = await start(t, "openai", "deepseek-v4-flash", "shell");
+    const { provider, gateway } = await start(t, "openai", "deepseek-flash", "shell");
     await task(t, readmeSettings(gateway.url).replaceAll("ACME_KEY", KEY_VARIABLE));
     assert.equal(provider.heard.length, STEPS.shell.length + 1);
   });

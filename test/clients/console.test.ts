@@ -397,6 +397,32 @@ describe("the console in a browser", {
     await ahead.locator("#configuration", { hasText: /loaded (just now|\d+ s ago)/ }).waitFor();
   });
 
+  it("shows the first 250 of many models, and says how many there are beyond them", async (t) => {
+    const names = Array.from({ length: 298 }, (_, at) => `m${at}`);
+    const { admin } = await serve(t, {
+      models: Object.fromEntries(names.map((name) => [name, { provider: "demo" }])),
+      aliases: { "team/all": { models: names } },
+    });
+    const page = await open(t, admin, {}, { part: "#now" });
+    await page.locator("#models", { hasText: "50 further models are not shown." }).waitFor();
+    await page.locator("#aliases", { hasText: "48 further models are not shown." }).waitFor();
+    assert.equal(await page.locator("#models tbody tr").count(), 250);
+  });
+
+  it("shows an alias with a model that the gateway's processes do not have yet", async (t) => {
+    const { admin } = await serve(t);
+    const status = (await (await fetch(`${admin}/status`)).json()) as { models: unknown[] };
+    status.models.pop();
+    const body = `data: ${JSON.stringify({ time: Date.now(), currency: "USD", status })}\n\n`;
+    const { page } = await openPage(t, browser);
+    await page.route("**/events", (route) =>
+      route.fulfill({ contentType: "text/event-stream", body }),
+    );
+    await page.goto(`${admin}/#now`);
+    await page.locator("#aliases li", { hasText: "demo-reasoner" }).first().waitFor();
+    assert.equal(await page.locator("#fault").textContent(), "");
+  });
+
   it("by the keyboard alone, in a narrow window, in another language, with a password", async (t) => {
     const { admin } = await serve(t, {
       admin: { port: 0, password: "of-the-operator" },

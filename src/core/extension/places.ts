@@ -155,7 +155,7 @@ export interface KeySource {
   close(): void;
 }
 
-/** Events of a log whose reader is too slow. */
+/** Events of a log whose reader is too slow or gone. */
 export interface DropEvents {
   /** One line was dropped. */
   dropped(): void;

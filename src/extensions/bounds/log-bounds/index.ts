@@ -1,4 +1,5 @@
 // Bounds the memory of a log whose reader is slow: further lines are dropped, counted and reported.
+// Lines that cannot be written are counted too.
 import type { Writable } from "node:stream";
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots, type DropEvents } from "../../../core/extension/places.ts";
@@ -22,11 +23,15 @@ export function boundLog(stream: Writable, events: DropEvents): WriteLines {
     return backlog > 0 && backlog + lines.length > MAX_BACKLOG;
   }
 
+  function countDropped(lines: string): number {
+    const count = lines.split("\n").length - 1;
+    for (let i = 0; i < count; i += 1) events.dropped();
+    return count;
+  }
+
   function drop(lines: string): void {
     if (droppedLines === 0) stream.once("drain", recover);
-    const count = lines.split("\n").length - 1;
-    droppedLines += count;
-    for (let i = 0; i < count; i += 1) events.dropped();
+    droppedLines += countDropped(lines);
   }
 
   function recover(): void {
@@ -37,6 +42,9 @@ export function boundLog(stream: Writable, events: DropEvents): WriteLines {
 
   return (lines) => {
     if (mustDrop(lines)) drop(lines);
-    else stream.write(lines);
+    else
+      stream.write(lines, (error) => {
+        if (error) countDropped(lines); // the reader has closed its pipe, or the disk is full
+      });
   };
 }

@@ -26,6 +26,7 @@ import {
   printedSum,
   StoreError,
   type Dimension,
+  type UsageFilter,
   type UsageRecord,
   type UsageStore,
 } from "../../money/records/index.ts";
@@ -109,6 +110,23 @@ const reading: typeof answering = (check, find) =>
     }
   });
 
+/**
+ * The day on which a page begins after `skip` records, and how many of them are before that day.
+ * The sums know this, so that the days before need not be read.
+ */
+async function startOfPage(store: UsageStore, filter: UsageFilter, skip: number) {
+  let first = filter.from;
+  let before = 0;
+  const days = skip > 0 ? [...(await store.sums(filter, ["day"]))] : [];
+  days.sort((one, other) => (one.day < other.day ? -1 : 1));
+  for (const { day, requests } of days) {
+    first = day;
+    if (before + requests > skip) break;
+    before += requests;
+  }
+  return { first, before };
+}
+
 const routes = (books: SharedBooks): Routes => ({
   "/costs": reading(recordsQuery, async ({ filter, by: dimensions, skip }) => {
     const sums = [...(await books.files.store.sums(filter, dimensions))];
@@ -116,9 +134,11 @@ const routes = (books: SharedBooks): Routes => ({
     return { rows: sums.slice(skip, skip + ROWS).map(printedSum), count: sums.length };
   }),
   "/usage": reading(recordsQuery, async ({ filter, skip }, cancel) => {
+    const { store } = books.files;
     const records: UsageRecord[] = [];
-    let passed = 0;
-    for await (const batch of books.files.store.records(filter)) {
+    const { first, before } = await startOfPage(store, filter, skip);
+    let passed = before;
+    for await (const batch of store.records({ ...filter, from: first })) {
       if (cancel.aborted) throw cancel.reason;
       records.push(...batch.slice(Math.max(0, skip - passed)));
       passed += batch.length;

@@ -45,7 +45,7 @@ const contents = (): string =>
 /** The results of a search: a list of links to sections, each with an excerpt. */
 function searchText(words: string): string {
   const results = manual.search(words);
-  if (results.length === 0) return "# Search\n\nNo section of the manual has all of these words.\n";
+  if (results.length === 0) return "# Search\n\nNo section of the manual has any of these words.\n";
   const item = ({ name, title, section, excerpt }: SearchResult): string => {
     const shown = section === title ? title : `${title}: ${section}`;
     return `- [${shown}](${name}.md#${anchorOf(section)}): ${excerpt}\n`;

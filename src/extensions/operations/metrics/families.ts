@@ -93,7 +93,7 @@ export const FAMILIES = {
   chat_gateway_budget_held: gauge("What running requests hold of an account's budget.", BUDGET),
   chat_gateway_budget_limit: gauge("What an account may spend in a period.", BUDGET),
   chat_gateway_log_lines_dropped_total: counter(
-    "Lines dropped because the reader of the log was behind.",
+    "Lines that a log lacks: its reader was behind or gone, or its disk was full.",
     ["log"],
   ),
   chat_gateway_telemetry_spans_total: counter(

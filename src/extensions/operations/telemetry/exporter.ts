@@ -44,8 +44,13 @@ export type SpanSender = (spans: readonly string[], signal: AbortSignal) => Prom
 export function createExporter(send: SpanSender, clock: Clock, diagnose: Diagnose) {
   const queue: string[] = [];
   const drops = createDropLog(clock, diagnose);
-  /** Aborted when the time for closing is over. */
-  const ended = new AbortController();
+  /**
+   * Aborts the batch that is being sent. Each has its own: AbortSignal.any() of one that lives as
+   * long as the process would leave some bytes for each batch (Node 22).
+   */
+  let sending = new AbortController();
+  /** The time for closing is over. */
+  let isOver = false;
   /** The reason to log for spans that are dropped because the queue is full. */
   let overflowReason = "the collector is too slow";
   let sent = 0;
@@ -67,7 +72,7 @@ export function createExporter(send: SpanSender, clock: Clock, diagnose: Diagnos
 
   /** Sends until the queue is empty. */
   async function run(): Promise<void> {
-    while (queue.length > 0 && !ended.signal.aborted) {
+    while (queue.length > 0 && !isOver) {
       isFilling = true;
       if (queue.length < BATCH && !isClosing) await pause(DELAY_MS);
       isFilling = false;
@@ -80,9 +85,9 @@ export function createExporter(send: SpanSender, clock: Clock, diagnose: Diagnos
   /** Returns the wait in milliseconds before the same batch is sent again; 0: it is done with. */
   async function sendBatch(): Promise<number> {
     const batch = queue.slice(0, BATCH);
-    const limit = new AbortController();
-    const deadline = clock.after(SEND_MS, () => limit.abort());
-    const result = await send(batch, AbortSignal.any([limit.signal, ended.signal]));
+    sending = new AbortController();
+    const deadline = clock.after(SEND_MS, () => sending.abort());
+    const result = await send(batch, sending.signal);
     deadline.cancel();
     const { rejected, detail, isTemporary, afterMs = RETRY_MS } = result;
     if (isTemporary && !isClosing) {
@@ -113,7 +118,10 @@ export function createExporter(send: SpanSender, clock: Clock, diagnose: Diagnos
     async close(): Promise<void> {
       isClosing = true;
       endPause();
-      const deadline = clock.after(CLOSE_MS, () => ended.abort());
+      const deadline = clock.after(CLOSE_MS, () => {
+        isOver = true;
+        sending.abort();
+      });
       await running;
       deadline.cancel();
       drops.add(queue.length, "the gateway has closed");

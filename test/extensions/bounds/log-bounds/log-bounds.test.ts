@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
+import { Writable } from "node:stream";
 import { describe, it } from "node:test";
 import { createLineLog } from "../../../../src/core/http/line-log.ts";
 import { boundLog, MAX_BACKLOG } from "../../../../src/extensions/bounds/log-bounds/index.ts";
@@ -136,6 +137,21 @@ describe("a line log", () => {
       reader.lines().every((each) => JSON.parse(each).text.length === 1_000),
       "whole lines",
     );
+  });
+
+  it("counts the lines that cannot be written", async () => {
+    const full = new Writable({ write: (_lines, _encoding, done) => done(new Error("ENOSPC")) });
+    let dropped = 0;
+    const write = boundLog(
+      full.on("error", () => undefined),
+      {
+        dropped: () => (dropped += 1),
+        recovered: () => assert.fail("no reader was behind"),
+      },
+    );
+    write("one\ntwo\n");
+    await waitFor(() => dropped > 0, "the error");
+    assert.equal(dropped, 2);
   });
 
   it("drops nothing for a reader that keeps up, however much comes in one turn", async () => {

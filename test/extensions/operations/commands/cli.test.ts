@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
-import { createServer, type AddressInfo } from "node:net";
+import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { configFile as written } from "../../../support/books.ts";
@@ -264,6 +264,22 @@ describe("signals", { concurrency: 4 }, () => {
     const { code, stdout } = await within(gw.ended, "the end");
     const record = JSON.parse(lines(stdout).at(-1)!);
     assert.deepEqual([code, record.request_id, record.status], [0, reply.requestId, 200]);
+  });
+
+  it("SIGTERM: the reader of the log, which is behind, gets the last lines too", async (t) => {
+    const gw = run(t, ["--port", "0"]);
+    const { port } = new URL(await gw.address());
+    gw.child.stdout.pause();
+    const count = 2_000; // more than a pipe has room for
+    const head = `GET /${"p".repeat(500)} HTTP/1.1\r\nHost: x\r\n`;
+    const socket = connect(Number(port), "127.0.0.1").resume();
+    socket.end(`${`${head}\r\n`.repeat(count - 1)}${head}Connection: close\r\n\r\n`);
+    await within(once(socket, "close"), "the answers");
+    gw.child.kill("SIGTERM");
+    await untilClosed(`http://127.0.0.1:${port}`);
+    gw.child.stdout.resume();
+    const { code, stdout } = await within(gw.ended, "the end");
+    assert.deepEqual([code, stdout.split('"status":404').length - 1], [0, count]);
   });
 
   it("SIGTERM: at drain_ms a stream gets an error in its band and no [DONE], a request without an answer a 503; then exit 0", async (t) => {

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
@@ -151,6 +151,18 @@ describe("what it cost", () => {
     const [{ key_id, usage_id }] = records as [Line];
     const [first] = (await get(`/usage?${span}&key=${key_id}`)).body.records;
     assert.equal(first.usage_id, usage_id);
+  });
+
+  it("a page does not read the days before it", async (t) => {
+    const { dir, get } = await withSpend(t, (made) =>
+      writeSpend(made, 200, ["2026-02-01", "2026-02-05"]),
+    );
+    const page = "/usage?month=2026-02&skip=120";
+    const { records } = (await get(page)).body;
+    const early = join(dir, "usage", "2026-02-01.jsonl");
+    writeFileSync(early, "x".repeat(statSync(early).size - 1).concat("\n"));
+    assert.equal((await get("/usage?month=2026-02")).status, 503);
+    assert.deepEqual([records.length, (await get(page)).body.records], [80, records]);
   });
 
   it("an old request's attempts are found by the day of its record, over midnight and over a month", async (t) => {

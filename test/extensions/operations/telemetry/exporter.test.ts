@@ -78,6 +78,14 @@ describe("spans for the collector", () => {
     assert.equal(clock.pending(), 0);
   });
 
+  it("leave nothing behind on a signal that outlives their batch", async (t) => {
+    const { add, advance } = bench(SENT);
+    const any = t.mock.method(AbortSignal, "any");
+    await add(1);
+    await advance(DELAY_MS);
+    assert.equal(any.mock.callCount(), 0, "Node 22 keeps what it makes");
+  });
+
   it("go at once when a batch is full, one batch at a time; the rest waits for others", async () => {
     const { sizes, add, answer, advance, report } = bench();
     await add(2 * BATCH + 10);

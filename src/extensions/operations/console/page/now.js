@@ -16,6 +16,12 @@ import {
   when,
 } from "./words.js";
 
+/** The most models in a table or list: drawing thousands every few seconds stops the browser. */
+const MOST_MODELS = 250;
+
+const notShown = ({ length }) =>
+  length > MOST_MODELS && h("p", `${number(length - MOST_MODELS)} further models are not shown.`);
+
 const perMinute = (count, { seconds }) => (seconds > 0 ? (60 * count) / seconds : 0);
 const inSeconds = (value) => known(value, () => span(1000 * value));
 const streamRate = ({ stream_tokens: tokens, stream_ms: ms }) =>
@@ -153,8 +159,9 @@ function aliasElement({ alias, enabled, candidates }, { requested }) {
   const { served = {}, ...caches } = requested.find(({ name }) => name === alias) ?? {};
   const requests = Object.values(served).reduce((sum, count) => sum + count, 0);
   const item = ({ model, rank, why }) => {
+    // While workers take over a changed configuration, a model may have no row yet.
     const row = live.status.models.find((each) => each.model === model);
-    const { state, retry_ms: retryMs } = row.breaker;
+    const { state, retry_ms: retryMs } = row?.breaker ?? {};
     const isPassed = rank !== null && state !== "probing" && retryMs > 0;
     const passed = () => tone({ ...modelState(row), text: `skipped, ${modelState(row).text}` });
     const own = Object.hasOwn(served, model) ? served[model] : 0;
@@ -164,7 +171,8 @@ function aliasElement({ alias, enabled, candidates }, { requested }) {
   };
   return [
     h("h3", alias, !enabled && " (disabled)"),
-    h("ol", { class: "order" }, candidates.map(item)),
+    h("ol", { class: "order" }, candidates.slice(0, MOST_MODELS).map(item)),
+    notShown(candidates),
     requests > 0 && soft(`${hitRate(caches)} of its prompt tokens came from the provider's cache`),
   ];
 }
@@ -180,7 +188,9 @@ addView("now", {
     const charts = CHARTS.map((each) => chart(range, each));
     fill($("charts"), charts);
     fill($("refused"), table(REFUSED, range.refusals, "No request was refused or failed."));
-    fill($("models"), table(MODELS, modelRows(range), "There are no models."));
+    const models = modelRows(range);
+    const shown = table(MODELS, models.slice(0, MOST_MODELS), "There are no models.");
+    fill($("models"), shown, notShown(models));
     fill($("accounts"), accountTable(range));
     fill(
       $("aliases"),
