@@ -119,9 +119,9 @@ async function startOfPage(store: UsageStore, filter: UsageFilter, skip: number)
   let before = 0;
   const days = skip > 0 ? [...(await store.sums(filter, ["day"]))] : [];
   days.sort((one, other) => (one.day < other.day ? -1 : 1));
-  for (const { day, requests } of days) {
+  for (const [index, { day, requests }] of days.entries()) {
     first = day;
-    if (before + requests > skip) break;
+    if (before + requests > skip || index === days.length - 1) break;
     before += requests;
   }
   return { first, before };

@@ -163,6 +163,7 @@ describe("what it cost", () => {
     writeFileSync(early, "x".repeat(statSync(early).size - 1).concat("\n"));
     assert.equal((await get("/usage?month=2026-02")).status, 503);
     assert.deepEqual([records.length, (await get(page)).body.records], [80, records]);
+    assert.deepEqual((await get("/usage?month=2026-02&skip=200")).body.records, []);
   });
 
   it("an old request's attempts are found by the day of its record, over midnight and over a month", async (t) => {
