@@ -75,11 +75,11 @@ const periodOf = (period: Period, day: string): string =>
 /** Names the period that includes `now`, in milliseconds since 1970. */
 export const periodName = (period: Period, now: number): string => periodOf(period, dayOf(now));
 
-/** Returns Figures.ends of each period that includes the day `of`. */
-function endsOf(of: string) {
-  const month = new Date(of);
+/** Returns Figures.ends of each period that includes a date, such as 2026-11-30. */
+function endsOf(date: string) {
+  const month = new Date(date);
   month.setUTCMonth(month.getUTCMonth() + 1, 1);
-  return { of, day: `${dayAfter(of)}T00:00:00.000Z`, month: month.toISOString(), total: null };
+  return { date, day: `${dayAfter(date)}T00:00:00.000Z`, month: month.toISOString(), total: null };
 }
 
 /** `now` is the wall clock, in milliseconds since 1970. */
@@ -117,7 +117,7 @@ export function createSpendCounters(now: () => number): SpendCounters {
     },
     figures(budget) {
       const { day, spent, held } = countersOn(dayOf(now()), budget.name);
-      if (ends.of !== day) ends = endsOf(day);
+      if (ends.date !== day) ends = endsOf(day);
       // Node 20 takes thirty times as long if the members come after the spread object.
       return { spent: spent[budget.period], held, ends: ends[budget.period], ...budget };
     },

@@ -18,9 +18,7 @@ const runHead = withBooks(async (context) => {
 async function makeHead(books: BooksFiles): Promise<string> {
   return await books.locked(async () => {
     await syncUsage(books);
-    const last = books.days.lastDay();
-    const open = (await books.store.days()).filter((day) => day > last);
-    return await lineOf(books, await books.store.cursor(), open);
+    return await lineOf(books, await books.store.cursor());
   });
 }
 

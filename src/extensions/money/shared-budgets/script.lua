@@ -72,7 +72,7 @@ local function windowOf(list, hash, limit)
     local admitted, name = string.match(oldest, '^(%d+) (.*)$')
     if tonumber(admitted) + input.window > now then break end
     redis.call('LPOP', list)
-    -- Subtracted from 0, because Redis refuses the -0 of an admission without tokens.
+    -- Redis rejects the number -0, which -tonumber('0') would be.
     redis.call('HINCRBY', hash, '*', 0 - tonumber(redis.call('HGET', hash, name) or 0))
     redis.call('HDEL', hash, name)
     oldest = redis.call('LINDEX', list, 0)

@@ -44,7 +44,7 @@ export async function closeDays(
   let day = last === "" ? await firstDay(books, cursor) : dayAfter(last);
   for (; day < today && !hasUnsettled(books, day); day = dayAfter(day)) {
     await store.finish(day);
-    const text = await lineOf(books, cursor, [day], day);
+    const text = await lineOf(books, cursor, day);
     await days.append(text);
     // The line is in the event, so an operator who keeps the logs elsewhere can prove the books.
     diagnose({ event: "day_closed", level: "info", day, line: text });
@@ -64,23 +64,19 @@ const hasUnsettled = ({ openSegments }: BooksFiles, day: string): boolean =>
     .some(({ time }) => time.slice(0, 10) <= day);
 
 /**
- * Makes the line of a day whose records are sorted, and which covers the records of `recordDays`.
- * `day` absent: a head, which is printed and not stored, and covers all open days.
+ * Makes the line of a day whose records are sorted. `day` absent: a head, which is printed and not
+ * stored, and covers the records of all open days.
  */
-export async function lineOf(
-  books: BooksFiles,
-  cursor: LogCursor,
-  recordDays: readonly string[],
-  day?: string,
-): Promise<string> {
-  const { clock, days, signer } = books;
+export async function lineOf(books: BooksFiles, cursor: LogCursor, day?: string): Promise<string> {
+  const { clock, days, signer, store } = books;
   // A head is known by its time, which is on its day, even if the day ends while it is made.
   const madeAt = isoTime(clock.now());
   const last = days.all().at(-1);
   const segments = await segmentsSince(books, cursor);
+  const isOpen = (each: string): boolean => each > days.lastDay();
+  const covered = day === undefined ? (await store.days()).filter(isOpen) : [day];
   const adder = createRecordAdder();
-  for (const each of recordDays)
-    for await (const batch of books.store.linesOf(each)) adder.add(batch);
+  for (const each of covered) for await (const batch of store.linesOf(each)) adder.add(batch);
   const closed: ClosedDay = {
     day: day ?? madeAt.slice(0, 10),
     number: (last?.closed.number ?? 0) + 1,

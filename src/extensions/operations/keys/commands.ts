@@ -116,7 +116,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
           "what the key may spend in a day, a month or in total, " +
           "in addition to its account's budget",
         fallback: "no budget of its own",
-        test: (text) => /^\d{1,9}(\.\d{1,12})?\/(day|month|total)$/.test(text),
+        test: (text) => /^(0|[1-9]\d{0,8})(\.\d{1,12})?\/(day|month|total)$/.test(text),
         expected:
           "an amount and a period such as 5.00/day, 100/month or 20/total, " +
           "the amount below 1000000000",

@@ -43,7 +43,7 @@ const shownText = string({
 const budget = strict({
   /** An exact decimal number. */
   amount: string({
-    pattern: /^\d{1,9}(\.\d{1,12})?$/,
+    pattern: /^(0|[1-9]\d{0,8})(\.\d{1,12})?$/,
     expected: "a decimal number such as 5.00",
   }),
   /** When it is renewed: each day, each month, never. */

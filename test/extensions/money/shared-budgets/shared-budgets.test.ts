@@ -26,6 +26,7 @@ import {
 } from "../budgets/processes.ts";
 
 const program = quickest(folder(), REDIS_FOLDER);
+const script = readFileSync("src/extensions/money/shared-budgets/script.lua", "utf8");
 
 /** Asks until the store answers in time; the status. */
 async function answerOf(url: string): Promise<number> {
@@ -145,7 +146,6 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
   });
 
   it("tell of old rows until an answer has come in time", async () => {
-    const script = readFileSync("src/extensions/money/shared-budgets/script.lua", "utf8");
     const zero = [0, 0];
     /** The birth of the row, and how often it was written. */
     async function write(writes: number): Promise<readonly [born: number, writes: number]> {
@@ -209,5 +209,16 @@ describe("tokens per minute of several gateways", { skip: noRedis() }, () => {
     if (late === 0) assert.equal(admitted, 5);
     assert.equal(await answerOf(urls[0]!), 429);
     assert.equal(await answerOf(urls[1]!), 429);
+  });
+
+  it("are right when a minute is over since a request that counts nothing", async (t) => {
+    const redis = await startRedis();
+    t.after(redis.close);
+    await redis.command("RPUSH", "list", "1 refused");
+    await redis.command("HSET", "hash", "refused", 0, "*", 0);
+    const task = { token: "", tokens: 0, offers: [], budgets: [], limits: [10] };
+    const words = JSON.stringify({ gateway: "g", window: 60_000, lease: 15_000, tasks: [task] });
+    const [[, , , , windows]] = await redis.command("EVAL", script, 2, "list", "hash", words);
+    assert.deepEqual(windows, [[0, 0]]);
   });
 });

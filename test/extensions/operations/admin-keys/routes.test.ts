@@ -144,6 +144,7 @@ describe("keys over the admin listener", () => {
       [{ rpm: "many" }, "rpm", /integer|number/],
       [{ tokens_per_minute: 1.5 }, "tokens_per_minute", /integer/],
       [{ budget: { amount: "-1", period: "day" } }, "budget.amount", /5\.00/],
+      [{ budget: { amount: "05", period: "day" } }, "budget.amount", /5\.00/],
       [{ budget: { amount: "1", period: "hour" } }, "budget.period", /day/],
       [{ budget: { amount: "1" } }, "budget.period", /required/],
       [{ models: ["none"] }, "models[0]", /no model or alias/],

@@ -184,7 +184,7 @@ describe("what cannot be", () => {
     ...withOption("--tokens-per-minute", /-minute must be a number/, ["", "1.5"]),
     ...withOption("--tokens-per-minute", /a number .* at most 999999999$/m, ["1234567890"]),
     ...withOption("--budget", /--budget must be an amount and a period such as 5\.00\/day/, [
-      ...["5", "5/week", "5/day/month", "5/", "/day", " 5/day", "1e3/day", "-5/day"],
+      ...["5", "5/week", "5/day/month", "5/", "/day", " 5/day", "1e3/day", "-5/day", "05/day"],
     ]),
     ...withOption("--budget", /--budget must be .*, the amount below 1000000000/, [
       "1234567890/day",
