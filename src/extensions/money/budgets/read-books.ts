@@ -67,9 +67,9 @@ export async function readOutcomes(
   const outcomes = new Map<string, Outcome>();
   const from = dayOf(clock.now() - DAY_MS);
   for await (const records of store.records({ from, ownOnly: true }))
-    for (const { usage_id, account, key_id, cost, total_tokens } of records) {
+    for (const { usage_id, account, key_id, day, cost, total_tokens } of records) {
       const token = usage_id.slice(TOKEN_AT);
-      const outcome = { account, key_id, cost: parseMoney(cost), tokens: total_tokens };
+      const outcome = { account, key_id, day, cost: parseMoney(cost), tokens: total_tokens };
       if (tokens.has(token)) outcomes.set(token, outcome);
     }
   return outcomes;

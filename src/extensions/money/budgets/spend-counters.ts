@@ -45,8 +45,8 @@ export interface Figures extends Budget {
 export interface Spent extends Owner {
   /** In pico-units of the currency. */
   readonly cost: bigint;
-  /** The day in UTC on which it counts: `2026-11-30`. Absent: today. */
-  readonly day?: string;
+  /** The day in UTC on which it counts: `2026-11-30`. */
+  readonly day: string;
 }
 
 export interface SpendCounters {
@@ -108,7 +108,8 @@ export function createSpendCounters(now: () => number): SpendCounters {
     spend({ cost, day, ...owner }) {
       for (const each of countersOf(owner, day))
         for (const period of PERIODS) {
-          const isOver = periodOf(period, day ?? each.day) < periodOf(period, each.day);
+          // After the clock was set back, today is before the latest day, and counts in it.
+          const isOver = day !== dayOf(now()) && periodOf(period, day) < periodOf(period, each.day);
           if (!isOver) each.spent[period] += cost;
         }
     },

@@ -20,6 +20,7 @@ import {
   readSpent,
   readBooks,
 } from "../../../../src/extensions/money/budgets/read-books.ts";
+import { dayOf } from "../../../../src/extensions/money/records/index.ts";
 import { handMade, openLine, settleLine, textOf } from "../../../support/books.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
@@ -29,6 +30,7 @@ import { until, waitFor } from "../../../support/wait.ts";
 import { configFor } from "../../../support/gateway.ts";
 
 const START = "2026-02-02T12:00:00.000Z";
+const TODAY = "2026-02-02";
 const TOKENS = ["a", "b", "c"].map((digit) => digit.repeat(24));
 const budgetOf = (period: "day" | "month" | "total") => ({
   name: "account acme",
@@ -107,7 +109,7 @@ describe("what was spent before", () => {
     it(`is added up by periods, ${before ? "until a moment" : "whole"}`, async () => {
       const { clock, context } = bench(lines);
       const counters = createSpendCounters(clock.now);
-      counters.spend({ account: "other", key_id: "key_1", cost: 5n });
+      counters.spend({ account: "other", key_id: "key_1", cost: 5n, day: TODAY });
 
       const spent = await readBooks(context, (books) => readSpent(books, true, before));
       for (const each of spent) counters.spend(each);
@@ -121,7 +123,8 @@ describe("what was spent before", () => {
   it("is not forgotten when the clock is set back, and is when the period is over", () => {
     let now = Date.parse(START);
     const counters = createSpendCounters(() => now);
-    const spend = (cost: bigint) => counters.spend({ account: "acme", key_id: "key_1", cost });
+    const spend = (cost: bigint) =>
+      counters.spend({ account: "acme", key_id: "key_1", cost, day: dayOf(now) });
     const figures = () => counters.figures(budgetOf("day"));
     spend(5n);
     const { ends } = figures();
@@ -179,7 +182,10 @@ describe("what was spent before", () => {
       assert.deepEqual(accountant.figures(), []);
       assert.equal((await inVain(accountant.reserve(TOTAL))).refusal?.by, "unavailable");
       // It is counted already when the books are read.
-      accountant.settle(undefined, { account: "acme", key_id: "key_1", cost: 100n, tokens: 1 });
+      accountant.settle(undefined, {
+        ...{ account: "acme", key_id: "key_1", day: TODAY },
+        ...{ cost: 100n, tokens: 1 },
+      });
     });
     const reserving = accountant.reserve(TOTAL);
     await until(async () => {
