@@ -66,4 +66,8 @@ async function main(argv: readonly string[]): Promise<number | void> {
   return await run(argv, currentProcess, extensions);
 }
 
-process.exitCode = (await main(process.argv.slice(2))) || 0;
+// Without an await, which a program in CommonJS (scripts/build-sea.ts) cannot have here.
+process.exitCode = 1; // if nothing is left to wait for and main has not come to its end
+main(process.argv.slice(2)).then((code) => {
+  process.exitCode = code || 0;
+});

@@ -20,13 +20,6 @@ export interface Change {
 const SRC = resolve("src");
 const ACTORS = resolve("scripts/simulate/actors.ts");
 
-/** A script cannot wait at its top, so the program says later with which code it has ended. */
-const END_LATER: Change = {
-  file: "main.ts",
-  find: "process.exitCode = (await main(process.argv.slice(2))) || 0;",
-  replace: "main(process.argv.slice(2)).then((code) => {\n  process.exitCode = code || 0;\n});",
-};
-
 /** Throws if the place of a change is not there, or not alone. */
 function changed(text: string, { file, find, replace }: Change): string {
   const parts = text.split(find);
@@ -60,7 +53,7 @@ async function bundle(entry: string, changes: readonly Change[]): Promise<Bundle
 
 /** The gateway. `changes`: bugs that are planted. */
 export const bundleGateway = (changes: readonly Change[] = []): Promise<Bundle> =>
-  bundle(join(SRC, "main.ts"), [END_LATER, ...changes]);
+  bundle(join(SRC, "main.ts"), changes);
 
 /** The clients and the provider. */
 export const bundleActors = (): Promise<Bundle> => bundle(ACTORS, []);
