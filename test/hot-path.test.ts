@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { build } from "esbuild";
 import { ONE_FILE } from "../scripts/build.ts";
-import { countEvent, countWhole, startCounted, type Counts } from "../scripts/bench/counts.ts";
+import { countIn, type Counts } from "../scripts/bench/counts.ts";
 import { gatewayConfig, startProvider } from "../scripts/bench/targets.ts";
 
 /**
@@ -38,11 +38,10 @@ describe("the hot path", { skip }, () => {
     writeFileSync(file, JSON.stringify(gatewayConfig(provider.url, folder)));
     const program = join(folder, "chat-gateway.mjs");
     await build({ ...ONE_FILE, entryPoints: ["src/main.ts"], outfile: program });
-    const counted = await startCounted([program, "serve", "--config", file, "--port", "0"]);
-    t.after(counted.stop);
     const headers = { ...provider.headers, authorization: "Bearer sk-bench" };
-    const whole = rounded(await countWhole(counted, { ...provider, headers }));
-    const event = rounded(await countEvent(counted, { ...provider, headers }));
+    const command = [program, "serve", "--config", file, "--port", "0"];
+    const counted = await countIn(command, { ...provider, headers });
+    const [whole, event] = [rounded(counted.whole), rounded(counted.event)];
     t.diagnostic(JSON.stringify({ whole, event }));
     for (const [what, figures, allowed] of [
       ["a whole reply", whole, WHOLE],

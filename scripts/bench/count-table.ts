@@ -3,24 +3,10 @@
 
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Counts, countEvent, countWhole, startCounted } from "./counts.ts";
+import { countIn, type Counts, type Figures } from "./counts.ts";
 import { table } from "./table.ts";
 import { scratch, type Target, TYPESCRIPT } from "./target.ts";
 import { gatewayConfig } from "./targets.ts";
-
-interface Figures {
-  readonly whole: Counts;
-  readonly event: Counts;
-}
-
-async function countsOf(command: readonly string[], target: Target): Promise<Figures> {
-  const counted = await startCounted(command);
-  try {
-    return { whole: await countWhole(counted, target), event: await countEvent(counted, target) };
-  } finally {
-    await counted.stop();
-  }
-}
 
 /** Counts in the relay and in the built file. */
 export async function countTable(upstream: Target): Promise<string> {
@@ -30,9 +16,9 @@ export async function countTable(upstream: Target): Promise<string> {
   const headers = { ...upstream.headers, authorization: "Bearer sk-bench" };
   const target = { ...upstream, headers };
   try {
-    const relay = await countsOf([...TYPESCRIPT, "scripts/bench/relay.ts", upstream.url], target);
+    const relay = await countIn([...TYPESCRIPT, "scripts/bench/relay.ts", upstream.url], target);
     const command = ["dist/chat-gateway.mjs", "serve", "--config", file, "--port", "0"];
-    const gateway = await countsOf(command, target);
+    const gateway = await countIn(command, target);
     const rowsOf = (name: string, kind: keyof Figures, figure: keyof Counts, unit = 1) => [
       name,
       ...[relay, gateway].map((counts) => (counts[kind][figure] / unit).toFixed(1)),
