@@ -1,9 +1,8 @@
 // `check --live`: one tiny call to each provider, what each said, and no trace in the books.
 
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { callProviders } from "../../../../src/extensions/operations/commands/live.ts";
@@ -12,6 +11,7 @@ import { lines } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
 import { startAnthropic } from "../../../support/fake-anthropic.ts";
 import { PROVIDER_KEY } from "../../../support/fake-provider.ts";
+import { listening } from "../../../support/listening.ts";
 import { freePort } from "../../../support/port.ts";
 import { completion, startProvider, status, type Behaviours } from "../../../support/provider.ts";
 import { runHere } from "../../../support/run-here.ts";
@@ -76,11 +76,9 @@ describe("check --live", () => {
 
   it("fails at once where the server closes each connection", async (t) => {
     const server = createServer((socket) => socket.destroy());
-    await once(server.listen(0, "127.0.0.1"), "listening");
-    t.after(() => server.close());
-    const { port } = server.address() as AddressInfo;
+    const base_url = await listening(t, server);
     const config = checkConfig({
-      providers: { closing: { dialect: "openai", base_url: `http://127.0.0.1:${port}` } },
+      providers: { closing: { dialect: "openai", base_url } },
       models: { m: { provider: "closing" } },
     });
     const [answer] = await callProviders(config, installed);

@@ -12,6 +12,7 @@ import { certificate } from "../../../support/certificate.ts";
 import { allExtensions, type GatewayDeps } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, KEY, merge, startGateway, user } from "../../../support/gateway.ts";
+import { listening } from "../../../support/listening.ts";
 import { freePort } from "../../../support/port.ts";
 import { completion, startProvider, status as answers } from "../../../support/provider.ts";
 import { runHere } from "../../../support/run-here.ts";
@@ -161,10 +162,9 @@ describe("status", () => {
 
   it("of something else on the port: says that it is no gateway", async (t) => {
     for (const answer of ["hello", '{"models":[],"limits":{"accounts":[]}}']) {
-      const server = http.createServer((_, res) => res.end(answer)).listen(0, "127.0.0.1");
-      await waitFor(() => server.listening, "the server to listen");
-      t.after(() => server.close());
-      const { code, stdout } = await status(fileFor((server.address() as { port: number }).port));
+      const server = http.createServer((_, res) => res.end(answer));
+      const { port } = new URL(await listening(t, server));
+      const { code, stdout } = await status(fileFor(Number(port)));
       assert.deepEqual([code, /is no chat-gateway$/m.test(stdout)], [1, true]);
     }
   });
