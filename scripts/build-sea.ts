@@ -1,7 +1,7 @@
 // Writes the gateway as a single executable, which needs no Node beside it: `node --import tsx
-// scripts/build-sea.ts [--out dist/chat-gateway]`, then `node scripts/smoke.mjs dist/chat-gateway`.
-// It is the Node that runs this script with the program in it, which must be CommonJS to have V8's
-// code cache: with that it starts in nine tenths of the time.
+// scripts/build-sea.ts [--out dist/chat-gateway]`, then `node --import tsx scripts/smoke.ts
+// dist/chat-gateway`. It is the Node that runs this script with the program in it, which must be
+// CommonJS to have V8's code cache: with that it starts in nine tenths of the time.
 //
 // From Node 25.5 on that is Node's own doing (`node --build-sea`). On earlier lines the program has
 // to be put into the executable by postject, which is fetched into a temporary folder: Node 20, 22
