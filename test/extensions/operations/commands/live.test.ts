@@ -1,11 +1,12 @@
 // `check --live`: one tiny call to each provider, what each said, and no trace in the books.
 
 import assert from "node:assert/strict";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { callProviders } from "../../../../src/extensions/operations/commands/live.ts";
+import { configFile } from "../../../support/books.ts";
 import { installed, checkConfig } from "../../../support/config.ts";
 import { lines } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
@@ -28,15 +29,12 @@ async function provider(t: Scope, behaviours: Behaviours) {
 
 /** A configuration whose providers have one model each, of their own names; and its data_dir. */
 function written(rows: Readonly<Record<string, object>>, more: object = {}) {
-  const dir = folder();
-  const data = join(dir, "data");
-  const file = join(dir, "gateway.json");
+  const data = join(folder(), "data");
   const models = Object.fromEntries(
     Object.keys(rows).map((name) => [`${name}-model`, { provider: name, upstream_model: "m" }]),
   );
   const config = { data_dir: data, admin: { port: 0 }, providers: rows, models, ...more };
-  writeFileSync(file, JSON.stringify(config));
-  return { file, data };
+  return { file: configFile(config), data };
 }
 
 describe("check --live", () => {
