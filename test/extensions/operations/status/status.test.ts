@@ -8,6 +8,7 @@ import { PassThrough } from "node:stream";
 import { describe, it } from "node:test";
 import { VERSION } from "../../../../src/core/version.ts";
 import { reloadStatus, startRecord } from "../../../../src/reload.ts";
+import { configFile } from "../../../support/books.ts";
 import { certificate } from "../../../support/certificate.ts";
 import { allExtensions, type GatewayDeps } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
@@ -42,8 +43,7 @@ async function running(
     over,
   );
   const config = configFor(provider.url, ["good", "bad"], more as object);
-  const file = join(folder(), "gateway.json");
-  writeFileSync(file, JSON.stringify(config));
+  const file = configFile(config);
   const extensions = [...allExtensions, reloadStatus(startRecord(undefined))];
   const gateway = await startGateway(t, config, { extensions, ...deps }, env);
   const ask = async (model: string) => (await gateway.chat({ model, messages: user("hi") })).text();
