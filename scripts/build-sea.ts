@@ -1,17 +1,17 @@
-// Writes the gateway as a single executable, which needs no Node beside it: `npm run build && node
-// --import tsx scripts/build-sea.ts [--out dist/chat-gateway]`, then `node scripts/smoke.mjs
-// dist/chat-gateway`. It is the Node that runs this script with the program in it.
+// Writes the gateway as a single executable, which needs no Node beside it: `node --import tsx
+// scripts/build-sea.ts [--out dist/chat-gateway]`, then `node --import tsx scripts/smoke.ts
+// dist/chat-gateway`. It is the Node that runs this script with the program in it, which must be
+// CommonJS to have V8's code cache: with that it starts in nine tenths of the time.
 //
-// From Node 25.5 on that is Node's own doing (`node --build-sea`), with dist/chat-gateway.mjs.
-// Earlier lines take CommonJS only, and the result has to be put into the executable by postject,
-// which is fetched into a temporary folder: Node 20, 22 and 24 were tried that way. Linux only:
-// elsewhere an executable must also be signed. Exit 1, and why, where it cannot be done.
+// From Node 25.5 on that is Node's own doing (`node --build-sea`). On earlier lines the program has
+// to be put into the executable by postject, which is fetched into a temporary folder: Node 20, 22
+// and 24 were tried that way. Linux only: elsewhere an executable must also be signed. Exit 1, and
+// why, where it cannot be done.
 
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
   copyFileSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -28,8 +28,6 @@ import { PROGRAM } from "./build.ts";
 const POSTJECT = "postject@1.0.0-alpha.6";
 /** Stands in executables of Node that look for a program in themselves. */
 const FUSE = "NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2";
-const ENTRY = resolve("src/main.ts");
-const BUILT = resolve("dist/chat-gateway.mjs");
 
 const { values } = parseArgs({
   options: { out: { type: "string", default: "dist/chat-gateway" } },
@@ -44,19 +42,19 @@ const give = (why: string): never => {
  * A worker is started with the path of its program before its arguments. For a single executable
  * that is one argument too many.
  */
-const dropPath = (cluster: string) => `if (${cluster}.isWorker) process.argv.splice(2, 1);`;
+const DROP_PATH = 'if (require("node:cluster").isWorker) process.argv.splice(2, 1);';
 
-/** For createRequire the program is where the executable is, as it is with --build-sea. */
+/** For createRequire the program is where the executable is. */
 async function writeCommonJs(file: string): Promise<void> {
   await build({
     ...PROGRAM,
-    entryPoints: [ENTRY],
+    entryPoints: ["src/main.ts"],
     outfile: file,
     logLevel: "error",
     // Node 20 has no import() in a single executable: it becomes a call of require.
     supported: { "dynamic-import": false },
     banner: {
-      js: `const programUrl = require("node:url").pathToFileURL(process.execPath).href; ${dropPath('require("node:cluster")')}`,
+      js: `const programUrl = require("node:url").pathToFileURL(process.execPath).href; ${DROP_PATH}`,
     },
   });
 }
@@ -73,32 +71,20 @@ if (!readFileSync(process.execPath).includes(FUSE))
   give(
     `${process.execPath} (${process.version}) was built without support for single executables: take one from nodejs.org`,
   );
-if (byItself && !existsSync(BUILT)) give("there is no dist/chat-gateway.mjs: run npm run build");
 
 const folder = mkdtempSync(join(tmpdir(), "build-sea-"));
 process.once("exit", () => rmSync(folder, { recursive: true }));
 try {
-  const [main, blob, config] = [
-    join(folder, byItself ? "main.mjs" : "main.cjs"),
-    join(folder, "program.blob"),
-    join(folder, "sea.json"),
-  ];
-  // With V8's code cache the program starts in nine tenths of the time. ES modules cannot have it.
-  const useCodeCache = !byItself;
-  const common = { disableExperimentalSEAWarning: true, useSnapshot: false, useCodeCache };
+  const [main, blob, config] = ["main.cjs", "program.blob", "sea.json"].map((name) =>
+    join(folder, name),
+  ) as [string, string, string];
+  const common = { disableExperimentalSEAWarning: true, useSnapshot: false, useCodeCache: true };
   mkdirSync(dirname(out), { recursive: true });
   rmSync(out, { force: true });
-  if (byItself) {
-    writeFileSync(
-      main,
-      `import ownCluster from "node:cluster";\n${dropPath("ownCluster")}\n${readFileSync(BUILT, "utf8").replace(/^#!.*/, "")}`,
-    );
-    writeFileSync(config, JSON.stringify({ ...common, main, mainFormat: "module", output: out }));
-    run(process.execPath, ["--build-sea", config]);
-  } else {
-    await writeCommonJs(main);
-    writeFileSync(config, JSON.stringify({ ...common, main, output: blob }));
-    run(process.execPath, ["--experimental-sea-config", config]);
+  await writeCommonJs(main);
+  writeFileSync(config, JSON.stringify({ ...common, main, output: byItself ? out : blob }));
+  run(process.execPath, [byItself ? "--build-sea" : "--experimental-sea-config", config]);
+  if (!byItself) {
     const quietly = ["--silent", "--no-save", "--no-audit", "--no-fund"];
     run("npm", ["install", ...quietly, "--prefix", folder, POSTJECT]);
     copyFileSync(process.execPath, out);

@@ -3,8 +3,7 @@
 //
 // A table between `<!-- generated: NAME -->` and `<!-- end -->` is written whole. In a table
 // between `<!-- filled: NAME -->` and `<!-- end -->` the first column names what a row is about,
-// the last one is written by hand, and the columns between are filled in. The page "Contributing"
-// states the size of the sources between `<!-- size -->` and `<!-- end -->`.
+// the last one is written by hand, and the columns between are filled in.
 import { programSlots } from "../src/command-line/command.ts";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -17,7 +16,6 @@ import { FAMILIES, type Family } from "../src/extensions/operations/metrics/fami
 import { serveCommand } from "../src/program.ts";
 import { checking, formats, installed } from "../test/support/config.ts";
 import { modelsTable, providersTable } from "./providers.ts";
-import { sizeText } from "./size.ts";
 
 export const MANUAL = new URL("../src/manual/", import.meta.url);
 
@@ -238,18 +236,12 @@ function metricsTable(): string {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
-  for (const name of readdirSync(MANUAL).filter((file) => file.endsWith(".md")))
-    update(new URL(name, MANUAL), withTables);
-  const size = await sizeText();
-  update(new URL("contributing.md", MANUAL), (text) =>
-    text.replace(/(<!-- size -->\n)[^<]*/, (_, start: string) => `${start}${size}\n`),
-  );
-}
-
-function update(file: URL, change: (text: string) => string): void {
-  const text = readFileSync(file, "utf8");
-  const updated = change(text);
-  if (updated === text) return;
-  writeFileSync(file, updated);
-  console.log(`written: ${file.pathname}`);
+  for (const name of readdirSync(MANUAL).filter((each) => each.endsWith(".md"))) {
+    const file = new URL(name, MANUAL);
+    const text = readFileSync(file, "utf8");
+    const updated = withTables(text);
+    if (updated === text) continue;
+    writeFileSync(file, updated);
+    console.log(`written: ${file.pathname}`);
+  }
 }

@@ -42,10 +42,12 @@ async function attackAll(): Promise<string[]> {
     cases: only?.length ?? Math.min(5_000_000, Number(values.cases)),
     only,
   });
-  const crowds = await startCrowds(Math.min(1, Number(values.scale)));
+  const ends: (() => unknown)[] = [probe.end];
+  const scope = { after: (end: () => unknown) => ends.push(end) };
+  const crowds = await startCrowds(scope, Math.min(1, Number(values.scale)));
   const faults: string[] = [];
   try {
-    for (const attack of only ? [mutated] : [mutated, ...crowds.attacks]) {
+    for (const attack of only ? [mutated] : [mutated, ...crowds]) {
       const began = performance.now();
       const { told, faults: found } = await play(attack, FILE, probe).catch(({ stack }: Error) => ({
         told: "broken off",
@@ -57,8 +59,7 @@ async function attackAll(): Promise<string[]> {
       console.log(`  ${attack.name}: ${verdict}\n    ${told}`);
     }
   } finally {
-    probe.end();
-    await crowds.end();
+    for (const end of ends) await end();
   }
   return faults;
 }

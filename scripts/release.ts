@@ -26,26 +26,19 @@ function run(file: string, args: readonly string[]): void {
   execFileSync(file, args, { stdio: ["ignore", "ignore", "inherit"] });
 }
 
-function make(): void {
-  rmSync(FOLDER, { recursive: true, force: true });
-  mkdirSync(FOLDER, { recursive: true });
-  run("npm", ["pack", "--silent", "--pack-destination", FOLDER]); // which builds first
-  copyFileSync(BUILT, join(FOLDER, `${NAME}.mjs`));
-  if (values["without-executable"]) return;
+rmSync(FOLDER, { recursive: true, force: true });
+mkdirSync(FOLDER, { recursive: true });
+run("npm", ["pack", "--silent", "--pack-destination", FOLDER]); // which builds first
+copyFileSync(BUILT, join(FOLDER, `${NAME}.mjs`));
+if (!values["without-executable"]) {
   const executable = join(FOLDER, `${NAME}-${process.platform}-${process.arch}`);
   run(process.execPath, ["--import", "tsx", "scripts/build-sea.ts", "--out", executable]);
 }
-
-/** Writes the sums, and prints each with the size of its file in bytes. */
-function sum(): void {
-  const lines = readdirSync(FOLDER).map((name) => {
-    const bytes = readFileSync(join(FOLDER, name));
-    const digest = createHash("sha256").update(bytes).digest("hex");
-    console.log(`${digest}  ${bytes.length.toLocaleString("en").padStart(11)}  ${name}`);
-    return `${digest}  ${name}\n`;
-  });
-  writeFileSync(join(FOLDER, SUMS), lines.join(""));
-}
-
-make();
-sum();
+// The sums, each printed with the size of its file in bytes.
+const lines = readdirSync(FOLDER).map((name) => {
+  const bytes = readFileSync(join(FOLDER, name));
+  const digest = createHash("sha256").update(bytes).digest("hex");
+  console.log(`${digest}  ${bytes.length.toLocaleString("en").padStart(11)}  ${name}`);
+  return `${digest}  ${name}\n`;
+});
+writeFileSync(join(FOLDER, SUMS), lines.join(""));

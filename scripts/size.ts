@@ -1,6 +1,5 @@
 // The size of the sources: lines of code as Biome formats them at 100 columns, without blank lines
-// and comments. The page "Contributing" states it; `npm run docs` writes it there, and a test
-// compares.
+// and comments. The README states it, and a test compares.
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { build } from "esbuild";
@@ -11,11 +10,6 @@ export const CORE_CEILING = 5_000;
 /** The most lines of code that an extension may have. */
 export const EXTENSION_CEILING = 700;
 
-export interface Size {
-  readonly files: number;
-  readonly lines: number;
-}
-
 /** Whether a line of TypeScript is code. Comments are recognised by their first characters. */
 export const isCode = (line: string): boolean => !/^\s*($|\/\/|\/\*|\*)/.test(line);
 
@@ -23,16 +17,14 @@ export const isCode = (line: string): boolean => !/^\s*($|\/\/|\/\*|\*)/.test(li
 export const sourcesIn = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
 
-const sizeOfTexts = (texts: readonly string[]): Size => ({
-  files: texts.length,
-  lines: texts.reduce((sum, text) => sum + text.split("\n").filter(isCode).length, 0),
-});
+const sizeOfTexts = (texts: readonly string[]): number =>
+  texts.flatMap((text) => text.split("\n")).filter(isCode).length;
 
-export const sizeOf = (folder: string): Size =>
+export const sizeOf = (folder: string): number =>
   sizeOfTexts(sourcesIn(folder).map((name) => readFileSync(join(folder, name), "utf8")));
 
 /** All TypeScript files that are bundled into the reference edition. */
-export async function sizeOfReference(): Promise<Size> {
+export async function sizeOfReference(): Promise<number> {
   const { metafile } = await build({ ...REFERENCE_EDITION, write: false, metafile: true });
   const sources = Object.keys(metafile.inputs).filter((path) => path.endsWith(".ts"));
   return sizeOfTexts(
@@ -41,14 +33,3 @@ export async function sizeOfReference(): Promise<Size> {
     ),
   );
 }
-
-/** The sentences of the page "Contributing" that state the sizes. */
-export async function sizeText(): Promise<string> {
-  const parts = ["src/core", "src/extensions"].map((folder) =>
-    part(`\`${folder}\``, sizeOf(folder)),
-  );
-  return `${parts.join("; ")}.\n${part("The reference edition", await sizeOfReference())}.`;
-}
-
-const part = (name: string, { files, lines }: Size): string =>
-  `${name} has ${lines.toLocaleString("en")} lines of code in ${files} files`;

@@ -78,6 +78,8 @@ async function main(argv: readonly string[]): Promise<number | void> {
   return await run(argv, currentProcess, extensions);
 }
 
+// No await: the program is CommonJS where it is one file.
+process.exitCode = 1; // if nothing is left to wait for and main has not come to its end
 main(process.argv.slice(2)).then((code) => {
   process.exitCode = code || 0;
 });

@@ -2,14 +2,14 @@
 // switched on. A change that spends more fails here, however quick the machine is.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { build } from "esbuild";
 import { ONE_FILE } from "../scripts/build.ts";
-import { countEvent, countWhole, startCounted, type Counts } from "../scripts/bench/counts.ts";
+import { countIn, type Counts } from "../scripts/bench/counts.ts";
 import { gatewayConfig, startProvider } from "../scripts/bench/targets.ts";
+import { folder } from "./support/folder.ts";
 
 /**
  * What a gateway may create at most. `kilobytes`: on the heap. `kept`: those of them that outlive a
@@ -32,17 +32,15 @@ describe("the hot path", { skip }, () => {
   it("creates no more promises, timers and memory than it is allowed", async (t) => {
     const provider = await startProvider();
     t.after(provider.stop);
-    const folder = mkdtempSync(join(tmpdir(), "counts-"));
-    t.after(() => rmSync(folder, { recursive: true }));
-    const file = join(folder, "gateway.json");
-    writeFileSync(file, JSON.stringify(gatewayConfig(provider.url, folder)));
-    const program = join(folder, "chat-gateway.mjs");
+    const place = folder();
+    const file = join(place, "gateway.json");
+    writeFileSync(file, JSON.stringify(gatewayConfig(provider.url, place)));
+    const program = join(place, "chat-gateway.mjs");
     await build({ ...ONE_FILE, entryPoints: ["src/main.ts"], outfile: program });
-    const counted = await startCounted([program, "serve", "--config", file, "--port", "0"]);
-    t.after(counted.stop);
     const headers = { ...provider.headers, authorization: "Bearer sk-bench" };
-    const whole = rounded(await countWhole(counted, { ...provider, headers }));
-    const event = rounded(await countEvent(counted, { ...provider, headers }));
+    const command = [program, "serve", "--config", file, "--port", "0"];
+    const counted = await countIn(command, { ...provider, headers });
+    const [whole, event] = [rounded(counted.whole), rounded(counted.event)];
     t.diagnostic(JSON.stringify({ whole, event }));
     for (const [what, figures, allowed] of [
       ["a whole reply", whole, WHOLE],

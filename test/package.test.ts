@@ -1,5 +1,5 @@
 // The package that npm makes: it holds the built file and the manual and nothing else. That npx runs
-// it in an empty folder, without a registry to ask, is for scripts/smoke.mjs.
+// it in an empty folder, without a registry to ask, is for scripts/smoke.ts.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -25,8 +25,7 @@ const PACKAGE = `chat-gateway-${VERSION}.tgz`;
 /** How far the sizes that the manual states may be from the files. */
 const TOLERANCE = 0.2;
 /** What packing needs. It is copied, so that dist of the sources stays as it is. */
-const NEEDED = [".gitignore", "README.md", "package.json", "tsconfig.json"];
-const NEEDED_SCRIPTS = ["scripts/build.ts", "scripts/packed.ts"];
+const NEEDED = [".gitignore", "README.md", "package.json", "tsconfig.json", "scripts/build.ts"];
 const NEEDED_FOLDERS = ["src", "scripts/conformance"];
 
 /** Nothing answers at the registry's address: whoever asks it tries again for minutes. */
@@ -41,7 +40,7 @@ const run = promisify(execFile);
 async function pack(): Promise<string> {
   const sources = folder();
   for (const path of NEEDED_FOLDERS) cpSync(path, join(sources, path), { recursive: true });
-  for (const path of [...NEEDED, ...NEEDED_SCRIPTS]) copyFileSync(path, join(sources, path));
+  for (const path of NEEDED) copyFileSync(path, join(sources, path));
   symlinkSync(resolve("node_modules"), join(sources, "node_modules"));
   await run("npm", ["pack", "--silent"], { cwd: sources, env: { ...OFFLINE, HOME: sources } });
   const [own, left] = ["package.json", join(sources, "package.json")].map((path) =>

@@ -17,6 +17,12 @@ export interface Counts {
   readonly kept: number;
 }
 
+/** What a whole reply takes, and an event of a long stream with its share of the request. */
+export interface Figures {
+  readonly whole: Counts;
+  readonly event: Counts;
+}
+
 /**
  * A young generation so large that nothing is collected while it is counted, and code that is
  * optimised at the same moments in every run.
@@ -29,26 +35,71 @@ const FLAGS = [
   "--import",
   "./scripts/bench/count-hooks.mjs",
 ];
-const WARM_UP = 1_500;
+/** What is asked for, and how it is counted. */
+interface Work {
+  /** What the provider is to answer. */
+  readonly words: string;
+  /** Requests before the first that counts. */
+  readonly warmUp: number;
+  readonly batches: number;
+  /** The requests of a batch, one after the other on one connection. */
+  readonly requests: number;
+  /** How many of what is counted a batch has. */
+  readonly count: number;
+}
 /**
- * The least of so many counts has nothing of what happens once a second beside requests: a batch is
- * shorter than that on a busy machine too.
+ * What a whole reply takes. The least of so many counts has nothing of what happens once a second
+ * beside requests: a batch is shorter than that on a busy machine too.
  */
-const WHOLE = { batches: 25, count: 20 };
-/** A stream of so many events takes a third of a second. */
-const EVENTS = { batches: 5, count: 300 };
+const WHOLE: Work = { words: "bytes=300", warmUp: 1_500, batches: 25, requests: 20, count: 20 };
+/** What an event takes. Its stream lasts a third of a second. */
+const EVENT: Work = { words: "events=300 every=1", warmUp: 1, batches: 5, requests: 1, count: 300 };
 
-type Sizes = Readonly<typeof WHOLE>;
-
-/** A process whose creations are counted. */
-export interface Counted {
-  readonly url: string;
-  counts(): Promise<Counts>;
-  stop(): Promise<void>;
+/** The least of several counts, each of what a batch creates, for each of what is counted. */
+async function least(
+  work: Work,
+  target: Target,
+  countsSoFar: () => Promise<Counts>,
+): Promise<Counts> {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  const body = bodyOf(work.words, target.model);
+  const ask = async (times: number): Promise<void> => {
+    for (let time = 0; time < times; time += 1) {
+      const res = await post(target, body, agent);
+      res.resume();
+      await once(res, "end");
+      if (res.statusCode !== 200) throw new Error(`${res.statusCode}`);
+    }
+  };
+  await ask(work.warmUp);
+  const batches: Counts[] = [];
+  while (batches.length < work.batches) {
+    const before = await countsSoFar();
+    await ask(work.requests);
+    const after = await countsSoFar();
+    batches.push({
+      promises: (after.promises - before.promises) / work.count,
+      timers: (after.timers - before.timers) / work.count,
+      bytes: (after.bytes - before.kept) / work.count,
+      kept: (after.kept - before.kept) / work.count,
+    });
+  }
+  agent.destroy();
+  const leastOf = (name: keyof Counts) => Math.min(...batches.map((each) => each[name]));
+  return {
+    promises: leastOf("promises"),
+    timers: leastOf("timers"),
+    bytes: leastOf("bytes"),
+    // A full collection in one of the batches would make the least of them negative.
+    kept: batches.map(({ kept }) => kept).sort((one, other) => one - other)[work.batches >> 1]!,
+  };
 }
 
-/** Starts a program of Node under the counter. It must say where it listens. */
-export async function startCounted(command: readonly string[]): Promise<Counted> {
+/**
+ * Counts in a program of Node that takes requests as the target does, and says where it listens. It
+ * is started for it under the counter.
+ */
+export async function countIn(command: readonly string[], target: Target): Promise<Figures> {
   let heard: (counts: Counts) => void = () => undefined;
   const running = launch({ args: FLAGS, cwd: process.cwd() }, command, {
     // Counting what is covered has a cost of its own.
@@ -57,71 +108,16 @@ export async function startCounted(command: readonly string[]): Promise<Counted>
       if (line.startsWith('{"counted"')) heard(JSON.parse(line).counted);
     },
   });
-  return {
-    url: await running.address,
-    counts: () =>
-      new Promise((resolve) => {
-        heard = resolve;
-        running.child.kill("SIGUSR2");
-      }),
-    stop: () => stop(running),
-  };
-}
-
-async function ask(url: string, agent: http.Agent, target: Target, body: string): Promise<void> {
-  const res = await post({ ...target, url }, body, agent);
-  res.resume();
-  await once(res, "end");
-  if (res.statusCode !== 200) throw new Error(`${res.statusCode}`);
-}
-
-/** The least of several counts, each of what `batch` creates, for each of `count`. */
-async function least(
-  counted: Counted,
-  { batches: most, count }: Sizes,
-  batch: () => Promise<void>,
-): Promise<Counts> {
-  const batches: Counts[] = [];
-  while (batches.length < most) {
-    const before = await counted.counts();
-    await batch();
-    const after = await counted.counts();
-    batches.push({
-      promises: (after.promises - before.promises) / count,
-      timers: (after.timers - before.timers) / count,
-      bytes: (after.bytes - before.kept) / count,
-      kept: (after.kept - before.kept) / count,
+  const countsSoFar = () =>
+    new Promise<Counts>((resolve) => {
+      heard = resolve;
+      running.child.kill("SIGUSR2");
     });
+  try {
+    const counted = { ...target, url: await running.address };
+    const whole = await least(WHOLE, counted, countsSoFar);
+    return { whole, event: await least(EVENT, counted, countsSoFar) };
+  } finally {
+    await stop(running);
   }
-  const leastOf = (name: keyof Counts) => Math.min(...batches.map((each) => each[name]));
-  return {
-    promises: leastOf("promises"),
-    timers: leastOf("timers"),
-    bytes: leastOf("bytes"),
-    // A full collection in one of the batches would make the least of them negative.
-    kept: batches.map(({ kept }) => kept).sort((one, other) => one - other)[most >> 1]!,
-  };
-}
-
-/** What one whole reply takes, one request after the other on one connection. */
-export async function countWhole(counted: Counted, target: Target): Promise<Counts> {
-  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
-  const body = bodyOf("bytes=300", target.model);
-  const askTimes = async (times: number): Promise<void> => {
-    for (let time = 0; time < times; time += 1) await ask(counted.url, agent, target, body);
-  };
-  await askTimes(WARM_UP);
-  const counts = await least(counted, WHOLE, () => askTimes(WHOLE.count));
-  agent.destroy();
-  return counts;
-}
-
-/** What an event of a long stream takes, with its share of the request. */
-export async function countEvent(counted: Counted, target: Target): Promise<Counts> {
-  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
-  const body = bodyOf(`events=${EVENTS.count} every=1`, target.model);
-  await ask(counted.url, agent, target, body);
-  const counts = await least(counted, EVENTS, () => ask(counted.url, agent, target, body));
-  agent.destroy();
-  return counts;
 }

@@ -7,6 +7,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import http from "node:http";
 import { createRequire } from "node:module";
 import { setTimeout as pause } from "node:timers/promises";
+import { within } from "../../test/support/wait.ts";
 import { bodyOf, post } from "./body.ts";
 import type { Target } from "./target.ts";
 
@@ -207,20 +208,16 @@ export async function openStreams(
   const agent = new http.Agent({ keepAlive: false });
   const before = memoryOf(target.pid);
   const body = bodyOf("events=1000000 every=1000", target.model);
-  let open = 0;
-  const opened = () => {
-    open += 1;
-  };
+  const open = () =>
+    new Promise<void>((begun) => {
+      readStream(target, agent, body, begun).catch(() => undefined); // it is broken off below
+    });
   try {
-    for (let asked = 0; asked < streams; ) {
-      const batch = Math.min(100, streams - asked); // a listen queue holds some hundreds
-      for (let i = 0; i < batch; i += 1)
-        readStream(target, agent, body, opened).catch(() => undefined); // it is broken off below
-      asked += batch;
-      for (const late = performance.now() + 60_000; open < asked; await pause(5)) {
-        if (performance.now() > late)
-          throw new Error(`${target.name}: ${open} of ${asked} streams after a minute`);
-      }
+    for (let asked = 0; asked < streams; asked += 100) {
+      // A listen queue holds some hundreds.
+      const batch = Array.from({ length: Math.min(100, streams - asked) }, open);
+      const what = `streams ${asked} to ${asked + batch.length} of ${target.name}`;
+      await within(Promise.all(batch), what, 60_000);
     }
     const cpu = cpuOf(target.pid);
     await pause(seconds * 1000);

@@ -17,7 +17,7 @@ const LAST_MS = 30_000;
 const QUESTION = "GET /healthz HTTP/1.1\r\nHost: probe\r\n\r\n";
 const ANSWER = '{"status":"ok"}';
 
-let stop = (): void => undefined;
+let stop: () => unknown = () => undefined;
 process.on("message", (message: number | "stop") => (message === "stop" ? stop() : begin(message)));
 process.on("disconnect", () => process.exit());
 
@@ -25,37 +25,33 @@ function begin(port: number): void {
   const asked: number[] = [];
   const times: number[] = [];
   let text = "";
+  let stopped = false;
   const socket = net.connect({ port, host: "127.0.0.1", noDelay: true });
+  const closed = new Promise((resolve) => socket.on("close", resolve));
   const ask = () => {
     asked.push(performance.now());
     socket.write(QUESTION);
   };
   const beat = setInterval(ask, EVERY_MS);
-  let late: NodeJS.Timeout | undefined;
-  let stopped = false;
-  const finish = () => {
-    clearInterval(beat);
-    clearTimeout(late);
-    stop = () => process.send!({ times, lost: asked.length } satisfies Probed);
-    if (stopped) stop();
-    stopped = false;
-    socket.destroy();
-  };
-  stop = () => {
+  closed.then(() => clearInterval(beat));
+  const leaveIfAnswered = () => stopped && asked.length === 0 && socket.destroy();
+  stop = async () => {
     stopped = true;
     clearInterval(beat);
-    if (asked.length === 0) return finish();
-    late = setTimeout(finish, LAST_MS);
+    const late = setTimeout(() => socket.destroy(), LAST_MS);
+    leaveIfAnswered();
+    await closed;
+    clearTimeout(late);
+    process.send!({ times, lost: asked.length } satisfies Probed);
   };
   socket.on("error", () => undefined);
-  socket.on("close", finish);
   socket.on("data", (data: Buffer) => {
     text += data.toString("latin1");
     for (let end = text.indexOf(ANSWER); end !== -1; end = text.indexOf(ANSWER)) {
       text = text.slice(end + ANSWER.length);
       if (times.push(performance.now() - asked.shift()!) === 1) process.send!("begun");
     }
-    if (stopped && asked.length === 0) finish();
+    leaveIfAnswered();
   });
   ask();
 }

@@ -7,7 +7,6 @@
 // --records N how many usage records (10,000,000)
 
 import { spawnSync } from "node:child_process";
-import { rmSync } from "node:fs";
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
 import { systemClock } from "../../src/core/clock.ts";
@@ -16,11 +15,12 @@ import { install } from "../../src/core/extension/install.ts";
 import type { UsageRecord } from "../../src/extensions/money/records/index.ts";
 import { closeDays } from "../../src/extensions/money/usage/close-days.ts";
 import { openBooks } from "../../src/extensions/money/usage/index.ts";
+import { folder } from "../../test/support/folder.ts";
 import { createRandom } from "../../test/support/random.ts";
 import { bodyOf } from "./body.ts";
 import { answersOf, memoryOf, percentile, startLoad } from "./load.ts";
 import { table } from "./table.ts";
-import { pinned, scratch, type Target } from "./target.ts";
+import { pinned, type Target } from "./target.ts";
 import { gateway, startProvider } from "./targets.ts";
 
 const { values } = parseArgs({ options: { records: { type: "string", default: "10000000" } } });
@@ -122,10 +122,9 @@ async function measure(target: Target): Promise<void> {
   console.log(`memory: ${before}, after the quiet lookups ${more} more`);
 }
 
-const folder = scratch();
-process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+const books = folder();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
-await writeBooks(folder);
+await writeBooks(books);
 const date = new Date().toISOString().slice(0, 10);
 const machine = `Node ${process.version}, ${cpus()[0]?.model.trim()}`;
 console.log(`${date}, ${machine}, ${RECORDS} records of ${MONTHS} months`);
@@ -133,7 +132,7 @@ const accounts = Array.from({ length: ACCOUNTS }, (_, n) => accountOf(n));
 const keys = accounts.map((account) => ({ account, key: `sk-${account}` }));
 const provider = await startProvider();
 try {
-  const config = { data_dir: folder, keys: [...keys, { account: "bench", key: "sk-bench" }] };
+  const config = { data_dir: books, keys: [...keys, { account: "bench", key: "sk-bench" }] };
   const target = await gateway(config).start(provider.url);
   // It was started on one core. Lookups are to take what they take where nobody says so.
   if (pinned) spawnSync("taskset", ["-acp", `0-${cpus().length - 1}`, String(target.pid)]);

@@ -2,8 +2,7 @@
 // started, found to listen, and stopped.
 
 import { spawnSync } from "node:child_process";
-import { lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { launch, type Running } from "../../test/support/program.ts";
 import type { Callee } from "./body.ts";
@@ -52,8 +51,6 @@ interface Start {
   readonly port?: number;
   readonly command: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
-  /** Removed when the target is stopped. */
-  readonly folder?: string;
 }
 
 /** Kills a process and waits until it has ended. */
@@ -64,17 +61,14 @@ export async function stop({ child, ended }: Running): Promise<void> {
 
 /** Starts a target on one core, away from the load, and waits until it answers. */
 export async function started(start: Start): Promise<Target> {
-  const { name, port, env, folder } = start;
+  const { name, port, env } = start;
   const call = { ...CALL, ...start.call };
   const began = performance.now();
   const command = pinned ? ["taskset", "-c", "0", ...start.command] : start.command;
   const program = { command, args: [], cwd: process.cwd() };
   const running = launch(program, [], { env: { ...process.env, ...env }, heard: "nobody" });
   const { child, stdout, stderr } = running;
-  const end = async () => {
-    await stop(running);
-    if (folder) rmSync(folder, { recursive: true, force: true });
-  };
+  const end = () => stop(running);
   try {
     const url = port === undefined ? await running.address : `http://127.0.0.1:${port}`;
     const isAlive = () => child.exitCode === null && child.signalCode === null;
@@ -88,9 +82,6 @@ export async function started(start: Start): Promise<Target> {
     throw error;
   }
 }
-
-/** A new folder for a target's configuration and data. */
-export const scratch = () => mkdtempSync(join(tmpdir(), "bench-"));
 
 /** Bytes of a file, or of all files of a folder. What a symbolic link leads to does not count. */
 export function sizeOf(path: string): number {

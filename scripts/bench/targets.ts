@@ -3,17 +3,9 @@
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { folder } from "../../test/support/folder.ts";
 import { fromSources, launch } from "../../test/support/program.ts";
-import {
-  CALL,
-  scratch,
-  sizeOf,
-  started,
-  stop,
-  TYPESCRIPT,
-  type Kind,
-  type Target,
-} from "./target.ts";
+import { CALL, sizeOf, started, stop, TYPESCRIPT, type Kind, type Target } from "./target.ts";
 
 /** The provider that all of them have behind them; on the core of the load. */
 export async function startProvider(): Promise<Target> {
@@ -41,11 +33,11 @@ export const relay: Kind = {
     }),
 };
 
-/** The configuration of a gateway that keeps its books in `folder`. */
-export function gatewayConfig(upstream: string, folder: string) {
+/** The configuration of a gateway that keeps its books in `place`. */
+export function gatewayConfig(upstream: string, place: string) {
   const price = { input_cache_miss: 0.28, input_cache_hit: 0.028, output: 0.42 };
   return {
-    data_dir: join(folder, "data"),
+    data_dir: join(place, "data"),
     admin: { port: 0 },
     aliases: {},
     limits: { rpm: 1_000_000 },
@@ -67,11 +59,11 @@ export const gateway = (over: object = {}): Kind => ({
   diskBytes: sizeOf(FILE),
   isPeer: false,
   start(upstream) {
-    const folder = scratch();
-    const config = join(folder, "gateway.json");
-    writeFileSync(config, JSON.stringify({ ...gatewayConfig(upstream, folder), ...over }));
+    const place = folder();
+    const config = join(place, "gateway.json");
+    writeFileSync(config, JSON.stringify({ ...gatewayConfig(upstream, place), ...over }));
     const call = { headers: { ...CALL.headers, authorization: "Bearer sk-bench" } };
     const command = [process.execPath, FILE, "serve", "--config", config, "--port", "0"];
-    return started({ name: "chat-gateway", call, command, folder });
+    return started({ name: "chat-gateway", call, command });
   },
 });

@@ -2,6 +2,7 @@
 // streams that can be watched and left half-way, and raw bytes for what no client would send.
 // Nothing waits without a deadline, and a deadline that passes says what was waited for.
 
+import { isUtf8 } from "node:buffer";
 import http, { type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import https from "node:https";
 import net from "node:net";
@@ -159,11 +160,12 @@ function reading(
     },
     async rest() {
       await within(closed, `the end of the answer to ${name}`, deadlineMs, () => res.destroy());
+      const body = Buffer.concat(pieces);
       return {
         status: res.statusCode ?? 0,
         headers: res.headers,
         rawHeaders: res.rawHeaders,
-        text: utf8(Buffer.concat(pieces)),
+        text: isUtf8(body) ? new TextDecoder().decode(body) : undefined,
         whole: res.complete,
         closingMs: performance.now() - heardAt,
       };
@@ -171,14 +173,6 @@ function reading(
     pause: () => res.pause(),
     leave: () => res.destroy(),
   };
-}
-
-function utf8(bytes: Buffer): string | undefined {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
 }
 
 /** One block of an event stream, up to its blank line, with its lines as they came. */

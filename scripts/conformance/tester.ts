@@ -177,6 +177,13 @@ const tool = (name: string, property: string) => ({
     },
   },
 });
+/** The schema of an object with nothing but a city. */
+export const PLACE = {
+  type: "object",
+  properties: { city: { type: "string" } },
+  required: ["city"],
+  additionalProperties: false,
+};
 /** Two tools, as a request carries them. */
 export const TOOLS = { tools: [tool("get_time", "city"), tool("send_mail", "to")] };
 export const chooseTool = (name: string) => ({ type: "function", function: { name } });

@@ -1,9 +1,9 @@
 // JSON that costs more than it is long, for scripts/fuzz.ts and the tests of stalls: requests of up
 // to 10 MB, replies of up to 62 MB, and the provider, of all three formats, that gives the replies.
 
-import { once } from "node:events";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
+import { listening } from "../../test/support/listening.ts";
+import type { Scope } from "../../test/support/scope.ts";
 
 const MB = 1e6;
 
@@ -214,7 +214,7 @@ export interface Reply {
  * A provider of all three formats, told apart by their paths; `reply` is answered from then on,
  * undefined: a short one.
  */
-export async function startCostly() {
+export async function startCostly(t: Scope) {
   let next: Reply | undefined;
   const formatOf = (path: string): Format => {
     if (path.endsWith("/v1/messages")) return "anthropic";
@@ -227,9 +227,7 @@ export async function startCostly() {
       res.writeHead(status, { "content-type": type }).end(body);
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const base_url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const base_url = await listening(t, server);
   return {
     /** Of a gateway's configuration: a provider and a model of each format. */
     config: {
@@ -251,10 +249,6 @@ export async function startCostly() {
     },
     answer: (reply: Reply | undefined) => {
       next = reply;
-    },
-    close: () => {
-      server.close();
-      server.closeAllConnections();
     },
   };
 }

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import net from "node:net";
 import { endless, event, chunk, speak, startProvider } from "../../test/support/provider.ts";
 import type { Provider } from "../../test/support/provider.ts";
+import type { Scope } from "../../test/support/scope.ts";
 import { settled } from "../../test/support/wait.ts";
 import { bodyOf } from "../bench/body.ts";
 import { openStreams } from "../bench/load.ts";
@@ -84,23 +85,15 @@ const EVENT = event(chunk({ content: "x".repeat(65_000) }));
 
 type Costly = Awaited<ReturnType<typeof startCostly>>;
 
-export async function startCrowds(scale: number) {
-  const ends: (() => unknown)[] = [];
-  const costly = await startCostly();
+/** The attacks, whose providers live as long as the scope. */
+export async function startCrowds(t: Scope, scale: number): Promise<Attack[]> {
+  const costly = await startCostly(t);
   const patient = await startBenchProvider();
-  const eager = await startProvider({ after: (end) => ends.push(end) }, (asked) =>
+  t.after(patient.stop);
+  const eager = await startProvider(t, (asked) =>
     (asked.body["stream"] ? endless("text/event-stream", EVENT) : speak("small"))(asked),
   );
-  async function end(): Promise<void> {
-    for (const each of ends) await each();
-    costly.close();
-    await patient.stop();
-  }
-  const attacks = [
-    ...attacksOfConnections(scale, eager, patient.url),
-    ...attacksOfBodies(scale, costly),
-  ];
-  return { attacks, end };
+  return [...attacksOfConnections(scale, eager, patient.url), ...attacksOfBodies(scale, costly)];
 }
 
 /** So many at full scale. */

@@ -2,6 +2,7 @@
 // and lays the conformance suite's rules about every answer on it. It knows only the bytes that were
 // sent, not what they were meant to be.
 
+import { isUtf8 } from "node:buffer";
 import { RULES } from "../conformance/checks/all.ts";
 import { parseEvents, parseJson } from "../conformance/client.ts";
 import { exchangeOf } from "../conformance/exchange.ts";
@@ -157,7 +158,8 @@ function checkAnswer(status: number, headers: Answer["headers"], body: Buffer | 
   const id = headers.get("x-request-id");
   demand(id !== undefined && /^[\x20-\x7e]{1,512}$/.test(id), `${status} with X-Request-Id ${id}`);
   if (body === undefined) return;
-  const text = decoded(body);
+  demand(isUtf8(body), "a body that is not UTF-8");
+  const text = body.toString();
   const [type = ""] = (headers.get("content-type") ?? "").split(";");
   const form = FORMS[type];
   if (status !== 200) checkError(status, headers, text);
@@ -165,14 +167,6 @@ function checkAnswer(status: number, headers: Answer["headers"], body: Buffer | 
   else if (type !== "text/event-stream") checkDocument(headers, text);
   else if (text.startsWith("event: ")) checkNamedEvents(text);
   else checkRules(status, headers, text);
-}
-
-function decoded(body: Buffer): string {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body);
-  } catch {
-    throw new Fault("a body that is not UTF-8");
-  }
 }
 
 /** What documents that are no JSON look like. */

@@ -2,9 +2,9 @@
 // are through or one shows a fault. It knows which cases were under way, or just over, when the
 // gateway crashed: a crash takes all of them along.
 
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { inspect } from "node:util";
+import demo from "../../src/extensions/providers/demo/demo.json" with { type: "json" };
 import { until, type Attack, type Stage } from "./attack.ts";
 import { makeCase, type Case } from "./cases.ts";
 import { play } from "./play.ts";
@@ -24,9 +24,8 @@ interface MutatedOptions {
 
 /** The demo configuration, with bounds that a small request can reach. */
 function configIn(folder: string): object {
-  const demo = new URL("../../src/extensions/providers/demo/demo.json", import.meta.url);
   return {
-    ...JSON.parse(readFileSync(demo, "utf8")),
+    ...demo,
     server: { port: 0, max_body_bytes: 65_536, receive_ms: 3_000 },
     admin: { port: 0 },
     data_dir: join(folder, "data"),

@@ -88,12 +88,6 @@ export function startProcess(
     getuid: () => 1,
     pid: 1,
   });
-  // A command has ended when it says with which code; a gateway serves on.
-  Object.defineProperty(currentProcess, "exitCode", {
-    set: (code: number) => {
-      if (argv[0] !== "serve") exit(code);
-    },
-  });
   const module = { exports: {} as Record<string, unknown> };
   const globals = {
     require,
@@ -106,7 +100,15 @@ export function startProcess(
     AbortSignal: time.AbortSignal,
     fetch: () => Promise.reject(new Error("the world has no fetch")),
   };
-  world.immediate(owner, `starts: ${argv.join(" ")}`, () => bundle(globals));
+  world.immediate(owner, `starts: ${argv.join(" ")}`, () => {
+    bundle(globals);
+    // A command has ended when it says later with which code; a gateway serves on.
+    Object.defineProperty(currentProcess, "exitCode", {
+      set: (code: number) => {
+        if (argv[0] !== "serve") exit(code);
+      },
+    });
+  });
   return {
     owner,
     exports: () => module.exports,

@@ -4,8 +4,9 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { folder } from "../../../test/support/folder.ts";
 import { freePort } from "../../../test/support/port.ts";
-import { CALL, scratch, sizeOf, started, type Kind } from "../target.ts";
+import { CALL, sizeOf, started, type Kind } from "../target.ts";
 import { envoyConfig } from "./envoy.ts";
 
 /** The folder that peers.sh installs into. */
@@ -147,8 +148,7 @@ function kindOf(peer: Peer, version: string): Kind {
     isPeer: true,
     async start(upstream) {
       const [port, other] = [await freePort(), await freePort()];
-      const folder = scratch();
-      const file = join(folder, peer.file ?? "config.json");
+      const file = join(folder(), peer.file ?? "config.json");
       const given = config?.(upstream, port) ?? "";
       writeFileSync(file, typeof given === "string" ? given : JSON.stringify(given));
       return started({
@@ -157,7 +157,6 @@ function kindOf(peer: Peer, version: string): Kind {
         ...(takesPort && { port }),
         command: command({ installed, upstream, port, other, config: file }),
         env,
-        folder,
       });
     },
   };

@@ -3,7 +3,7 @@
 import type { Exchange } from "../exchange.ts";
 import * as expect from "../expect.ts";
 import { first, isObject, type Json } from "../shapes.ts";
-import type { Level, Need } from "../suite.ts";
+import type { Level } from "../suite.ts";
 import type { Ask, Over, Tester } from "../tester.ts";
 import { checkOf, CHECKS, type Stated } from "./kit.ts";
 
@@ -36,7 +36,7 @@ export function expectNames({ events }: Exchange): void {
 
 /** `askOf`: the body of a request with these fields; `overOf`: its path and headers. */
 export function apiOf(
-  level: Level & Need,
+  level: Level,
   askOf: (t: Tester, fields: Json) => Ask,
   overOf: (t: Tester) => Over,
 ) {
@@ -62,10 +62,8 @@ export function apiOf(
     };
   }
   function checks(source: string, entries: Stated<(scene: Scene) => unknown>): void {
-    for (const [heading, run] of Object.entries(entries)) {
-      const check = checkOf(level, source, heading, (t) => run(sceneOf(t)));
-      CHECKS.push({ ...check, needs: [level, ...check.needs] });
-    }
+    for (const [heading, run] of Object.entries(entries))
+      CHECKS.push(checkOf(level, source, heading, (t) => run(sceneOf(t))));
   }
   return {
     checks,

@@ -6,7 +6,7 @@ import type { Exchange } from "../exchange.ts";
 import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
 import { first, isText, list } from "../shapes.ts";
-import { chooseTool, question, TOOLS, WORD, type Ask } from "../tester.ts";
+import { chooseTool, PLACE, question, TOOLS, WORD, type Ask } from "../tester.ts";
 import { after, headingOf, sectionsOf, user, valuesAt, withHeaders } from "./kit.ts";
 
 const section = sectionsOf("compatible");
@@ -199,12 +199,6 @@ for (const [heading, asked, headers] of [
   });
 
 const LONG = question("Count from one to twenty, in words.");
-const PLACE = {
-  type: "object",
-  properties: { city: { type: "string" } },
-  required: ["city"],
-  additionalProperties: false,
-};
 const json_schema = { name: "place", schema: PLACE, strict: true };
 const NO_SCHEMA = "'response_format' of type 'json_schema' is not supported with this model";
 const parts = ["Say the word pine", "apple and nothing else."].map((text) => ({

@@ -29,7 +29,8 @@ const isNeed = (word: string): word is Need => NEEDS.some((need) => need === wor
 export function checkOf(level: Level, source: string, heading: string, run: Check["run"]): Check {
   const { id, words, title } = headingOf(heading);
   const when = (["alone", "last"] as const).find((word) => words.includes(word));
-  return { id: `${level}.${id}`, source, title, needs: words.filter(isNeed), when, run };
+  const needs = [level, ...words].filter(isNeed);
+  return { id: `${level}.${id}`, source, title, needs, when, run };
 }
 
 /** A request, what its exchange must be, and what differs from the usual request. */

@@ -4,7 +4,7 @@ import { parseJson } from "../client.ts";
 import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
 import { first, isObject, isText, list, type Fields, type Json } from "../shapes.ts";
-import { WORD } from "../tester.ts";
+import { PLACE, WORD } from "../tester.ts";
 import { apiOf, expectNames, type Scene } from "./apis.ts";
 import type { Stated } from "./kit.ts";
 
@@ -55,19 +55,13 @@ const refused =
   async ({ post }: Scene): Promise<void> =>
     expect.fields(await post(fields), { status: 400, "error.param": param });
 
-const parameters = {
-  type: "object",
-  properties: { city: { type: "string" } },
-  required: ["city"],
-  additionalProperties: false,
-};
-const GET_TIME = { type: "function", name: "get_time", parameters, strict: true };
+const GET_TIME = { type: "function", name: "get_time", parameters: PLACE, strict: true };
 const PATCH = { type: "custom", name: "patch", description: "Takes a text." };
 const CLOCKS = { type: "namespace", name: "clocks", description: "Clocks.", tools: [GET_TIME] };
 const forced = (...tools: object[]) => ({ tools, tool_choice: "required" });
 const asked = { role: "user", content: [{ type: "input_text", text: SAY }] };
 const CUT = { input: "Count from 1 to 200.", max_output_tokens: 16 };
-const schema = { type: "json_schema", name: "place", schema: parameters, strict: true };
+const schema = { type: "json_schema", name: "place", schema: PLACE, strict: true };
 const GIVEN = { instructions: "Be brief.", max_output_tokens: 4_000, metadata: { a: "b" } };
 
 responses({

@@ -42,8 +42,7 @@ const scope = suiteScope();
 let gateway: RunningGateway;
 let answer: Awaited<ReturnType<typeof startCostly>>["answer"];
 before(async () => {
-  const costly = await startCostly();
-  scope.after(costly.close);
+  const costly = await startCostly(scope);
   answer = costly.answer;
   const models = [...FORMATS, "demo"].map((name) => [name, { provider: name, ...MODEL }]);
   const config = configFor("http://127.0.0.1:1", [], {

@@ -2,13 +2,12 @@
 // dropped is counted and told.
 
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
 import net from "node:net";
-import { join } from "node:path";
 import { Writable } from "node:stream";
 import { describe, it } from "node:test";
 import { createLineLog } from "../../../../src/core/http/line-log.ts";
 import { boundLog, MAX_BACKLOG } from "../../../../src/extensions/bounds/log-bounds/index.ts";
+import { configFile } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
 import { demo, startGateway } from "../../../support/gateway.ts";
 import { LONG } from "../../../support/long.ts";
@@ -49,11 +48,9 @@ describe("the gateway's logs", () => {
 
   for (const workers of LONG ? [1, 2] : [2]) {
     it(`an access log that is not read: ${workers} process(es) keep a bounded part of it, and tell what is missing`, async (t) => {
-      const place = folder();
-      const data_dir = folder();
-      const file = join(place, "gateway.json");
-      writeFileSync(file, JSON.stringify(demo({ data_dir, server: { workers } })));
-      const { child, address, admin, stderr, ended } = launch(quickest(place), ["--config", file]);
+      const file = configFile(demo({ data_dir: folder(), server: { workers } }));
+      const program = quickest(folder());
+      const { child, address, admin, stderr, ended } = launch(program, ["--config", file]);
       t.after(() => child.kill("SIGKILL"));
       const port = Number(new URL(await within(address, "the gateway to listen")).port);
       const metricsAt = admin();

@@ -19,6 +19,7 @@ import { describe, it } from "node:test";
 import { vendorPreset } from "../../../../src/config/vendors.ts";
 import { pathText } from "../../../../src/core/schema/checker.ts";
 import { duplicateMembers } from "../../../../src/extensions/operations/config-checks/duplicates.ts";
+import { configFile } from "../../../support/books.ts";
 import { lines } from "../../../support/command.ts";
 import { VENDORS } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
@@ -33,11 +34,8 @@ const faults = (over: object): string[] =>
 
 /** A configuration in a file of its own; its data_dir is not made. */
 function written(over: object = {}): { file: string; data: string } {
-  const dir = folder();
-  const data = join(dir, "data");
-  const file = join(dir, "gateway.json");
-  writeFileSync(file, JSON.stringify(demo({ data_dir: data, ...over })));
-  return { file, data };
+  const data = join(folder(), "data");
+  return { file: configFile(demo({ data_dir: data, ...over })), data };
 }
 
 it("aliases may be absent", () => {

@@ -4,13 +4,14 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
-import { connect, createServer, type AddressInfo } from "node:net";
+import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { configFile as written } from "../../../support/books.ts";
 import { assertOneLine, ended, lines, run } from "../../../support/command.ts";
 import { folder, replace } from "../../../support/folder.ts";
 import { demo, user } from "../../../support/gateway.ts";
+import { listening } from "../../../support/listening.ts";
 import { fromSources } from "../../../support/program.ts";
 import { until, waitFor, within } from "../../../support/wait.ts";
 
@@ -110,10 +111,7 @@ describe("serve that cannot: one line for each fault, exit 1", { concurrency: 4 
     });
 
   it("a port in use", async (t) => {
-    const holder = createServer().listen(0, "127.0.0.1");
-    await once(holder, "listening");
-    t.after(() => holder.close());
-    const { port } = holder.address() as AddressInfo;
+    const { port } = new URL(await listening(t, createServer()));
     const end = await ended(t, ["serve", `--port=${port}`]);
     assertOneLine(end, new RegExp(`EADDRINUSE.*${port}; choose another port: --port`));
     assert.equal(end.code, 1);
@@ -213,14 +211,8 @@ describe("serve", { concurrency: 4 }, () => {
  * model `far` never answers.
  */
 async function streaming(t: TestContext, drain_ms: number, pace_ms: number) {
-  const silent = http.createServer(() => undefined).listen(0, "127.0.0.1");
-  await once(silent, "listening");
-  t.after(() => {
-    silent.closeAllConnections();
-    silent.close();
-  });
-  const { port } = silent.address() as AddressInfo;
-  const far = { dialect: "openai", base_url: `http://127.0.0.1:${port}` };
+  const silent = http.createServer(() => undefined);
+  const far = { dialect: "openai", base_url: await listening(t, silent) };
   const providers = { demo: { pace_ms }, far };
   const models = { far: { provider: "far" } };
   const gw = run(t, ["--config", configFile({ server: { drain_ms }, providers, models })]);

@@ -1,17 +1,18 @@
 // `check --live`: one tiny call to each provider, what each said, and no trace in the books.
 
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { existsSync, writeFileSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
+import { existsSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { callProviders } from "../../../../src/extensions/operations/commands/live.ts";
+import { configFile } from "../../../support/books.ts";
 import { installed, checkConfig } from "../../../support/config.ts";
 import { lines } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
 import { startAnthropic } from "../../../support/fake-anthropic.ts";
 import { PROVIDER_KEY } from "../../../support/fake-provider.ts";
+import { listening } from "../../../support/listening.ts";
 import { freePort } from "../../../support/port.ts";
 import { completion, startProvider, status, type Behaviours } from "../../../support/provider.ts";
 import { runHere } from "../../../support/run-here.ts";
@@ -28,15 +29,12 @@ async function provider(t: Scope, behaviours: Behaviours) {
 
 /** A configuration whose providers have one model each, of their own names; and its data_dir. */
 function written(rows: Readonly<Record<string, object>>, more: object = {}) {
-  const dir = folder();
-  const data = join(dir, "data");
-  const file = join(dir, "gateway.json");
+  const data = join(folder(), "data");
   const models = Object.fromEntries(
     Object.keys(rows).map((name) => [`${name}-model`, { provider: name, upstream_model: "m" }]),
   );
   const config = { data_dir: data, admin: { port: 0 }, providers: rows, models, ...more };
-  writeFileSync(file, JSON.stringify(config));
-  return { file, data };
+  return { file: configFile(config), data };
 }
 
 describe("check --live", () => {
@@ -76,11 +74,9 @@ describe("check --live", () => {
 
   it("fails at once where the server closes each connection", async (t) => {
     const server = createServer((socket) => socket.destroy());
-    await once(server.listen(0, "127.0.0.1"), "listening");
-    t.after(() => server.close());
-    const { port } = server.address() as AddressInfo;
+    const base_url = await listening(t, server);
     const config = checkConfig({
-      providers: { closing: { dialect: "openai", base_url: `http://127.0.0.1:${port}` } },
+      providers: { closing: { dialect: "openai", base_url } },
       models: { m: { provider: "closing" } },
     });
     const [answer] = await callProviders(config, installed);

@@ -8,10 +8,12 @@ import { PassThrough } from "node:stream";
 import { describe, it } from "node:test";
 import { VERSION } from "../../../../src/core/version.ts";
 import { reloadStatus, startRecord } from "../../../../src/reload.ts";
+import { configFile } from "../../../support/books.ts";
 import { certificate } from "../../../support/certificate.ts";
 import { allExtensions, type GatewayDeps } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, KEY, merge, startGateway, user } from "../../../support/gateway.ts";
+import { listening } from "../../../support/listening.ts";
 import { freePort } from "../../../support/port.ts";
 import { completion, startProvider, status as answers } from "../../../support/provider.ts";
 import { runHere } from "../../../support/run-here.ts";
@@ -41,8 +43,7 @@ async function running(
     over,
   );
   const config = configFor(provider.url, ["good", "bad"], more as object);
-  const file = join(folder(), "gateway.json");
-  writeFileSync(file, JSON.stringify(config));
+  const file = configFile(config);
   const extensions = [...allExtensions, reloadStatus(startRecord(undefined))];
   const gateway = await startGateway(t, config, { extensions, ...deps }, env);
   const ask = async (model: string) => (await gateway.chat({ model, messages: user("hi") })).text();
@@ -161,10 +162,9 @@ describe("status", () => {
 
   it("of something else on the port: says that it is no gateway", async (t) => {
     for (const answer of ["hello", '{"models":[],"limits":{"accounts":[]}}']) {
-      const server = http.createServer((_, res) => res.end(answer)).listen(0, "127.0.0.1");
-      await waitFor(() => server.listening, "the server to listen");
-      t.after(() => server.close());
-      const { code, stdout } = await status(fileFor((server.address() as { port: number }).port));
+      const server = http.createServer((_, res) => res.end(answer));
+      const { port } = new URL(await listening(t, server));
+      const { code, stdout } = await status(fileFor(Number(port)));
       assert.deepEqual([code, /is no chat-gateway$/m.test(stdout)], [1, true]);
     }
   });

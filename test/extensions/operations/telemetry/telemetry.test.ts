@@ -4,9 +4,7 @@
 import { install } from "../../../../src/core/extension/install.ts";
 import { moments } from "../../../../src/core/extension/places.ts";
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { text as textOf } from "node:stream/consumers";
 import { describe, it, type TestContext } from "node:test";
 import { systemClock } from "../../../../src/core/clock.ts";
@@ -16,6 +14,7 @@ import { isNeededBy } from "../../../../src/config/loader.ts";
 import { installed, checkConfig, loader } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, demo, merge, startGateway, user } from "../../../support/gateway.ts";
+import { listening } from "../../../support/listening.ts";
 import { readSpans } from "../../../support/otlp-reader.ts";
 import { held, speak, startProvider } from "../../../support/provider.ts";
 import { waitFor } from "../../../support/wait.ts";
@@ -40,13 +39,7 @@ async function startCollector(t: TestContext, answer: Answer = accept) {
     posted.push({ path: req.url!, headers: req.headers, body });
     answer(res);
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  t.after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const { port } = server.address() as AddressInfo;
-  return { posted, endpoint: `http://127.0.0.1:${port}` };
+  return { posted, endpoint: await listening(t, server) };
 }
 
 const KEYS = { OTLP_TOKEN: "token-0123456789" };

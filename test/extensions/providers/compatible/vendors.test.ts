@@ -244,9 +244,10 @@ function sent(provider: object, model: Parameters<typeof targetOf>[1], fields: o
   return JSON.parse(JSON.stringify({ ...body, ...target.traits.extra })) as Json;
 }
 
-/** The same without what is in every request. */
-function asked(vendor: string, kind: Kind, fields: object): Json {
-  const { model, messages, ...rest } = sent({ vendor, dialect: "openai" }, KINDS[kind], fields);
+/** The same without what is in every request, of a kind of models or of one with these settings. */
+function asked(vendor: string, kind: Kind | object, fields: object): Json {
+  const settings = typeof kind === "string" ? KINDS[kind] : kind;
+  const { model, messages, ...rest } = sent({ vendor, dialect: "openai" }, settings, fields);
   assert.ok(model === "m" && messages.length > 0);
   for (const name of Object.keys(FURTHER)) if (!("temperature" in fields)) delete rest[name];
   return rest;
@@ -413,8 +414,6 @@ function turns(...fields: readonly [first: Json, second: Json, last: Json]): Jso
   ];
 }
 
-const CALLED = [...user("hi"), ...calledOf("call_1")];
-
 describe("the ends of a range", () => {
   const ENDS = { top_p: 0, temperature: 2 };
   for (const [vendor, sentAs] of [
@@ -568,63 +567,48 @@ describe("a chat template that demands alternating roles", () => {
 });
 
 describe("tools", () => {
+  /** The ids of calls as a vendor is sent them; the results have the same. */
+  const idsAt = (vendor: string, ids: readonly string[]): readonly string[] => {
+    const messages = [...user("hi"), ...calledOf(...ids)];
+    const [, turn, ...answers] = sent({ vendor }, {}, { messages }).messages;
+    const back = turn.tool_calls.map(({ id }: Json) => id);
+    assert.deepEqual(
+      answers.map(({ tool_call_id: id }: Json) => id),
+      back,
+    );
+    return back;
+  };
+
   it("have ids of nine letters and digits at Mistral, the same in each request", () => {
-    const idsIn = () => {
-      const [, turn, result] = sent({ vendor: "mistral" }, {}, { messages: CALLED }).messages;
-      return [turn.tool_calls[0].id, result.tool_call_id];
-    };
-    const [id, answered] = idsIn();
+    const [id = ""] = idsAt("mistral", ["call_1"]);
     assert.match(id, /^[a-z\d]{9}$/);
-    assert.equal(answered, id);
-    assert.deepEqual(idsIn(), [id, id]);
+    assert.deepEqual(idsAt("mistral", ["call_1"]), [id]);
   });
 
   it("have the ids that the provider stated, but for one that it stated of several", () => {
-    const idsOf = (ids: readonly string[]) => {
-      const messages = [...user("hi"), ...calledOf(...ids)];
-      const [, turn, ...answers] = sent({ vendor: "moonshot" }, {}, { messages }).messages;
-      const back = turn.tool_calls.map(({ id }: Json) => id);
-      assert.deepEqual(
-        answers.map(({ tool_call_id: id }: Json) => id),
-        back,
-      );
-      return back;
-    };
     const [one, two, same] = ["functions.f:0", "functions.f:1", "functions.f:0"].map(usableId);
-    assert.deepEqual(idsOf([one!, two!]), ["functions.f:0", "functions.f:1"]);
-    assert.deepEqual(idsOf([one!, same!]), [one, same]);
+    assert.deepEqual(idsAt("moonshot", [one!, two!]), ["functions.f:0", "functions.f:1"]);
+    assert.deepEqual(idsAt("moonshot", [one!, same!]), [one, same]);
   });
 
   it("have shorter ids at OpenAI where another provider's are too long, the same in each request", () => {
     const long = `chatcmpl-tool-${"a".repeat(32)}`;
-    const messages = [...user("hi"), ...calledOf(long, "x".repeat(40), `${long}b`)];
-    const idsAt = (vendor: string): readonly string[] => {
-      const [, turn, ...answers] = sent({ vendor }, {}, { messages }).messages;
-      const ids = turn.tool_calls.map(({ id }: Json) => id);
-      assert.deepEqual(
-        answers.map(({ tool_call_id: id }: Json) => id),
-        ids,
-      );
-      return ids;
-    };
-    assert.deepEqual(idsAt("vllm"), [long, "x".repeat(40), `${long}b`]);
+    const stated = [long, "x".repeat(40), `${long}b`];
+    assert.deepEqual(idsAt("vllm", stated), stated);
     for (const vendor of ["openai", "azure"]) {
-      const [first, short, last] = idsAt(vendor);
+      const [first, short, last] = idsAt(vendor, stated);
       for (const id of [first!, last!]) assert.match(id, /^call_[\da-f]{24}$/);
       assert.equal(short, "x".repeat(40));
       assert.notEqual(first, last);
-      assert.deepEqual(idsAt(vendor), [first, short, last]);
+      assert.deepEqual(idsAt(vendor, stated), [first, short, last]);
     }
   });
 
   it("are followed by a word of the model before the user's at Mistral", () => {
-    const { messages } = sent(
-      { vendor: "mistral" },
-      {},
-      { messages: [...CALLED, ...user("and?")] },
-    );
+    const messages = [...user("hi"), ...calledOf("call_1"), ...user("and?")];
+    const back = sent({ vendor: "mistral" }, {}, { messages }).messages;
     assert.deepEqual(
-      messages.map(({ role }: Json) => role),
+      back.map(({ role }: Json) => role),
       ["user", "assistant", "tool", "assistant", "user"],
     );
   });
@@ -678,12 +662,6 @@ describe("the beginning of an answer", () => {
 });
 
 describe("settings", () => {
-  /** What goes out for these rows, beside what is in every request. */
-  const rest = (provider: object, model: object, request: Json): Json => {
-    const { model: _, messages, ...others } = sent(provider, model as never, request);
-    for (const name of Object.keys(FURTHER)) delete others[name];
-    return others;
-  };
   /** Neither is sent where the client is silent. */
   const QUIET = { defaults_to_one: ["temperature", "top_p"] };
 
@@ -696,6 +674,6 @@ describe("settings", () => {
     it(`for ${model}: thinking off, on, and deep`, () => {
       const row = { reasoning: true, extra: {}, ...QUIET, ...settings };
       for (const [at, fields] of [{}, ON, { ...ON, reasoning_effort: "max" }].entries())
-        assert.deepEqual(rest({ vendor }, row, fields), out[at]);
+        assert.deepEqual(asked(vendor, row, fields), out[at]);
     });
 });

@@ -2,11 +2,9 @@
 // draw; conversations that stay; issues; what `explain` says.
 
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
+import { configFile } from "../../../support/books.ts";
 import { checkConfig } from "../../../support/config.ts";
-import { folder } from "../../../support/folder.ts";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
 import { speak, startProvider, status, type Behaviour } from "../../../support/provider.ts";
 import { runHere } from "../../../support/run-here.ts";
@@ -108,10 +106,8 @@ describe("weights", () => {
   });
 
   it("are shown as shares by explain", async () => {
-    const file = join(folder(), "gateway.json");
     const config = configFor("http://127.0.0.1:9", ["a", "b", "c"], { aliases: { split } });
-    writeFileSync(file, JSON.stringify(config));
-    const { stdout } = await runHere(["explain", "split", "--config", file]);
+    const { stdout } = await runHere(["explain", "split", "--config", configFile(config)]);
     assert.match(stdout, /Requests are split: a 90 %, c 10 %\./);
   });
 });

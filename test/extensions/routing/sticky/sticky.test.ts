@@ -2,13 +2,11 @@
 // account's with its own; what a conversation is known by; bounds; explain.
 
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { chatRequest } from "../../../../src/core/openai/request.ts";
 import { beginningsOf } from "../../../../src/extensions/routing/sticky/beginnings.ts";
 import { createMemory } from "../../../../src/extensions/routing/sticky/index.ts";
-import { folder } from "../../../support/folder.ts";
+import { configFile } from "../../../support/books.ts";
 import { configFor, json, KEY, startGateway } from "../../../support/gateway.ts";
 import { speak, startProvider, status, type Behaviour } from "../../../support/provider.ts";
 import { broken, inTurn, REST, sayText, SHOWN, texts, WHOLE } from "../../../support/recovered.ts";
@@ -173,11 +171,8 @@ describe("the memory", () => {
 
 describe("explain", () => {
   it("says that an alias is sticky, and of no other", async () => {
-    const file = join(folder(), "gateway.json");
-    const config = configFor("http://127.0.0.1:9", ["a"], {
-      aliases: { yes: { models: ["a"], sticky: true }, no: { models: ["a"], sticky: false } },
-    });
-    writeFileSync(file, JSON.stringify(config));
+    const aliases = { yes: { models: ["a"], sticky: true }, no: { models: ["a"], sticky: false } };
+    const file = configFile(configFor("http://127.0.0.1:9", ["a"], { aliases }));
     const explained = (alias: string) => runHere(["explain", alias, "--config", file]);
     assert.match((await explained("yes")).stdout, /Sticky: a conversation stays with/);
     assert.doesNotMatch((await explained("no")).stdout, /Sticky: a conv/);

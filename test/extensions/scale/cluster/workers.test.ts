@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import { connect, createServer, type AddressInfo } from "node:net";
+import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { entries, linesOf, segmentPath, segments, type Line } from "../../../support/books.ts";
@@ -12,6 +12,7 @@ import { certificate } from "../../../support/certificate.ts";
 import { assertOneLine, ended, lines } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
 import { demo, KEY, merge } from "../../../support/gateway.ts";
+import { listening } from "../../../support/listening.ts";
 import { status as answerWith } from "../../../support/provider.ts";
 import { suiteScope } from "../../../support/scope.ts";
 import { todays } from "../../../support/todays.ts";
@@ -119,10 +120,7 @@ describe("several workers", { concurrency: 2 }, () => {
 
   for (const section of todays(["server", "admin"], 2))
     it(`with the port of ${section} in use: one line, exit 1`, async (t) => {
-      const holder = createServer().listen(0, "127.0.0.1");
-      await once(holder, "listening");
-      t.after(() => holder.close());
-      const { port } = holder.address() as AddressInfo;
+      const port = Number(new URL(await listening(t, createServer())).port);
       const file = join(folder(), "some.json");
       const config = demo({ server: { workers: 2 }, data_dir: folder() });
       writeFileSync(file, JSON.stringify(merge(config, { [section]: { port } })));
