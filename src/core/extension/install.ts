@@ -85,8 +85,7 @@ export function install(extensions: readonly Extension[]): Installation {
       },
       on<F>(moment: Moment<F>, call: F) {
         if (moment.name === start.name) step(call as Step["run"]);
-        const all = listeners.get(moment.name) ?? [];
-        listeners.set(moment.name, [...all, { extension, call }]);
+        listeners.set(moment.name, [...(listeners.get(moment.name) ?? []), { extension, call }]);
       },
     };
   }

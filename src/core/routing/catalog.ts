@@ -90,8 +90,7 @@ function createModels(
   for (const { name, settings, provider } of rows) {
     const upstreamModel = settings.upstream_model ?? name;
     const { baseUrl, headers } = provider;
-    const providerSettings = config.providers.get(settings.provider);
-    const same = [name, upstreamModel, baseUrl, headers, providerSettings];
+    const same = [name, upstreamModel, baseUrl, headers, config.providers.get(settings.provider)];
     const identity = sha256(JSON.stringify(same));
     const breaker = earlier.get(identity) ?? services.createBreaker?.(identity) ?? noBreaker;
     breakers.set(identity, breaker);
