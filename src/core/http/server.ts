@@ -84,7 +84,8 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     const { live, pipeline } = connections.of(req.socket);
     if (req.method === "PRI") refusals.preface(req);
     // No response can follow one that closes the connection.
-    else if ([...live].at(-1)?.res.getHeader("Connection") === "close") pipeline?.stop();
+    else if (live.size > 0 && [...live].at(-1)!.res.getHeader("Connection") === "close")
+      pipeline?.stop();
     else {
       const exchange = connections.begin(req, res);
       if (deps.observe) exchange.observers = deps.observe(exchange);

@@ -106,12 +106,12 @@ export function createSpendCounters(now: () => number): SpendCounters {
 
   return {
     spend({ cost, day, ...owner }) {
+      // After the clock was set back, today is before the latest day, and counts in it.
+      const isToday = day === dayOf(now());
       for (const each of countersOf(owner, day))
-        for (const period of PERIODS) {
-          // After the clock was set back, today is before the latest day, and counts in it.
-          const isOver = day !== dayOf(now()) && periodOf(period, day) < periodOf(period, each.day);
-          if (!isOver) each.spent[period] += cost;
-        }
+        for (const period of PERIODS)
+          if (isToday || periodOf(period, day) >= periodOf(period, each.day))
+            each.spent[period] += cost;
     },
     hold(owner, amount) {
       for (const each of countersOf(owner)) each.held += amount;
