@@ -91,24 +91,16 @@ interface Parsed {
   readonly positionals: readonly string[];
 }
 
-/**
- * Throws a UsageError for an option that is not among these, if `strict`, or that has no value, or
- * two of them: the first one would have no effect.
- */
+/** Throws a UsageError for an option that is not among these, if `strict`, or has no value. */
 function parse(argv: readonly string[], known: Options, strict: boolean): Parsed {
-  const options: Record<string, { type: "string" | "boolean"; short?: string; multiple: true }> =
-    {};
+  const options: Record<string, { type: "string" | "boolean"; short?: string }> = {};
   for (const [name, { value }] of Object.entries(known))
-    options[name] = { type: value === undefined ? "boolean" : "string", multiple: true };
-  options["help"] = { type: "boolean", short: "h", multiple: true };
+    options[name] = { type: value === undefined ? "boolean" : "string" };
+  options["help"] = { type: "boolean", short: "h" };
   try {
     const config = { args: [...argv], options, strict, allowPositionals: true };
     const { values, positionals } = parseArgs(config);
-    const texts = Object.entries(values).map(([name, given]) => {
-      const [value, another] = [given].flat();
-      if (typeof another === "string") throw new Error(`--${name} stands there twice`);
-      return [name, String(value)];
-    });
+    const texts = Object.entries(values).map(([name, value]) => [name, String(value)]);
     return { values: Object.fromEntries(texts), positionals };
   } catch (error) {
     // Node adds advice behind the first sentence.

@@ -81,7 +81,6 @@ describe("a mistake in the arguments is one line on stderr, exit 2", () => {
     [["--port", "-1"], /--port needs a value; one that begins with a dash is written behind =$/m],
     [["--host", ""], /--host needs a value$/m],
     [["check", "--config", ""], /--config needs a value$/m],
-    [["check", "--config", "a", "--config=b"], /--config stands there twice$/m],
     [["--port", "65536"], /--port must be a number from 0 to 65535/],
     [["explain"], /explain needs ALIAS$/m],
   ] as const)
