@@ -120,8 +120,7 @@ export function createWholeWriter(
         tool_calls: calls.length > 0 ? calls : undefined,
       };
       const hasLogprobs = Object.values(logprobs).some((list) => list !== null);
-      const shownLogprobs = hasLogprobs ? logprobs : null;
-      const choice = { index: 0, message, logprobs: shownLogprobs, finish_reason };
+      const choice = { index: 0, message, logprobs: hasLogprobs ? logprobs : null, finish_reason };
       return JSON.stringify({ id, object: "chat.completion", ...head, choices: [choice], usage });
     },
   };
