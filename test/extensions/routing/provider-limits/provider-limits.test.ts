@@ -242,8 +242,10 @@ describe("a provider with limits", () => {
     await slow.nth(1);
     await speak("Three.")(held[1]!);
     assert.equal((await third).status, 200);
-    gateway.reload(checkConfig(merge(config, { providers: { lab: { limits: null } } }), {}));
-    assert.deepEqual((await statusOf())["provider_limits"], { "model spare": 9 });
+    for (const limits of [null, { max_in_flight: null, rpm: 9 }]) {
+      gateway.reload(checkConfig(merge(config, { providers: { lab: { limits } } }), {}));
+      assert.deepEqual((await statusOf())["provider_limits"], { "model spare": 9 });
+    }
   });
 
   it("is waited for where no other candidate can be asked: no room there, or an open breaker", async (t) => {
