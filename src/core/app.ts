@@ -150,8 +150,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     report,
     diagnose,
     reload(config, loaded) {
-      const names = loaded.map(({ name }) => name);
-      const all = [...loaded, ...known.filter(({ name }) => !names.includes(name))];
+      const all = [...new Set([...loaded, ...known])];
       const installation = install(all);
       const prepared = [
         secure?.reload(config),

@@ -99,8 +99,9 @@ describe("a gateway", () => {
     assert.deepEqual(await ask("/1"), [202, "first"]);
     assert.deepEqual(await ask("/2"), [202, "first", "second"]);
     assert.deepEqual(await ask("/healthz"), [200, "first", "second"]);
+    gateway.reload(config(), [guarding("later", "/3")]);
     gateway.reload(config(), [silent]);
-    assert.deepEqual(await ask("/2"), [202, "first", "second"], "they stay, needed or not");
+    assert.deepEqual(await ask("/2"), [202, "later", "first", "second"], "needed or not");
   });
 
   it("diagnoses a bug in a handler whose client has left", async () => {

@@ -82,7 +82,8 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
 
   function onRequest(req: IncomingMessage, res: ServerResponse): void {
     const { live, pipeline } = connections.of(req.socket);
-    if (req.method === "PRI") refusals.preface(req);
+    // Node 20.19.0 does not know this method, and gives null.
+    if ((req.method ?? "PRI") === "PRI") refusals.preface(req);
     // No response can follow one that closes the connection.
     else if (live.size > 0 && [...live].at(-1)!.res.getHeader("Connection") === "close")
       pipeline?.stop();

@@ -73,8 +73,9 @@ export class Deadlines {
 
   #start(name: string, ms: number): Timer {
     return this.#clock.after(ms, () => {
-      // Until the request is sent, it waits for a connection: that says nothing of the provider.
-      const detail = { fromContent: this.#currentName === "" };
+      // Until the request is sent, it waits for a free connection, which says nothing of the
+      // provider, or for a new one, which does: connect_ms ends that wait unless it is longer.
+      const detail = { fromContent: this.#currentName === "" && ms > this.#timeouts.connect_ms };
       this.#expire(new ProviderError("upstream_timeout", `${name} of ${ms} ms is over`, detail));
     });
   }

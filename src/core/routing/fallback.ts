@@ -187,9 +187,12 @@ function tryOnce(
   }
 
   function conclude(error: unknown) {
+    const { connect_ms, total_ms } = model.provider.timeouts;
+    // Unless connect_ms ends it before, a wait for the provider's connection is its silence too.
+    const wasTried = meter.hasPrompt || total_ms <= connect_ms;
     record(error);
     if (error === undefined) pass.completed();
-    else if (isEvidence(error, cancel, isFirst && begunAt === undefined && meter.hasPrompt))
+    else if (isEvidence(error, cancel, isFirst && begunAt === undefined && wasTried))
       pass.failed(error);
     else pass.dropped(error instanceof ProviderError ? error.answer : undefined);
     // An attempt that failed before it began is not billed, unless the client left: the provider
@@ -208,8 +211,8 @@ function tryOnce(
 
 /**
  * Whether an attempt's error counts against its provider. If the request was cancelled, it counts
- * only if total_ms ran out and this was the first attempt, whose provider had the request and sent
- * no content (`wasSilent`).
+ * only if total_ms ran out and this was the first attempt, whose provider had the request, or could
+ * have had it, and sent no content (`wasSilent`).
  */
 function isEvidence(error: unknown, cancel: Cancel, wasSilent: boolean): error is ProviderError {
   if (!(error instanceof ProviderError) || !error.countsForBreaker) return false;

@@ -174,6 +174,18 @@ describe("answers that Node would give by itself", () => {
     });
   }
 
+  it("what follows an answer that closes the connection is not parsed", async (t) => {
+    let stops = 0;
+    const boundPipeline = () => ({ advance: () => undefined, stop: () => (stops += 1) });
+    const ok = ({ res }: Exchange) => {
+      res.end("ok");
+    };
+    const { url, statuses } = await serve(t, "/", ok, { boundPipeline });
+    await rawRequest(url, bytesOf("GET /", ["host: y"]) + bytesOf("GET /"));
+    await waitFor(() => statuses.length > 0, "the access log");
+    assert.deepEqual([statuses, stops], [[400], 1]);
+  });
+
   it("an idle connection keeps nothing of the request that was answered", async (t) => {
     const connections: Connection[] = [];
     const ok = ({ res }: Exchange) => {

@@ -21,6 +21,7 @@ import {
   refuse,
   reply,
   silence,
+  TIMEOUTS,
   turn,
   type Answer,
   type Lab,
@@ -142,19 +143,27 @@ describe("completeWithFallback, cancelled", () => {
       assert.equal(world.models.at(-1)!.status().failures, 0);
     });
 
-  it("does not blame a provider whose total_ms is over before it had the request", async () => {
-    const timeouts = { total_ms: 1_000 };
-    const row = { vendor: "generic", dialect: "openai", base_url: "http://lab/v1", timeouts };
-    const failures: number[] = [];
-    for (const answer of [unsent, silence]) {
-      const world = lab({ a: [answer] }, { providers: new Map([["lab", row]]) });
-      const run = start(world);
-      await pass(world, 1_000);
-      await failure(run);
-      failures.push(world.models[0]!.status().failures);
-    }
-    assert.deepEqual(failures, [0, 1]);
-  });
+  for (const [total_ms, ofUnsent] of [
+    [6_000, 0],
+    [TIMEOUTS.connect_ms, 1],
+  ] as const)
+    it(`blames ${ofUnsent} providers whose total_ms of ${total_ms} is over before they had the request`, async () => {
+      const timeouts = { total_ms };
+      const row = { vendor: "generic", dialect: "openai", base_url: "http://lab/v1", timeouts };
+      const ofAll = { timeouts: { ...TIMEOUTS, total_ms } };
+      for (const over of [{ providers: new Map([["lab", row]]) }, ofAll])
+        for (const [answer, failures] of [
+          [unsent, ofUnsent],
+          [silence, 1],
+        ] as const) {
+          const world = lab({ a: [answer] }, over);
+          const run = start(world);
+          await pass(world, total_ms);
+          if (over === ofAll) run.cancel.abort(new ProviderError("upstream_timeout", "total_ms"));
+          await failure(run);
+          assert.equal(world.models[0]!.status().failures, failures);
+        }
+    });
 });
 
 describe("a whole reply", () => {

@@ -66,7 +66,9 @@ const pemCheck = ({ fileText }: CheckContext, what: "ca" | "cert" | "key") =>
 
 /** TLS ignores a damaged authority and all that follow it. */
 function assertWhole(pem: string): void {
-  const all = pem.match(/-----BEGIN CERTIFICATE-----.*?(?=-----BEGIN|$)/gs) ?? [];
+  // As in TLS, each begins a line. All else is a comment.
+  const parts = pem.split(/^(?=-----BEGIN CERTIFICATE-----)/m);
+  const all = parts.filter((part) => part.startsWith("-----BEGIN CERTIFICATE-----"));
   for (const [at, one] of all.entries())
     try {
       new X509Certificate(one);

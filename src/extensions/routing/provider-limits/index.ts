@@ -49,14 +49,14 @@ export function install(gateway: Installer): void {
   gateway.on(moments.status, (reports, config) => ({ provider_limits: inForce(reports, config) }));
 }
 
-/** The reported limits, without those of gates that only an earlier configuration had. */
+/** The reported limits of concurrent requests that the present configuration has, too. */
 function inForce(reports: readonly unknown[], { providers, models }: RoutingSettings): object {
   const isInForce = ([gate]: readonly [gate: string, limit: unknown]): boolean => {
     const name = gate.slice(gate.indexOf(" ") + 1);
     const bounds = gate.startsWith("model ")
       ? ofModels.of(models.get(name))
       : ofProviders.of(providers.get(name));
-    return bounds !== undefined;
+    return bounds?.max_in_flight !== undefined || bounds?.adaptive === true;
   };
   return Object.fromEntries(Object.entries(Object.assign({}, ...reports)).filter(isInForce));
 }

@@ -463,6 +463,8 @@ describe("the request for a provider of the same format", () => {
     assert.deepEqual(passed(alone().slice(0, -1)), alone().slice(0, -1));
     assert.deepEqual(passed(alone(own, text("\n\n"), text("x"))), alone(text("x")));
     assert.deepEqual(passed(alone(text(" "))), alone(text("(no answer)")));
+    const others = [{ role: "user", content: [text(" ")] }, ...alone(text(" ")).slice(0, -1)];
+    assert.deepEqual(passed(others), others);
   });
 
   it("asks for thoughts in a loop of calls only where the provider itself began it with some", () => {

@@ -258,10 +258,16 @@ describe("the settings of the network", () => {
       return issues({ ca_file: file });
     };
     assert.deepEqual(bundle(1024 ** 2), []);
-    writeFileSync(file, `${readFileSync(one, "utf8")}${readFileSync(one, "utf8").slice(0, 300)}`);
-    assert.deepEqual(issues({ ca_file: file }), [
-      "providers.far.ca_file: certificate number 2 of the file is damaged",
-    ]);
+    const pem = readFileSync(one, "utf8");
+    for (const [text, damaged] of [
+      [pem + pem.slice(0, 300), 2],
+      [pem.trimEnd() + pem, 1],
+      [pem.replace(/^/gm, "# ") + pem, undefined],
+    ] as const) {
+      writeFileSync(file, text);
+      const issue = `providers.far.ca_file: certificate number ${damaged} of the file is damaged`;
+      assert.deepEqual(issues({ ca_file: file }), damaged ? [issue] : []);
+    }
     assert.match(bundle(1024 ** 2 + 1).join(), /ca_file: .*: it has more than 1048576 bytes/);
     assert.match(
       issues({ ca_file: "/nowhere.pem" }).join(),

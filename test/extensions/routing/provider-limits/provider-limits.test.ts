@@ -217,7 +217,7 @@ describe("a provider with limits", () => {
         lab: { limits: { max_in_flight: 1 } },
         other: { dialect: "openai", base_url: quick.url },
       },
-      models: { spare: { provider: "other" } },
+      models: { spare: { provider: "other", limits: { max_in_flight: 9 } } },
       aliases: { any: { models: ["m", "spare"] } },
       retry: { max_wait_ms: 60_000 },
     });
@@ -235,15 +235,17 @@ describe("a provider with limits", () => {
       const { provider_limits: limits, in_flight } = await statusOf();
       return in_flight >= 2 ? limits : undefined;
     }, "the third request in flight");
-    assert.deepEqual(state, { "provider lab": 1 });
+    assert.deepEqual(state, { "provider lab": 1, "model spare": 9 });
     assert.equal(slow.asked.length, 1);
     await speak("One.")(held[0]!);
     assert.equal((await first).status, 200);
     await slow.nth(1);
     await speak("Three.")(held[1]!);
     assert.equal((await third).status, 200);
-    gateway.reload(checkConfig(merge(config, { providers: { lab: { limits: null } } }), {}));
-    assert.deepEqual((await statusOf())["provider_limits"], {});
+    for (const limits of [null, { max_in_flight: null, rpm: 9 }]) {
+      gateway.reload(checkConfig(merge(config, { providers: { lab: { limits } } }), {}));
+      assert.deepEqual((await statusOf())["provider_limits"], { "model spare": 9 });
+    }
   });
 
   it("is waited for where no other candidate can be asked: no room there, or an open breaker", async (t) => {
