@@ -53,8 +53,9 @@ async function writeCommonJs(file: string): Promise<void> {
     logLevel: "error",
     // Node 20 has no import() in a single executable: it becomes a call of require.
     supported: { "dynamic-import": false },
+    // Strict as the built file is, an ES module; behind a banner esbuild's own words have no effect.
     banner: {
-      js: `const programUrl = require("node:url").pathToFileURL(process.execPath).href; ${DROP_PATH}`,
+      js: `"use strict"; const programUrl = require("node:url").pathToFileURL(process.execPath).href; ${DROP_PATH}`,
     },
   });
 }

@@ -8,7 +8,7 @@ import { cpSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:f
 import { join, resolve } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { buildSync } from "esbuild";
-import { embeddedTexts, ONE_FILE, withEntries } from "../scripts/build.ts";
+import { embeddedTexts, PROGRAM, withEntries } from "../scripts/build.ts";
 import { extensionFolders as names, extensionOf } from "./support/extensions.ts";
 import { folder } from "./support/folder.ts";
 import { importsOf, sourcesIn } from "./support/imports.ts";
@@ -59,7 +59,7 @@ function assertNoTypeErrors(place: string): void {
 async function assertServes(t: TestContext, place: string): Promise<void> {
   const outfile = join(place, "gateway.mjs");
   buildSync({
-    ...ONE_FILE,
+    ...PROGRAM,
     entryPoints: [join(place, "src/main.ts")],
     outfile,
     footer: { js: embeddedTexts(join(place, "src")) },

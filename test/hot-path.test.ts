@@ -6,7 +6,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { build } from "esbuild";
-import { ONE_FILE } from "../scripts/build.ts";
+import { PROGRAM } from "../scripts/build.ts";
 import { countIn, type Counts } from "../scripts/bench/counts.ts";
 import { gatewayConfig, startProvider } from "../scripts/bench/targets.ts";
 import { folder } from "./support/folder.ts";
@@ -36,7 +36,7 @@ describe("the hot path", { skip }, () => {
     const file = join(place, "gateway.json");
     writeFileSync(file, JSON.stringify(gatewayConfig(provider.url, place)));
     const program = join(place, "chat-gateway.mjs");
-    await build({ ...ONE_FILE, entryPoints: ["src/main.ts"], outfile: program });
+    await build({ ...PROGRAM, entryPoints: ["src/main.ts"], outfile: program });
     const headers = { ...provider.headers, authorization: "Bearer sk-bench" };
     const command = [program, "serve", "--config", file, "--port", "0"];
     const counted = await countIn(command, { ...provider, headers });

@@ -25,7 +25,7 @@ export interface Process extends Pick<Terminal, "env" | "print" | "stdout" | "st
   readonly stderr: Writable;
   /** Makes the process continue as this user, if it is root. */
   actAs(user: { readonly uid: number; readonly gid: number }): void;
-  /** Ends the process at once. */
+  /** Ends the process when its logs are written, or their readers have not taken them in time. */
   exit(code: number): void;
 }
 

@@ -57,6 +57,12 @@ describe("the sources", () => {
 });
 
 describe("a process", () => {
+  it("that has nothing left to wait for and has not come to its end: exit 1", async (t) => {
+    const silenced = encodeURIComponent("process.stdout.write = () => true;");
+    const env = { NODE_OPTIONS: `--import=data:text/javascript,${silenced}` };
+    assert.equal((await ended(t, ["--version"], { env })).code, 1);
+  });
+
   it("finds ./gateway.json, and looks its secrets up in the environment; else it has the demo", async (t) => {
     const cwd = folder();
     const keys = [{ account: "a", key: "$A_KEY" }];
