@@ -1,21 +1,28 @@
 // Times and days as the books write them, in UTC. Times have the format of toISOString(). Many
-// lines are written in each second, so the text of the latest second is cached, which makes
+// lines are written in each second, so the texts of the latest second are cached, which makes
 // isoTime() five times as fast.
 import { DAY_MS } from "../../../config/fields.ts";
 
-/** The cached second since 1970, and its text up to and including the decimal point. */
-const last = { second: Number.NaN, text: "" };
+/** The cached second since 1970, its text up to and including the decimal point, and its day. */
+const last = { second: Number.NaN, text: "", day: "" };
+
+/** The texts of a second since 1970. */
+function textsOf(second: number): typeof last {
+  if (second !== last.second) {
+    last.text = new Date(second * 1_000).toISOString().slice(0, -4);
+    last.day = last.text.slice(0, 10);
+    last.second = second;
+  }
+  return last;
+}
 
 /** `ms`: milliseconds since 1970. Throws a RangeError if they are outside the range of Date. */
 export function isoTime(ms: number): string {
   const second = Math.floor(ms / 1_000);
-  if (second !== last.second) {
-    last.text = new Date(second * 1_000).toISOString().slice(0, -4);
-    last.second = second;
-  }
+  const { text } = textsOf(second);
   const millis = Math.trunc(ms - second * 1_000);
-  if (millis > 99) return `${last.text}${millis}Z`;
-  return `${last.text}${String(millis).padStart(3, "0")}Z`;
+  if (millis > 99) return `${text}${millis}Z`;
+  return `${text}${String(millis).padStart(3, "0")}Z`;
 }
 
 /** Whether a value is a time in the format of isoTime(). */
@@ -36,7 +43,7 @@ export const isCalendarDay = (text: string): boolean =>
   /^[1-9]/.test(text) && isDay(text) && new Date(text).toJSON()?.slice(0, 10) === text;
 
 /** The UTC day of a time in milliseconds since 1970. Throws a RangeError as isoTime(). */
-export const dayOf = (ms: number): string => isoTime(ms).slice(0, 10);
+export const dayOf = (ms: number): string => textsOf(Math.floor(ms / 1_000)).day;
 
 /** The day after `day`. */
 export const dayAfter = (day: string): string => dayOf(Date.parse(day) + DAY_MS);
