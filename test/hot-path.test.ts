@@ -25,6 +25,17 @@ const rounded = ({ promises, timers, bytes, kept }: Counts) => ({
   kept: Math.round(kept / 1024),
 });
 
+const excessOf = (what: string, figures: typeof WHOLE, allowed: typeof WHOLE): string[] =>
+  (["promises", "timers", "kilobytes", "kept"] as const)
+    .filter((name) => figures[name] > allowed[name])
+    .map((name) => `${what}: ${figures[name]} ${name}`);
+
+/**
+ * A busy machine cuts what is sent into more pieces, each of which costs some memory. A gateway that
+ * itself creates more does so in each of these counts.
+ */
+const TRIES = 3;
+
 /** Each line of Node has streams and a compiler of its own. */
 const skip = process.version.startsWith("v20.") ? false : "counted on Node 20";
 
@@ -39,14 +50,17 @@ describe("the hot path", { skip }, () => {
     await build({ ...PROGRAM, entryPoints: ["src/main.ts"], outfile: program });
     const headers = { ...provider.headers, authorization: "Bearer sk-bench" };
     const command = [program, "serve", "--config", file, "--port", "0"];
-    const counted = await countIn(command, { ...provider, headers });
-    const [whole, event] = [rounded(counted.whole), rounded(counted.event)];
-    t.diagnostic(JSON.stringify({ whole, event }));
-    for (const [what, figures, allowed] of [
-      ["a whole reply", whole, WHOLE],
-      ["an event of a stream", event, EVENT],
-    ] as const)
-      for (const name of ["promises", "timers", "kilobytes", "kept"] as const)
-        assert.ok(figures[name] <= allowed[name], `${what}: ${figures[name]} ${name}`);
+    let excess: readonly string[] = [];
+    for (let tries = 1; tries <= TRIES; tries += 1) {
+      const counted = await countIn(command, { ...provider, headers });
+      const [whole, event] = [rounded(counted.whole), rounded(counted.event)];
+      t.diagnostic(JSON.stringify({ whole, event }));
+      excess = [
+        ...excessOf("a whole reply", whole, WHOLE),
+        ...excessOf("an event of a stream", event, EVENT),
+      ];
+      if (excess.length === 0) break;
+    }
+    assert.deepEqual(excess, []);
   });
 });
