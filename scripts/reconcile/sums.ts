@@ -102,7 +102,11 @@ export function judgeBudgets(house: House, matches: readonly Match[], findings: 
     }
   }
   for (const { gateway, shown } of house.budgets)
-    judgeAll(shown["budgets"], "budget show", recordedBy(gateway, house, matches));
+    judgeAll(
+      shown["budgets"],
+      `budget show of gateway ${gateway}`,
+      recordedBy(gateway, house, matches),
+    );
   for (const [gateway, { live }] of house.estates.entries())
     judgeAll(live, `/status of gateway ${gateway}`);
   const ofPurse = matches.filter(({ asked }) => asked.account === "purse");
