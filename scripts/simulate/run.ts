@@ -243,9 +243,9 @@ function leftByNetwork(asked: Asked, disturbances: readonly Disturbance[]): Aske
 
 async function collect(installations: readonly Installation[], house: House): Promise<void> {
   for (const { run } of installations) await run("usage", "sync", "--once");
-  for (const { number, run, reader } of installations) {
+  for (const { number, run, world, reader } of installations) {
     house.estates[number]!.audit = JSON.parse(await run("audit", "--json"));
-    await collectStatements(house, { number, run });
+    await collectStatements(house, { number, run }, world.wallClock());
     await collectBudgets(house, ["acme", "beta", "purse"], { number, run });
     readFiles(house, number, DATA_DIR, reader);
   }
