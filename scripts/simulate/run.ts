@@ -231,11 +231,15 @@ const SILENCE_MS = 61_000;
  */
 function leftByNetwork(asked: Asked, disturbances: readonly Disturbance[]): Asked {
   const { verdict, troubles = [], startedAt, endedAt } = asked;
-  const freezes = disturbances.filter(({ kind }) => kind === "freeze");
-  const still = [...troubles, ...freezes].map(({ from, until }) =>
-    Math.max(0, Math.min(until, endedAt) - Math.max(from, startedAt)),
+  const freezes = disturbances.filter(
+    ({ kind, gateway }) => kind === "freeze" && gateway === asked.gateway,
   );
-  const waitedMs = still.reduce((left, ms) => left - ms, endedAt - startedAt);
+  let [waitedMs, at] = [0, startedAt];
+  for (const { from, until } of [...troubles, ...freezes].sort((a, b) => a.from - b.from)) {
+    waitedMs += Math.max(0, Math.min(from, endedAt) - at);
+    at = Math.max(at, until);
+  }
+  waitedMs += Math.max(0, endedAt - at);
   const isLeft =
     verdict === "cut" ? troubles.length > 0 : verdict === "hung" && waitedMs < SILENCE_MS;
   return isLeft ? { ...asked, verdict: "left" } : asked;
