@@ -109,7 +109,7 @@ export function createSpendCounters(now: () => number): SpendCounters {
       for (const each of countersOf(owner, day))
         for (const period of PERIODS) {
           // After the clock was set back, today is before the latest day, and counts in it.
-          const isOver = day !== dayOf(now()) && periodOf(period, day) < periodOf(period, each.day);
+          const isOver = periodOf(period, day) < periodOf(period, each.day) && day !== dayOf(now());
           if (!isOver) each.spent[period] += cost;
         }
     },
