@@ -237,7 +237,7 @@ export const BUGS: readonly Bug[] = [
     file: "extensions/scale/redis/limiter.ts",
     find: "const values = [WINDOW_MS,",
     replace: "const values = [WINDOW_MS / 4,",
-    faults: ["redis", "stalls"],
+    faults: ["redis", "freeze"],
   },
   {
     name: "a record in PostgreSQL names another line of the log",

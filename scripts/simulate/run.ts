@@ -218,7 +218,9 @@ function breakConnections(
   broken.resets = faults.has("resets") ? 0.1 : 0;
   broken.stalls = faults.has("stalls") ? 0.05 : 0;
   broken.broke = ({ name }, trouble) => {
-    if (name !== "actors") house.disturbances.push({ kind: "provider", ...trouble });
+    const [, number] = /^gateway (\d+)\./.exec(name) ?? [];
+    if (number === undefined) return;
+    house.disturbances.push({ kind: "provider", gateway: Number(number) - 1, ...trouble });
   };
 }
 
