@@ -110,7 +110,7 @@ export async function collectTomorrow(
   await gateways.sync();
   for (const { number, dataDir } of gateways.list) readFiles(house, number, dataDir);
   const first = gateways.list[0]!;
-  if (house.isReference) return await collectStatements(house, first);
+  if (house.isReference) return await collectStatements(house, first, Date.now());
   const file = (name: string): string => join(folder, name);
   for (const { number, run, heads } of gateways.list) {
     writeFileSync(file(`${number}.pem`), await run("seal", "public-key"));
@@ -118,7 +118,7 @@ export async function collectTomorrow(
     const kept = ["--public-key", file(`${number}.pem`), "--head", file(`${number}-heads`)];
     house.estates[number]!.verify = JSON.parse(await run("seal", "verify", ...kept, "--json"));
   }
-  await collectStatements(house, first, async (args) => {
+  await collectStatements(house, first, Date.now(), async (args) => {
     const { run } = first;
     const text = await run(...args, "--sealed");
     writeFileSync(file("statement.json"), text);
@@ -142,14 +142,19 @@ export async function collectBudgets(
   }
 }
 
-/** The statements of each account. `more`: what else belongs to one, by the command that prints it. */
+/**
+ * The statements of each account up to the time `now`. `more`: what else belongs to one, by the
+ * command that prints it.
+ */
 export async function collectStatements(
   house: House,
   { number: gateway, run }: Commands,
+  now: number,
   more: (args: readonly string[]) => Promise<Partial<Statement>> = async () => ({}),
 ): Promise<void> {
-  const times = house.asked.map(({ endedAt }) => new Date(endedAt).toISOString());
-  for (const month of new Set(times.map((time) => time.slice(0, 7))))
+  // What its client left just before a month ended may be settled in the next one.
+  const times = [...house.asked.map(({ endedAt }) => endedAt), now];
+  for (const month of new Set(times.map((time) => new Date(time).toISOString().slice(0, 7))))
     for (const account of ACCOUNTS) {
       const args = ["billing", "statement", "--account", account, "--month", month];
       const json = JSON.parse(await run(...args, "--format", "json"));

@@ -38,13 +38,21 @@ const LOST_MS = 1_200;
 /** What its client left a busy gateway may open, read on and settle so much later. */
 const LEFT_MS = LEAVE_MS + 5_000;
 
+/** Whether the world failed the gateway that was asked, or all. */
+const isOfGateway = ({ gateway }: Disturbance, asked: Asked): boolean =>
+  (gateway ?? asked.gateway) === asked.gateway;
+
 /** How long after its end for the client a request may still be at work in the gateway. */
 function lateOf({ disturbances }: House, asked: Asked): number {
   const { verdict, startedAt, endedAt, troubles = [] } = asked;
   const late = verdict === "left" ? LEFT_MS : SLACK_MS;
   // The gateway stood still, or the request did on its way.
   const still = disturbances.filter(
-    ({ kind, from, until }) => kind === "freeze" && from < endedAt + late && until > startedAt,
+    (each) =>
+      each.kind === "freeze" &&
+      isOfGateway(each, asked) &&
+      each.from < endedAt + late &&
+      each.until > startedAt,
   );
   return [...still, ...troubles].reduce((total, { from, until }) => total + until - from, late);
 }
@@ -58,7 +66,7 @@ export function wasDisturbed(house: House, kind: Disturbance["kind"], asked: Ask
   return house.disturbances.some(
     (each) =>
       each.kind.startsWith(kind) &&
-      (each.gateway ?? asked.gateway) === asked.gateway &&
+      isOfGateway(each, asked) &&
       each.until + DEAD_MS > asked.startedAt &&
       each.from < asked.endedAt + late,
   );

@@ -32,7 +32,7 @@ const RESTORED_MS = 20_000;
 
 /**
  * Whether gateways that share a budget may overspend it, by the manual's page "budgets": one of them
- * counted as dead, or it began or stood still while the rows of the others were lost.
+ * counted as dead, or it began while the rows of the others were lost.
  */
 const mayOverspend = (disturbances: readonly Disturbance[]): boolean =>
   disturbances.some(
@@ -41,9 +41,9 @@ const mayOverspend = (disturbances: readonly Disturbance[]): boolean =>
       (kind === "store lost" &&
         disturbances.some(
           (each) =>
-            /^(kill|stop|power|freeze)$/.test(each.kind) &&
-            each.from < until + RESTORED_MS &&
-            each.until > from - RESTORED_MS,
+            /^(kill|stop|power)$/.test(each.kind) &&
+            each.from > from - SLACK_MS &&
+            each.from < until + RESTORED_MS,
         )),
   );
 
@@ -57,15 +57,18 @@ function judgeLimits(house: House, entries: readonly Entry[], findings: Findings
   const forgetting = house.estates.length > 1 ? /^store lost$/ : /^(kill|stop)$/;
   const ends = house.disturbances.filter(({ kind }) => forgetting.test(kind));
   // Between the answer of Redis and the open line a gateway may have stood still.
-  const freezes = house.disturbances.filter(({ kind }) => kind === "freeze");
-  const slack = house.estates.length > 1 ? freezes.map(({ from, until }) => until - from) : [];
-  const least = WINDOW_MS - SLACK_MS - Math.max(0, ...slack);
+  const freezes = house.disturbances.filter(
+    ({ kind }) => kind === "freeze" && house.estates.length > 1,
+  );
   for (const [index, time] of times.entries()) {
     const last = times[index + LIMITED_RPM];
-    const isOneLife = !ends.some(({ from, until }) => until >= time - 100 && from <= (last ?? 0));
+    if (last === undefined) break;
+    const isMeanwhile = ({ from, until }: Disturbance) => until >= time - 100 && from <= last;
+    const frozenMs = freezes.filter(isMeanwhile).map(({ from, until }) => until - from);
+    const least = WINDOW_MS - SLACK_MS - Math.max(0, ...frozenMs);
     findings.check(
-      last === undefined || !isOneLife || last - time > least,
-      () => `${LIMITED_RPM + 1} requests of the limited account within ${last! - time} ms`,
+      last - time > least || ends.some(isMeanwhile),
+      () => `${LIMITED_RPM + 1} requests of the limited account within ${last - time} ms`,
     );
   }
 }

@@ -57,7 +57,8 @@ function sumsIn(text: string, records: readonly UsageRecord[]): Found {
   return summer.sums().map((sum) => ({ ...sum, cost: formatMoney(sum.cost) }));
 }
 
-function createTables() {
+/** For the test that compares it with a real server. */
+export function createTables() {
   /** By their usage_id. */
   const records = new Map<string, Line>();
   /** By source. */
@@ -86,7 +87,8 @@ function createTables() {
     const added = (JSON.parse(rows!) as Line[]).map(recordOf);
     const before = cursors.get(source!);
     if (!setCursor(values)) return [];
-    if (added.some(({ usage_id }) => records.has(usage_id))) {
+    const ids = new Set(added.map(({ usage_id }) => usage_id));
+    if (ids.size < added.length || [...ids].some((id) => records.has(id))) {
       cursors.set(source!, before);
       throw Object.assign(new Error("duplicate key"), { code: "23505" });
     }
@@ -96,6 +98,15 @@ function createTables() {
       days.set(counted, (days.get(counted) ?? 0) + 1);
     }
     return [1];
+  }
+
+  /** `account`: null for all. */
+  function find([id, account, limit]: Values): Found {
+    const key = ({ ended_at, usage_id }: Line): string => `${ended_at} ${usage_id}`;
+    return matching("gateway_request_id = $1", [id!])
+      .filter((record) => account === null || record["account"] === account)
+      .sort((one, other) => (key(one) > key(other) ? -1 : 1))
+      .slice(0, Number(limit));
   }
 
   const statements = new Map<string, (values: Values) => Found>([
@@ -109,6 +120,7 @@ function createTables() {
     ],
     [sql.SET_CURSOR, (values) => (setCursor(values) ? [1] : [])],
     [sql.ADD, add],
+    [sql.FIND, find],
     [
       sql.COUNT_DAY,
       ([source, day, start]) =>
@@ -127,8 +139,8 @@ function createTables() {
 
   /** The records of a cursor, in the order of the log. */
   function ordered(text: string, values: Values): Line[] {
-    const key = ({ day, log }: Line) =>
-      `${day} ${log.segment} ${String(log.line).padStart(9, "0")}`;
+    const key = ({ day, log, usage_id }: Line) =>
+      `${day} ${log.segment} ${String(log.line).padStart(9, "0")} ${usage_id}`;
     return matching(/WHERE (.*) ORDER BY/s.exec(text)![1]!, values)
       .sort((one, other) => (key(one) < key(other) ? -1 : 1))
       .map(({ details, log, ...record }) =>
@@ -147,6 +159,16 @@ function createTables() {
   return { run, ordered, all: () => [...records.values()] };
 }
 
+/** Errors without a code are not of the server but of the model, and fail the run. */
+function outcomeOf<T>(run: () => T): { readonly found?: T; readonly error?: unknown } {
+  try {
+    return { found: run() };
+  } catch (error) {
+    if (!("code" in Object(error))) throw error;
+    return { error };
+  }
+}
+
 export type Postgres = ReturnType<typeof createPostgres>;
 
 export function createPostgres(world: World) {
@@ -156,24 +178,22 @@ export function createPostgres(world: World) {
   const faults = { isDown: false, slowMs: 0, connections: 0 };
   const latency = (): number => 0.1 + 0.8 * world.random.random();
 
-  /** Runs something on the server for a process. */
-  function ask<T>(owner: SimProcess, run: () => T): Promise<T> {
-    const sentOver = faults.connections;
+  /** Runs something on the server for a process. `sentOver`: as faults.connections. */
+  function ask<T>(owner: SimProcess, run: () => T, sentOver = faults.connections): Promise<T> {
     return new Promise((resolve, reject) => {
+      const broken = (): void => reject(new Error("Connection terminated unexpectedly"));
       function answer(act: () => void): void {
         world.after(latency() + faults.slowMs, owner, "an answer of postgres", act);
       }
-      const broken = (): void => reject(new Error("Connection terminated unexpectedly"));
       world.after(latency(), server, "a statement", () => {
         if (faults.isDown) return answer(() => reject(systemError("ECONNREFUSED", "connect")));
         if (faults.connections !== sentOver) return answer(broken);
-        try {
-          const found = run();
-          answer(() => (faults.connections === sentOver ? resolve(found) : broken()));
-        } catch (error) {
-          answer(() => reject(error));
-        }
-        return undefined;
+        const { found, error } = outcomeOf(run);
+        return answer(() => {
+          if (faults.connections !== sentOver) broken();
+          else if (error) reject(error);
+          else resolve(found as T);
+        });
       });
     });
   }
@@ -182,20 +202,18 @@ export function createPostgres(world: World) {
 
   /** A connection of its own, for a cursor. */
   function createClient(owner: SimProcess) {
+    const opened = faults.connections;
     let waiting: Found = [];
+    function step(text: string, values: Values): Found {
+      const found = waiting;
+      waiting = text.startsWith("DECLARE") ? tables.ordered(text, values) : [];
+      return text.startsWith("FETCH") ? found : [];
+    }
     return {
       on: () => undefined,
       release: () => undefined,
       query: (text: string, values: Values = []) =>
-        ask(owner, () => {
-          if (text.startsWith("DECLARE")) waiting = tables.ordered(text, values);
-          else if (!text.startsWith("BEGIN READ ONLY")) {
-            const found = waiting;
-            waiting = [];
-            return rowsOf(found);
-          }
-          return rowsOf([]);
-        }),
+        ask(owner, () => rowsOf(step(text, values)), opened),
     };
   }
 

@@ -44,11 +44,17 @@ export function createRedis(world: World) {
       if (!isReachable(owner)) world.immediate(owner, "a connection to redis breaks", drop);
   }
 
-  function run([command, script = "", ...words]: readonly string[]): unknown {
-    if (command === "EVAL") known.add(createHash("sha1").update(script).digest("hex"));
-    const digest = command === "EVAL" ? undefined : script;
-    if (digest !== undefined && !known.has(digest)) throw new Error("NOSCRIPT No matching script");
-    return runScript(data, SCRIPTS.get(digest ?? "") ?? script, words, world.wallClock());
+  /** Errors that the model throws are not of the server, and fail the run. */
+  function run([command, script = "", ...words]: readonly string[]): {
+    readonly error?: Error;
+    readonly value?: unknown;
+  } {
+    const digest = command === "EVAL" ? createHash("sha1").update(script).digest("hex") : script;
+    if (command === "EVAL") known.add(digest);
+    if (!known.has(digest)) return { error: new Error("NOSCRIPT No matching script") };
+    const text = SCRIPTS.get(digest);
+    if (text === undefined) throw new Error("the model does not know this script");
+    return { value: runScript(data, text, words, world.wallClock()) };
   }
 
   /** A client of a process, as the package makes it. */
@@ -96,12 +102,7 @@ export function createRedis(world: World) {
       lastCommand = Math.max(lastCommand, world.time() + latency());
       world.at(lastCommand, server, "a script", () => {
         if (connection !== sentOver) return;
-        let [error, value]: [error?: Error, value?: unknown] = [];
-        try {
-          value = run(words);
-        } catch (caught) {
-          error = caught as Error;
-        }
+        const { error, value } = run(words);
         lastAnswer = Math.max(lastAnswer, world.time() + latency() + faults.slowMs);
         world.at(lastAnswer, owner, "an answer of redis", () => answered(error, value));
       });

@@ -218,7 +218,9 @@ function breakConnections(
   broken.resets = faults.has("resets") ? 0.1 : 0;
   broken.stalls = faults.has("stalls") ? 0.05 : 0;
   broken.broke = ({ name }, trouble) => {
-    if (name !== "actors") house.disturbances.push({ kind: "provider", ...trouble });
+    const [, number] = /^gateway (\d+)\./.exec(name) ?? [];
+    if (number === undefined) return;
+    house.disturbances.push({ kind: "provider", gateway: Number(number) - 1, ...trouble });
   };
 }
 
@@ -231,11 +233,15 @@ const SILENCE_MS = 61_000;
  */
 function leftByNetwork(asked: Asked, disturbances: readonly Disturbance[]): Asked {
   const { verdict, troubles = [], startedAt, endedAt } = asked;
-  const freezes = disturbances.filter(({ kind }) => kind === "freeze");
-  const still = [...troubles, ...freezes].map(({ from, until }) =>
-    Math.max(0, Math.min(until, endedAt) - Math.max(from, startedAt)),
+  const freezes = disturbances.filter(
+    ({ kind, gateway }) => kind === "freeze" && gateway === asked.gateway,
   );
-  const waitedMs = still.reduce((left, ms) => left - ms, endedAt - startedAt);
+  let [waitedMs, at] = [0, startedAt];
+  for (const { from, until } of [...troubles, ...freezes].sort((a, b) => a.from - b.from)) {
+    waitedMs += Math.max(0, Math.min(from, endedAt) - at);
+    at = Math.max(at, until);
+  }
+  waitedMs += Math.max(0, endedAt - at);
   const isLeft =
     verdict === "cut" ? troubles.length > 0 : verdict === "hung" && waitedMs < SILENCE_MS;
   return isLeft ? { ...asked, verdict: "left" } : asked;
@@ -248,8 +254,9 @@ async function collect(installations: readonly Installation[], house: House): Pr
     readFiles(house, number, DATA_DIR, reader);
   }
   // One gateway's tell as much as another's.
-  const { pick } = installations[0]!.world.random;
-  await collectStatements(house, pick(installations));
+  const { random, wallClock } = installations[0]!.world;
+  const { pick } = random;
+  await collectStatements(house, pick(installations), wallClock());
   await collectBudgets(house, ["acme", "beta", "purse"], pick(installations));
   if (house.isShared) house.rows = installations[0]!.postgres.records();
 }

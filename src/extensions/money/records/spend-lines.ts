@@ -145,7 +145,7 @@ function isSettled(line: Unchecked): boolean {
   );
 }
 
-/** The settle line of a request that ended at `now`, in milliseconds of the wall clock. */
+/** The settle line of a request, which never ends before it began, even by a clock set back. */
 export function settleRecord(open: OpenRecord, settlement: Settlement): SettleRecord {
   const { usage } = settlement;
   const startedAt = Date.parse(open.time);

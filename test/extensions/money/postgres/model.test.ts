@@ -1,0 +1,92 @@
+// The model of the tables of usage records, with which the simulation decides, against a real
+// PostgreSQL: the same random statements find the same. Skipped where PostgreSQL or the package `pg`
+// (npm ci in test/clients) is not installed; REQUIRE_POSTGRES=1 forbids that.
+
+import assert from "node:assert/strict";
+import { it } from "node:test";
+import { createTables } from "../../../../scripts/simulate/postgres.ts";
+import * as sql from "../../../../src/extensions/money/postgres/queries.ts";
+import { MIGRATE, RECORD, WHOLE_RECORD } from "../../../../src/extensions/money/postgres/tables.ts";
+import * as records from "../../../../src/extensions/money/records/index.ts";
+import { settleLine } from "../../../support/books.ts";
+import { LONG } from "../../../support/long.ts";
+import { noPostgres, startPostgres } from "../../../support/postgres.ts";
+import { createRandom } from "../../../support/random.ts";
+
+const STATEMENTS = LONG ? 1_000 : 150;
+const DAYS = ["2026-01-30", "2026-01-31", "2026-02-01"];
+
+/** Statements of two gateways. Some records are there already, and some cursors have moved on. */
+function createStatements({ random, pick, between }: ReturnType<typeof createRandom>) {
+  const maybe = <T>(...list: readonly T[]) => (random() < 0.3 ? pick(list) : undefined);
+
+  function recordOf(start: string, day: string) {
+    const id = between(0, 300).toString(16).padStart(24, "0");
+    const settle = settleLine(between(1, 9), {
+      ...{ spend_id: start + id, time: `${day}T12:00:0${between(0, 9)}.500Z` },
+      ...{ account: pick(["acme", "beta"]), model_served: pick(["m", "n"]) },
+      ...{ provider: pick(["lab", null]), cost: pick(["0", "0.1", "12.000000000001"]) },
+    }) as records.SettleRecord;
+    const place = { segment: `${day}.000${between(1, 2)}.jsonl`, line: between(1, 99), sha256: id };
+    return records.usageRecord(settle, day, place);
+  }
+
+  return () => {
+    const source = pick(["a", "b"]).repeat(32);
+    const start = sql.usageIdStart(source);
+    const filter = {
+      ...{ month: maybe("2026-01", "2026-02"), account: maybe("acme"), model: maybe("m") },
+      ...{ day: maybe(...DAYS), from: maybe(...DAYS), to: maybe(...DAYS) },
+      ...{ provider: maybe("", "lab"), ownOnly: random() < 0.3 },
+    };
+    const where = sql.conditionOf(filter, () => source);
+    const by = records.DIMENSIONS.filter(() => random() < 0.4);
+    const cursors = [1, 1].map(() => `{"a": {"lines": ${between(1, 2)}}}`);
+    const moved = [source, "here", ...cursors];
+    const added = Array.from({ length: between(1, 3) }, () => recordOf(start, pick(DAYS)));
+    return pick<readonly [text: string, ...values: readonly unknown[]]>([
+      [sql.ADD, ...moved, sql.rowsOf(added)],
+      [sql.SET_CURSOR, ...moved],
+      [sql.CURSOR, source, "here"],
+      [sql.COUNT_DAY, source, pick(DAYS), start],
+      [sql.DAYS, pick([start, ""])],
+      [sql.FIND, `request ${between(1, 9)}`, pick(["acme", null]), pick(["1", "100"])],
+      [sql.sumsBy(by, where.text), ...where.values],
+      [sql.openCursor(pick([RECORD, WHOLE_RECORD]), where.text), ...where.values],
+    ]);
+  };
+}
+
+/** What a statement finds, as text, or its error's code. Sums come in any order, and with zeros. */
+async function printed(text: string, find: () => any): Promise<unknown> {
+  const isSum = text.includes("GROUP BY");
+  try {
+    const found: any[] = await find();
+    if (isSum) for (const sum of found) sum.cost = String(records.parseMoney(sum.cost));
+    const texts = found.map((value) => JSON.stringify(value));
+    return isSum ? texts.sort() : texts;
+  } catch (error) {
+    return (error as { code?: string }).code ?? error;
+  }
+}
+
+const about = { skip: noPostgres() };
+
+it("the model of the tables of usage records finds what a real server finds", about, async (t) => {
+  const seed = Number(process.env["SIMULATE_SEED"] ?? Date.now() % 100_000);
+  const next = createStatements(createRandom(seed));
+  const db = await startPostgres();
+  t.after(db.close);
+  const url = await db.database("model");
+  await db.query(url, MIGRATE);
+  const { ordered, run } = createTables();
+  for (let number = 1; number <= STATEMENTS; number += 1) {
+    const [text, ...values] = next();
+    const query = text.replace(/^DECLARE .* FOR /, "");
+    const ask = async () => (await db.query(url, query, values)).map(({ value }) => value);
+    const expected = await printed(text, ask);
+    const model = query === text ? run : ordered;
+    const actual = await printed(text, () => model(text, values as string[]));
+    assert.deepEqual(actual, expected, `seed ${seed}, statement ${number}: ${text} ${values}`);
+  }
+});
