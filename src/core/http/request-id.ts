@@ -27,8 +27,6 @@ export function requestIdFromBytes(packet: Buffer | undefined): string {
   const text = packet?.toString("latin1", 0, MAX_SEARCHED_BYTES) ?? "";
   // Skip the request line, and the last line, which may be incomplete.
   const lines = text.split("\n").slice(1, -1);
-  const line = lines.find(
-    (candidate) => candidate.slice(0, ID_HEADER.length).toLowerCase() === ID_HEADER,
-  );
+  const line = lines.find((each) => each.slice(0, ID_HEADER.length).toLowerCase() === ID_HEADER);
   return usableOrNew(line?.slice(ID_HEADER.length).trim());
 }
