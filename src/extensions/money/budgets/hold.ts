@@ -61,7 +61,7 @@ function refundRateLimit({ refund, exchange: { res } }: AcceptedRequest): void {
   if (left !== undefined) res.setHeader(name, Number(left) + 1);
 }
 
-/** The day is that of the record, which a full disk may delay until the next one. */
+/** The day is the one on which the request ended. Its line may be written on the next one. */
 const amountsOf = ({ endedAt, cost, usage }: Settlement) => ({
   day: dayOf(endedAt),
   cost: parseMoney(cost),

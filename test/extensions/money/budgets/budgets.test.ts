@@ -86,7 +86,7 @@ describe("a budget", () => {
       assert.deepEqual([(await ask(ASK)).status, (await ask(ASK)).status], [200, 402]);
     });
 
-  it("counts a cost on the day of its record, although that is written just before midnight", async (t) => {
+  it("counts a cost on the day on which its request ended, even if that is over when its line is written", async (t) => {
     let dir: string | undefined;
     const now = () => {
       const isWritten = dir !== undefined && spendLines(dir).some(({ type }) => type === "settle");
