@@ -196,8 +196,8 @@ export function createCrowds(random: Random, isReference = false) {
       targets[gateway] = targetOf(url);
       events.emit("turned");
     }
-    /** Before a client asks again. */
-    async function rest({ status }: Asked): Promise<void> {
+    /** How long a client waits before it asks again. */
+    async function pauseAfter({ status }: Asked): Promise<void> {
       if (status === OVERLOADED || status === 0) await pause(random.between(20, 300));
       if (asked.length >= enough) await pause(random.between(200, 2_000));
     }
@@ -211,7 +211,7 @@ export function createCrowds(random: Random, isReference = false) {
         const one = await ask(url, agent, plan(gateway));
         asked.push(one);
         events.emit("ended");
-        await rest(one);
+        await pauseAfter(one);
       }
     }
     async function reach(requests: number): Promise<void> {

@@ -133,11 +133,12 @@ async function changePrices({ installation, house, prices, all }: Scene): Promis
   const { world } = installation;
   prices.table = 1 - prices.table;
   const from = world.wallClock();
-  for (const scene of all) await reload(scene);
+  for (const scene of all) await reloadPrices(scene);
   house.changes.push({ table: prices.table, from, until: world.wallClock() });
 }
 
-async function reload({ installation, gateway, provider, prices }: Scene): Promise<void> {
+/** Puts the table of prices in force in one gateway. */
+async function reloadPrices({ installation, gateway, provider, prices }: Scene): Promise<void> {
   const { world } = installation;
   const reloads = (): number => gateway.stderr.split('"event":"reloaded"').length;
   const before = reloads();

@@ -34,18 +34,15 @@ const RESTORED_MS = 20_000;
  * Whether gateways that share a budget may overspend it, by the manual's page "budgets": one of them
  * counted as dead, or it began while the rows of the others were lost.
  */
-const mayOverspend = (disturbances: readonly Disturbance[]): boolean =>
-  disturbances.some(
-    ({ kind, from, until }) =>
-      (kind === "freeze" && until - from > LONG_FREEZE_MS) ||
-      (kind === "store lost" &&
-        disturbances.some(
-          (each) =>
-            /^(kill|stop|power)$/.test(each.kind) &&
-            each.from > from - SLACK_MS &&
-            each.from < until + RESTORED_MS,
-        )),
-  );
+function mayOverspend(disturbances: readonly Disturbance[]): boolean {
+  const starts = disturbances.filter(({ kind }) => /^(kill|stop|power)$/.test(kind));
+  return disturbances.some(({ kind, from, until }) => {
+    if (kind === "freeze") return until - from > LONG_FREEZE_MS;
+    const isMeanwhile = ({ from: at }: Disturbance): boolean =>
+      at > from - SLACK_MS && at < until + RESTORED_MS;
+    return kind === "store lost" && starts.some(isMeanwhile);
+  });
+}
 
 /** In any minute at most so many requests of the limited account were admitted. */
 function judgeLimits(house: House, entries: readonly Entry[], findings: Findings): void {
@@ -53,13 +50,12 @@ function judgeLimits(house: House, entries: readonly Entry[], findings: Findings
     .filter(({ open }) => open["account"] === "limited")
     .map(({ open }) => Date.parse(open["time"]))
     .sort((one, other) => one - other);
-  // A gateway that begins remembers nothing. If there are several, Redis remembers.
-  const forgetting = house.estates.length > 1 ? /^store lost$/ : /^(kill|stop)$/;
+  const hasRedis = house.estates.length > 1;
+  // A gateway that begins remembers nothing, but Redis does.
+  const forgetting = hasRedis ? /^store lost$/ : /^(kill|stop)$/;
   const ends = house.disturbances.filter(({ kind }) => forgetting.test(kind));
   // Between the answer of Redis and the open line a gateway may have stood still.
-  const freezes = house.disturbances.filter(
-    ({ kind }) => kind === "freeze" && house.estates.length > 1,
-  );
+  const freezes = hasRedis ? house.disturbances.filter(({ kind }) => kind === "freeze") : [];
   for (const [index, time] of times.entries()) {
     const last = times[index + LIMITED_RPM];
     if (last === undefined) break;
