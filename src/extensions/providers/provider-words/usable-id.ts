@@ -8,12 +8,14 @@ import { randomHex } from "../../../core/ids.ts";
  */
 export const isUsableId = (id: string): boolean => /^[\w-]{9,64}$/.test(id);
 
-const WRAPPED = /^toolu_[0-9a-f]{4}_([\w-]+)$/;
+const WRAPPED = /^toolu_[\w-]{4}_([\w-]+)$/;
 const encoded = (id: string): string => Buffer.from(id).toString("base64url");
 
 /** An id for a client that wants usable ones, in which statedId() finds the provider's own. */
 export function usableId(id: string): string {
-  const wrapped = `toolu_${randomHex(2)}_${encoded(id)}`;
+  // 24 bits: a conversation with a thousand calls of one id is without a repetition at 97 of 100.
+  const distinct = Buffer.from(randomHex(3), "hex").toString("base64url");
+  const wrapped = `toolu_${distinct}_${encoded(id)}`;
   return isUsableId(wrapped) && id !== "" ? wrapped : `toolu_${randomHex(12)}`;
 }
 

@@ -41,7 +41,7 @@ function writerFor(stream: boolean, thinking?: string) {
 
 /** Ids that the gateway makes are others each time. */
 const withoutOwnIds = (message: Json): Json =>
-  JSON.parse(JSON.stringify(message).replace(/(msg|toolu)_([0-9a-f]{24}|[0-9a-f]{4}(?=_))/g, "$1"));
+  JSON.parse(JSON.stringify(message).replace(/(msg|toolu)_([0-9a-f]{24}|[\w-]{4}(?=_))/g, "$1"));
 
 /** The message of these parts: as a stream and whole, which must say the same. */
 function messageOf(batches: readonly Part[][], reason: FinishReason = "stop", thinking?: string) {

@@ -54,6 +54,7 @@ it("a usable id has the provider's own in it, if there is room", () => {
 
 it("an id that only looks like one is the provider's own", () => {
   const ids = ["toolu_0000_A", "toolu_0000_AA", "toolu_0000___w", `toolu_0000_${"A".repeat(100)}`];
-  for (const id of [...ids, "toolu_01A09q90qw90lq917835lq9", "call_1"])
+  const ofClouds = ["toolu_vrtx_011BXcGyAzyzYMsyVRtvLMbh", "toolu_bdrk_01NzHkRtYiSHJ5bdJGUyKQ6o"];
+  for (const id of [...ids, ...ofClouds, "toolu_01A09q90qw90lq917835lq9", "call_1"])
     assert.equal(statedId(id), id);
 });
