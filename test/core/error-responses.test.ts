@@ -16,12 +16,21 @@ describe("an API error", () => {
     assert.deepEqual(error.headers, { Allow: "POST", "x-should-retry": "false" });
   });
 
+  const TYPES: Readonly<Record<number, string>> = {
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+    500: "server_error",
+    503: "service_unavailable_error",
+  };
   for (const [code, { status }] of Object.entries(ERRORS)) {
     const isTemporary = [408, 409, 429].includes(status);
     const isRepeated = code === "internal_error" || code === "upstream_timeout";
     const mayRetry = isTemporary || (status >= 500 && !isRepeated);
-    it(`${code}, a ${status}, ${mayRetry ? "may" : "must not"} be retried`, () => {
-      const { headers } = new ApiError(code as ErrorCode, "No.");
+    it(`${code}, a ${status}, has the type of that, and ${mayRetry ? "may" : "must not"} be retried`, () => {
+      const { type, headers } = new ApiError(code as ErrorCode, "No.");
+      assert.equal(type, TYPES[status] ?? "invalid_request_error");
       assert.deepEqual(headers, mayRetry ? {} : { "x-should-retry": "false" });
     });
   }

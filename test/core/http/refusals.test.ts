@@ -5,11 +5,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";
 import { before, describe, it } from "node:test";
-import { systemClock } from "../../../src/core/clock.ts";
-import { renderError, shuttingDown } from "../../../src/core/error-responses.ts";
 import type { Connection } from "../../../src/core/http/connection.ts";
-import type { Exchange, Handler } from "../../../src/core/http/exchange.ts";
-import { createServer, type ServerOptions } from "../../../src/core/http/server.ts";
+import type { Exchange } from "../../../src/core/http/exchange.ts";
+import { sendJson } from "../../../src/core/http/responses.ts";
 import {
   configFor,
   demo,
@@ -20,30 +18,12 @@ import {
 } from "../../support/gateway.ts";
 import { speak, startProvider } from "../../support/provider.ts";
 import { assertError, rawRequest } from "../../support/raw.ts";
-import { suiteScope, type Scope } from "../../support/scope.ts";
+import { suiteScope } from "../../support/scope.ts";
 import { waitFor, within } from "../../support/wait.ts";
-import { bytesOf, chatBytes, connect } from "./wire.ts";
+import { bytesOf, chatBytes, connect, serve } from "./wire.ts";
 
+const OK = { "/": { GET: ({ res }: Exchange) => sendJson(res, 200, {}) } };
 const GENERATED = /^req_[0-9a-f]{32}$/;
-
-/** A server with one path, and the statuses in its access log. */
-async function serve(t: Scope, path: string, handler: Handler, over: Partial<ServerOptions> = {}) {
-  const statuses: number[] = [];
-  const server = createServer(
-    { [path]: { GET: handler } },
-    { host: "127.0.0.1", port: 0, receive_ms: 60_000, send_ms: 30_000, ...over },
-    {
-      clock: systemClock,
-      renderError,
-      access: ({ status }) => statuses.push(status),
-      failed: (_, error) => {
-        throw error;
-      },
-    },
-  );
-  t.after(() => server.close(0, shuttingDown()));
-  return { url: await server.listen(), statuses };
-}
 
 describe("answers that Node would give by itself", () => {
   const scope = suiteScope();
@@ -161,7 +141,7 @@ describe("answers that Node would give by itself", () => {
         await waitFor(() => req.socket.bytesRead === request.length + 4, "the nonsense to be read");
         res.end("last");
       };
-      const { url, statuses } = await serve(t, "/early", early);
+      const { url, statuses } = await serve(t, { "/early": { GET: early } });
       const { socket, text, closed } = connect(t, url, request);
       await within(beginning, "the answer to begin");
       socket.write("zz\r\n");
@@ -177,10 +157,7 @@ describe("answers that Node would give by itself", () => {
   it("what follows an answer that closes the connection is not parsed", async (t) => {
     let stops = 0;
     const boundPipeline = () => ({ advance: () => undefined, stop: () => (stops += 1) });
-    const ok = ({ res }: Exchange) => {
-      res.end("ok");
-    };
-    const { url, statuses } = await serve(t, "/", ok, { boundPipeline });
+    const { url, statuses } = await serve(t, OK, { boundPipeline });
     await rawRequest(url, bytesOf("GET /", ["host: y"]) + bytesOf("GET /"));
     await waitFor(() => statuses.length > 0, "the access log");
     assert.deepEqual([statuses, stops], [[400], 1]);
@@ -188,10 +165,7 @@ describe("answers that Node would give by itself", () => {
 
   it("an idle connection keeps nothing of the request that was answered", async (t) => {
     const connections: Connection[] = [];
-    const ok = ({ res }: Exchange) => {
-      res.end("ok");
-    };
-    const { url } = await serve(t, "/", ok, {
+    const { url } = await serve(t, OK, {
       boundPipeline(connection) {
         connections.push(connection);
         return { advance: () => undefined, stop: () => undefined };

@@ -4,17 +4,14 @@
 import assert from "node:assert/strict";
 import http from "node:http";
 import { describe, it } from "node:test";
-import { renderError, shuttingDown } from "../../../src/core/error-responses.ts";
-import { systemClock } from "../../../src/core/clock.ts";
 import type { Exchange, Handler } from "../../../src/core/http/exchange.ts";
 import { sendJson } from "../../../src/core/http/responses.ts";
-import { createServer } from "../../../src/core/http/server.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { configFor, demo, KEY, startGateway, user } from "../../support/gateway.ts";
 import { chunk, held, speak, startProvider, stream } from "../../support/provider.ts";
 import { assertError, rawRequest } from "../../support/raw.ts";
 import { waitFor, within } from "../../support/wait.ts";
-import { bytesOf, chatBytes, connect } from "./wire.ts";
+import { bytesOf, chatBytes, connect, serve } from "./wire.ts";
 
 const HEALTH = bytesOf("GET /healthz");
 const CONNECT = "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -68,19 +65,11 @@ describe("connections that carry more than one request", () => {
   it("a deadline that a handler sets after the client has left is no timer that keeps the request", async (t) => {
     const clock = createFakeClock();
     const exchanges: Exchange[] = [];
-    const server = createServer(
-      {
-        "/wait": {
-          GET: (exchange) => {
-            exchanges.push(exchange);
-          },
-        },
-      },
-      { host: "127.0.0.1", port: 0, receive_ms: 60_000, send_ms: 30_000 },
-      { clock, renderError, access: () => undefined, failed: () => undefined },
-    );
-    t.after(() => server.close(0, shuttingDown()));
-    const { socket } = connect(t, await server.listen(), bytesOf("GET /wait"));
+    const wait: Handler = (exchange) => {
+      exchanges.push(exchange);
+    };
+    const { url } = await serve(t, { "/wait": { GET: wait } }, {}, clock);
+    const { socket } = connect(t, url, bytesOf("GET /wait"));
     await waitFor(() => exchanges.length === 1, "the request");
     socket.destroy();
     await waitFor(() => exchanges[0]!.cancel.aborted, "the client's leaving to be noticed");
@@ -110,15 +99,11 @@ describe("connections that carry more than one request", () => {
       sendJson(res, 200, body);
       answered = true;
     };
-    const server = createServer(
-      { "/large": { GET: handler } },
-      { host: "127.0.0.1", port: 0, receive_ms: 60_000, send_ms: 30_000 },
-      { clock: systemClock, renderError, access: () => undefined, failed: () => undefined },
-    );
-    const { socket, text, closed } = connect(t, await server.listen(), bytesOf("GET /large"));
+    const { url, close } = await serve(t, { "/large": { GET: handler } });
+    const { socket, text, closed } = connect(t, url, bytesOf("GET /large"));
     socket.pause();
     await waitFor(() => answered, "the response to be ready");
-    const stopped = server.close(60_000, shuttingDown());
+    const stopped = close(60_000);
     socket.resume();
     await within(closed, "the connection to close");
     await within(stopped, "the server to close");
@@ -131,12 +116,8 @@ describe("connections that carry more than one request", () => {
     const wait: Handler = ({ res }) => {
       finish = () => sendJson(res, 200, {});
     };
-    const server = createServer(
-      { "/wait": { GET: wait }, "/done": { GET: done, POST: done } },
-      { host: "127.0.0.1", port: 0, receive_ms: 60_000, send_ms: 30_000 },
-      { clock: systemClock, renderError, access: () => undefined, failed: () => undefined },
-    );
-    const url = await server.listen();
+    const routes = { "/wait": { GET: wait }, "/done": { GET: done, POST: done } };
+    const { url, close } = await serve(t, routes);
     connect(t, url, bytesOf("GET /wait"));
     const idle = connect(t, url, bytesOf("GET /done"));
     const arriving = connect(t, url, bytesOf("POST /done", ["Content-Length: 4"], "ab"));
@@ -144,7 +125,7 @@ describe("connections that carry more than one request", () => {
       () => finish && idle.responses() === 1 && arriving.responses() === 1,
       "two responses, and a request without one",
     );
-    const stopped = server.close(60_000, shuttingDown());
+    const stopped = close(60_000);
     await within(idle.closed, "the idle connection to close");
     arriving.socket.write(`cd${bytesOf("GET /done")}`);
     await waitFor(() => arriving.responses() === 2, "the answer to the next request");

@@ -1,6 +1,10 @@
-// Requests as bytes, and connections whose bytes are collected.
+// Requests as bytes, connections whose bytes are collected, and a server for them.
 
 import net from "node:net";
+import { systemClock } from "../../../src/core/clock.ts";
+import { renderError, shuttingDown } from "../../../src/core/error-responses.ts";
+import type { Routes } from "../../../src/core/http/exchange.ts";
+import { createServer, type ServerOptions } from "../../../src/core/http/server.ts";
 import type { Scope } from "../../support/scope.ts";
 
 /** The head of a request, and what follows it. `line`: method, target and, if it is not 1.1, version. */
@@ -42,4 +46,29 @@ export function connect(t: Scope, url: string, bytes: string): Wire {
     responses: () => text.match(/HTTP\/1\.1 /g)?.length ?? 0,
     closed,
   };
+}
+
+/** A server with these routes, and the statuses in its access log. */
+export async function serve(
+  t: Scope,
+  routes: Routes,
+  over: Partial<ServerOptions> = {},
+  clock = systemClock,
+) {
+  const statuses: number[] = [];
+  const server = createServer(
+    routes,
+    { host: "127.0.0.1", port: 0, receive_ms: 60_000, send_ms: 30_000, ...over },
+    {
+      clock,
+      renderError,
+      access: ({ status }) => statuses.push(status),
+      failed: (_, error) => {
+        throw error;
+      },
+    },
+  );
+  const close = (ms: number) => server.close(ms, shuttingDown());
+  t.after(() => close(0));
+  return { url: await server.listen(), statuses, close };
 }
