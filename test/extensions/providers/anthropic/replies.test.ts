@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import { createAnthropicDialect } from "../../../../src/extensions/providers/anthropic/index.ts";
 import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
 import { assemble, configFor, readStream, startGateway, user } from "../../../support/gateway.ts";
@@ -37,35 +38,30 @@ describe("content, whole and streamed", () => {
   const G = toolUse("toolu_2", "g", {});
   const calledF = ["toolu_1", "f", '{"a":1}'];
   const calledG = ["toolu_2", "g", "{}"];
-  const said = (text: string, reasoning: string, ...calls: string[][]) => ({
-    text,
-    reasoning,
-    calls,
-  });
+  const said = (text: string, reasoning = "", ...calls: string[][]) => ({ text, reasoning, calls });
   const SEARCH = { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} };
   const FOUND = { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] };
   const NEWS = { type: "news", at: 1 };
   const HI = textBlock("Hi.");
-  /** `events`: the same in a stream; absent: each block from nothing, in deltas. */
-  const CASES: [name: string, content: object[], expected: object, events?: object[]][] = [
-    ["nothing", [], said("", "")],
-    ["thinking that is not shown", [thought("", "c2ln"), HI], said("Hi.", "")],
+  /**
+   * The content, what it comes to, and the events of the same in a stream; absent: each block from
+   * nothing, in deltas.
+   */
+  const CASES: [string, object[], ReturnType<typeof said>, object[]?][] = [
+    ["nothing", [], said("")],
+    ["thinking that is not shown", [thought("", "c2ln"), HI], said("Hi.")],
     [
       "redacted thinking",
       [REDACTED, thought("a", "x"), REDACTED, thought("b", "y"), HI],
       said("Hi.", "ab"),
     ],
-    [
-      "parallel tools after text",
-      [textBlock("I look."), F, G],
-      said("I look.", "", calledF, calledG),
-    ],
+    ["parallel tools after text", [HI, F, G], said("Hi.", "", calledF, calledG)],
     [
       "several texts, one of which begins with its first letter, and has citations",
-      [textBlock("One, "), { ...textBlock("two."), citations: [{ cited_text: "x" }] }],
-      said("One, two.", ""),
+      [HI, { ...textBlock("two."), citations: [{ cited_text: "x" }] }],
+      said("Hi.two."),
       [
-        ...block(0, textBlock(""), say("One, ")),
+        ...block(0, textBlock(""), say("Hi.")),
         ...block(1, textBlock("t"), { type: "citations_delta", citation: {} }, say("wo.")),
       ],
     ],
@@ -79,9 +75,9 @@ describe("content, whole and streamed", () => {
     ["input as a text in the whole reply", [{ ...F, input: '{"a":1}' }], said("", "", calledF)],
     [
       "content in the message's beginning",
-      [F, thought("Hm.", "s"), textBlock("So: "), G],
-      said("So: ", "Hm.", calledF, calledG),
-      [start([F, thought("Hm.", "s"), textBlock("So: ")]), ...block(0, G)],
+      [F, thought("Hm.", "s"), HI, G],
+      said("Hi.", "Hm.", calledF, calledG),
+      [start([F, thought("Hm.", "s"), HI]), ...block(0, G)],
     ],
     [
       "the provider's own tools, pings, and unknown events and deltas are left out",
@@ -96,7 +92,7 @@ describe("content, whole and streamed", () => {
         ...block(3, { ...F, input: {} }, input('{"a":1}')),
       ],
     ],
-    ["a block that nobody knows is text", [HI, NEWS], said('Hi.{"type":"news","at":1}', "")],
+    ["a block that nobody knows is text", [HI, NEWS], said('Hi.{"type":"news","at":1}')],
     [
       "a whole message at the end of a stream, which repeats it",
       [HI, F],
@@ -106,40 +102,22 @@ describe("content, whole and streamed", () => {
   ];
   for (const [name, content, expected, events = streamOf(content)] of CASES)
     it(name, () => {
-      const stop = content.some((each) => each !== SEARCH && "input" in each)
-        ? "tool_use"
-        : "end_turn";
-      const streamed = events.some((each) => (each as Json)["type"] === "message_start")
-        ? events
-        : [start(), ...events];
-      const { text, reasoning, calls, finish } = answers(message(content, stop), [
-        ...streamed,
-        ended(stop),
-        STOP,
-      ]);
-      assert.deepEqual({ text, reasoning, calls }, expected);
-      assert.equal(finish, stop === "tool_use" ? "tool_calls" : "stop");
+      const [stop, finish] = expected.calls.length
+        ? ["tool_use", "tool_calls"]
+        : ["end_turn", "stop"];
+      const begins = events.some((event) => (event as Json)["type"] === "message_start");
+      const streamed = [...(begins ? [] : [start()]), ...events, ended(stop), STOP];
+      const { usage: _, ...reply } = answers(message(content, stop), streamed);
+      assert.deepEqual(reply, { ...expected, finish });
     });
 });
 
 describe("token counts", () => {
-  /** `writes`: what was written to the cache. */
-  const counts = (
-    prompt: number,
-    hit: number,
-    completion: number,
-    { reasoning = 0, ...writes }: Json = {},
-  ) => ({
-    prompt_tokens: prompt,
-    completion_tokens: completion,
-    total_tokens: prompt + completion,
-    prompt_cache_hit_tokens: hit,
-    prompt_cache_miss_tokens: prompt - hit,
-    prompt_tokens_details: { cached_tokens: hit, ...writes },
-    completion_tokens_details: { reasoning_tokens: reasoning },
-  });
-  const WRITTEN = { cache_write_tokens: 2 };
-  const CACHED = counts(20, 8, 7, WRITTEN);
+  const CACHED = { prompt: 20, completion: 7, cacheHit: 8, reasoning: 0, cacheWrite: 2 };
+  const NINE_WRITTEN = { ...CACHED, prompt: 27, cacheWrite: 9, cacheWrite1h: 6 };
+  const HOUR_WRITTEN = { ...CACHED, cacheWrite1h: 2 };
+  const PARTS_WRITTEN = { ...NINE_WRITTEN, prompt: 19, cacheHit: 0 };
+  const ESTIMATED = { prompt: 1, completion: 7, cacheHit: 0, reasoning: 0, cacheWrite: 0 };
   const BEGUN = { ...USAGE, output_tokens: 1 };
   const NULLS = {
     input_tokens: null,
@@ -151,75 +129,37 @@ describe("token counts", () => {
   const TWO_SPANS = { ephemeral_5m_input_tokens: 3, ephemeral_1h_input_tokens: 6 };
   const NO_SPANS = { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 };
   const NINE = { ...USAGE, cache_creation_input_tokens: 9, cache_creation: TWO_SPANS };
-  const PARTS = { cache_creation: TWO_SPANS, output_tokens: 7 };
+  const NO_WRITES = { cache_creation_input_tokens: 0, cache_creation: NO_SPANS };
+  const PARTS = { input_tokens: 10, cache_creation: TWO_SPANS, output_tokens: 7 };
   const HOUR = { cache_creation: { ephemeral_1h_input_tokens: 90 } };
   const THOUGHT = { output_tokens_details: { thinking_tokens: 3 } };
-  // Of a stream: what its beginning says, then what its end says.
-  const COUNTS: [name: string, whole: Json, first: Json, last: Json, expected: object][] = [
-    ["a cache stands beside the input", USAGE, BEGUN, { output_tokens: 7 }, CACHED],
-    ["nulls are no figures", USAGE, BEGUN, { ...NULLS, output_tokens: 7 }, CACHED],
-    [
-      "thinking is a part of the output",
-      { ...USAGE, ...THOUGHT },
-      BEGUN,
-      { output_tokens: 7, ...THOUGHT },
-      counts(20, 8, 7, { ...WRITTEN, reasoning: 3 }),
-    ],
-    [
-      "a later figure takes the place of an earlier",
-      { ...USAGE, input_tokens: 90 },
-      USAGE,
-      { input_tokens: 90, cache_read_input_tokens: 8, output_tokens: 7 },
-      counts(100, 8, 7, WRITTEN),
-    ],
-    ["zeros at the end are no figures", USAGE, BEGUN, { ...ZEROS, output_tokens: 7 }, CACHED],
+  const LATER = { input_tokens: 90, cache_read_input_tokens: 8 };
+  const TEN = { input_tokens: 10, output_tokens: 1 };
+  const OUT = { output_tokens: 7 };
+  // Of a stream: what its beginning says, then what its end says beside the output.
+  const COUNTS: [name: string, whole: Json, first: Json, last: Json, counts: typeof CACHED][] = [
+    ["a cache stands beside the input", USAGE, BEGUN, {}, CACHED],
+    ["nulls are no figures", USAGE, BEGUN, NULLS, CACHED],
+    ["thinking is output", { ...USAGE, ...THOUGHT }, BEGUN, THOUGHT, { ...CACHED, reasoning: 3 }],
+    ["a later figure counts", { ...USAGE, ...LATER }, USAGE, LATER, { ...CACHED, prompt: 100 }],
+    ["zeros at the end are no figures", USAGE, BEGUN, ZEROS, CACHED],
     ["all of it at the end", USAGE, {}, USAGE, CACHED],
-    [
-      "an hour's share that is more than all that was written",
-      { ...USAGE, ...HOUR },
-      BEGUN,
-      { output_tokens: 7, ...HOUR },
-      counts(20, 8, 7, { ...WRITTEN, cache_write_1h_tokens: 2 }),
-    ],
-    [
-      "written for an hour and for five minutes",
-      NINE,
-      NINE,
-      { output_tokens: 7, cache_creation: null },
-      counts(27, 8, 7, { cache_write_tokens: 9, cache_write_1h_tokens: 6 }),
-    ],
-    [
-      "zeros for the parts of what was written",
-      NINE,
-      NINE,
-      { output_tokens: 7, cache_creation_input_tokens: 0, cache_creation: NO_SPANS },
-      counts(27, 8, 7, { cache_write_tokens: 9, cache_write_1h_tokens: 6 }),
-    ],
-    [
-      "written, of which only the parts are stated",
-      { input_tokens: 10, ...PARTS },
-      { input_tokens: 10, output_tokens: 1 },
-      PARTS,
-      counts(19, 0, 7, { cache_write_tokens: 9, cache_write_1h_tokens: 6 }),
-    ],
-    [
-      "of the reply alone: the prompt is estimated",
-      { output_tokens: 7 },
-      { output_tokens: 1 },
-      { output_tokens: 7 },
-      counts(1, 0, 7),
-    ],
+    ["an hour's share of more than all", { ...USAGE, ...HOUR }, BEGUN, HOUR, HOUR_WRITTEN],
+    ["for an hour and for five minutes", NINE, NINE, { cache_creation: null }, NINE_WRITTEN],
+    ["zeros for the parts of what was written", NINE, NINE, NO_WRITES, NINE_WRITTEN],
+    ["parts alone of what was written", PARTS, TEN, PARTS, PARTS_WRITTEN],
+    ["of the reply alone: the prompt is estimated", OUT, { output_tokens: 1 }, {}, ESTIMATED],
   ];
-  for (const [name, usage, first, last, expected] of COUNTS)
+  for (const [name, usage, first, last, counts] of COUNTS)
     it(name, () => {
       const reply = answers(message([textBlock("Hi.")], "end_turn", usage), [
         start([], first),
         ...streamOf([textBlock("Hi.")]),
         ended(null, { output_tokens: 3 }),
-        ended("end_turn", last),
+        ended("end_turn", { ...OUT, ...last }),
         STOP,
       ]);
-      assert.deepEqual(reply.usage, expected);
+      assert.deepEqual(reply.usage, makeUsage(counts));
       assert.equal(reply.finish, "stop");
     });
 });

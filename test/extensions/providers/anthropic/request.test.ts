@@ -36,10 +36,9 @@ describe("what goes out", () => {
   };
 
   /** What the provider is asked, which must break none of its rules. */
-  function ask(fields: Json): Json {
-    const { model = "plain", ...rest } = fields;
-    const target = targetOf({ vendor: "anthropic" }, MODELS[model as keyof typeof MODELS]);
-    const asked = askedBy(createAnthropicDialect(createSignatureStore()), rest, target);
+  function ask(fields: Json, model: keyof typeof MODELS = "plain"): Json {
+    const target = targetOf({ vendor: "anthropic" }, MODELS[model]);
+    const asked = askedBy(createAnthropicDialect(createSignatureStore()), fields, target);
     anthropic.understand(asked);
     return asked.body;
   }
@@ -67,14 +66,10 @@ describe("what goes out", () => {
     properties: { n: { type: "integer", description: "minimum: 1" } },
     additionalProperties: false,
   };
+  const ANY = { type: "object", additionalProperties: false };
   const format = (schema: object) => ({ format: { type: "json_schema", schema } });
-  const named = (type: string, schema?: object) => ({
-    response_format: {
-      type,
-      ...(type === "json_schema" && {
-        json_schema: { name: "x", strict: true, ...(schema && { schema }) },
-      }),
-    },
+  const schema = (schema: object | undefined) => ({
+    response_format: { type: "json_schema", json_schema: { name: "x", strict: true, schema } },
   });
   const JSON_ONLY =
     "Answer with one JSON object and nothing else: no prose around it, no code fence.";
@@ -87,156 +82,99 @@ describe("what goes out", () => {
     { name: "f", description: "Does.", input_schema: BOUNDED },
     { name: "g", input_schema: { type: "object" } },
   ];
-  const choose = (tool_choice: unknown, more: Json = {}) => ({
-    tools: TOOLS,
-    tool_choice,
-    ...more,
-  });
+  const choose = (tool_choice: unknown) => ({ tools: TOOLS, tool_choice });
+  const chosen = (tool_choice: object) => ({ tools: SENT, tool_choice });
   const G = { type: "function", function: { name: "g" } };
   const alone = { parallel_tool_calls: false };
+  const ALONE = { disable_parallel_tool_use: true };
+  const WARM = { temperature: 0.3, top_p: 0.5 };
   const OFF = { thinking: { type: "disabled" } };
   const ADAPTIVE = { thinking: { type: "adaptive", display: "summarized" } };
-  const NEW = { model: "claude-5-m" };
   const effort = (depth: string) => ({ output_config: { effort: depth } });
   const budget = (max_tokens: number, budget_tokens: number) => ({
     max_tokens,
     thinking: { type: "enabled", budget_tokens },
   });
 
-  /**
-   * What is said beside "hi", and what goes out beside HI; the model is "plain" unless it says
-   * otherwise.
-   */
-  const FIELDS: [fields: Json, out: Json][] = [
-    [{ max_completion_tokens: 90, max_tokens: 100 }, { max_tokens: 90 }],
-    [{ model: "old" }, { max_tokens: 64_000, ...OFF }],
-    [
-      { model: "old", max_tokens: 64_001 },
-      { max_tokens: 64_000, ...OFF },
-    ],
-    [{ temperature: 1.5 }, { temperature: 1 }],
-    [{ top_p: 0.5 }, { top_p: 0.5 }],
-    [{ temperature: 0.3, top_p: 0.5 }, { temperature: 0.3 }],
-    [{ model: "mute", temperature: 0.3, top_p: 0.5 }, NEW],
-    [
-      { model: "warm", temperature: 0.3, top_p: 0.5 },
-      { ...NEW, top_p: 0.5 },
-    ],
-    [{ model: "warm" }, NEW],
-    [
-      { model: "old", ...ON, temperature: 0.3, top_p: 0.5, max_tokens: 4_000 },
-      budget(4_000, 2_000),
-    ],
-    [{ stop: "END" }, { stop_sequences: ["END"] }],
-    [{ stop: ["END", "\n", " ", " x"] }, { stop_sequences: ["END", " x"] }],
-    [{ user: "alice" }, { metadata: { user_id: PSEUDONYM } }],
-    [{ seed: 7, metadata: { a: "b" }, logit_bias: { 1: 1 }, top_k: 1, ...alone }, {}],
-    [{ frequency_penalty: 0, logprobs: false, top_logprobs: 2, stop: [], tools: [] }, {}],
+  /** The model, what is said beside "hi", and what goes out beside HI. */
+  const FIELDS: [model: keyof typeof MODELS, fields: Json, out: Json][] = [
+    ["plain", { max_completion_tokens: 90, max_tokens: 100 }, { max_tokens: 90 }],
+    ["old", {}, { max_tokens: 64_000, ...OFF }],
+    ["old", { max_tokens: 64_001 }, { max_tokens: 64_000, ...OFF }],
+    ["plain", { temperature: 1.5 }, { temperature: 1 }],
+    ["plain", { top_p: 0.5 }, { top_p: 0.5 }],
+    ["plain", WARM, { temperature: 0.3 }],
+    ["mute", WARM, {}],
+    ["warm", WARM, { top_p: 0.5 }],
+    ["warm", {}, {}],
+    ["old", { ...ON, ...WARM, max_tokens: 4_000 }, budget(4_000, 2_000)],
+    ["plain", { stop: "END" }, { stop_sequences: ["END"] }],
+    ["plain", { stop: ["END", "\n", " ", " x"] }, { stop_sequences: ["END", " x"] }],
+    ["plain", { stop: [" ", "\n"] }, { stop_sequences: [] }],
+    ["plain", { user: "alice" }, { metadata: { user_id: PSEUDONYM } }],
+    ["plain", { seed: 7, metadata: { a: "b" }, logit_bias: { 1: 1 }, top_k: 1, ...alone }, {}],
+    ["plain", { frequency_penalty: 0, logprobs: false, top_logprobs: 2, stop: [], tools: [] }, {}],
 
-    [{ tools: TOOLS }, { tools: SENT, tool_choice: { type: "none" } }],
-    [choose("none", alone), { tools: SENT, tool_choice: { type: "none" } }],
-    [choose("auto"), { tools: SENT, tool_choice: { type: "auto" } }],
-    [choose("required"), { tools: SENT, tool_choice: { type: "any" } }],
-    [choose(G), { tools: SENT, tool_choice: { type: "tool", name: "g" } }],
+    ["plain", { tools: TOOLS }, chosen({ type: "none" })],
+    ["plain", { ...choose("none"), ...alone }, chosen({ type: "none" })],
+    ["plain", choose("auto"), chosen({ type: "auto" })],
+    ["plain", choose("required"), chosen({ type: "any" })],
+    ["plain", choose(G), chosen({ type: "tool", name: "g" })],
+    ["plain", { ...choose("auto"), ...alone }, chosen({ type: "auto", ...ALONE })],
+    ["plain", { ...choose(G), ...alone }, chosen({ type: "tool", name: "g", ...ALONE })],
+    ["new", { ...choose("required"), ...ON }, { ...ADAPTIVE, ...chosen({ type: "auto" }) }],
+    ["new", { ...choose(G), ...ON }, { ...ADAPTIVE, ...chosen({ type: "auto" }) }],
     [
-      choose("auto", alone),
-      { tools: SENT, tool_choice: { type: "auto", disable_parallel_tool_use: true } },
-    ],
-    [
-      choose(G, alone),
-      { tools: SENT, tool_choice: { type: "tool", name: "g", disable_parallel_tool_use: true } },
-    ],
-    [
-      choose("required", { model: "new", ...ON }),
-      { ...NEW, ...ADAPTIVE, tools: SENT, tool_choice: { type: "auto" } },
-    ],
-    [
-      choose(G, { model: "new", ...ON }),
-      { ...NEW, ...ADAPTIVE, tools: SENT, tool_choice: { type: "auto" } },
-    ],
-    [
+      "plain",
       { tools: [fn({ parameters: BOUNDED, strict: true })], tool_choice: "auto" },
       { tools: [{ name: "f", input_schema: CLOSED, strict: true }], tool_choice: { type: "auto" } },
     ],
 
-    [{ model: "new" }, { ...NEW, ...OFF }],
-    [
-      { model: "new", ...ON },
-      { ...NEW, ...ADAPTIVE },
-    ],
-    [
-      { model: "new", thinking: { type: "disabled" }, reasoning_effort: "high" },
-      { ...NEW, ...OFF },
-    ],
-    [
-      { model: "new", reasoning_effort: "high", temperature: 0.3 },
-      { ...NEW, ...ADAPTIVE, ...effort("high") },
-    ],
-    [
-      { model: "new", reasoning_effort: "none" },
-      { ...NEW, ...OFF },
-    ],
-    ...[
-      ["minimal", "low"],
-      ["low", "low"],
-      ["medium", "medium"],
-      ["high", "high"],
-      ["xhigh", "xhigh"],
-      ["max", "max"],
-    ].map(([given, depth]): [Json, Json] => [
-      { model: "new", ...ON, reasoning_effort: given },
-      { ...NEW, ...ADAPTIVE, ...effort(depth!) },
+    ["new", {}, OFF],
+    ["new", ON, ADAPTIVE],
+    ["new", { thinking: { type: "disabled" }, reasoning_effort: "high" }, OFF],
+    ["new", { reasoning_effort: "high", temperature: 0.3 }, { ...ADAPTIVE, ...effort("high") }],
+    ["new", { reasoning_effort: "none" }, OFF],
+    ["new", { ...ON, reasoning_effort: "minimal" }, { ...ADAPTIVE, ...effort("low") }],
+    ...["low", "medium", "high", "xhigh", "max"].map((depth): [keyof typeof MODELS, Json, Json] => [
+      "new",
+      { ...ON, reasoning_effort: depth },
+      { ...ADAPTIVE, ...effort(depth) },
     ]),
-    [{ model: "stubborn" }, NEW],
-    [
-      { model: "stubborn", ...ON, reasoning_effort: "low" },
-      { ...NEW, ...ADAPTIVE, ...effort("low") },
-    ],
-    [
-      { model: "unswitched", ...ON, reasoning_effort: "low", temperature: 0.3 },
-      { temperature: 0.3 },
-    ],
-    [{ model: "old", ...ON }, budget(64_000, 32_000)],
-    ...(
-      [
-        ["minimal", 2_000],
-        ["low", 2_000],
-        ["medium", 5_000],
-        ["high", 8_000],
-        ["xhigh", 9_000],
-        ["max", 9_500],
-      ] as const
-    ).map(([depth, tokens]): [Json, Json] => [
-      { model: "old", ...ON, max_tokens: 10_000, reasoning_effort: depth },
-      budget(10_000, tokens),
-    ]),
-    [{ model: "old", ...ON, max_tokens: 2_047, reasoning_effort: "low" }, budget(2_047, 1_024)],
-    [{ model: "old", ...ON, max_tokens: 100, reasoning_effort: "max" }, budget(1_124, 1_024)],
-    [{ model: "old", ...ON, max_tokens: 1_025 }, budget(1_025, 1_024)],
+    ["stubborn", {}, {}],
+    ["stubborn", { ...ON, reasoning_effort: "low" }, { ...ADAPTIVE, ...effort("low") }],
+    ["unswitched", { ...ON, reasoning_effort: "low", temperature: 0.3 }, { temperature: 0.3 }],
+    ["old", ON, budget(64_000, 32_000)],
+    ["old", { ...ON, max_tokens: 10_000, reasoning_effort: "minimal" }, budget(10_000, 2_000)],
+    ["old", { ...ON, max_tokens: 10_000, reasoning_effort: "low" }, budget(10_000, 2_000)],
+    ["old", { ...ON, max_tokens: 10_000, reasoning_effort: "medium" }, budget(10_000, 5_000)],
+    ["old", { ...ON, max_tokens: 10_000, reasoning_effort: "high" }, budget(10_000, 8_000)],
+    ["old", { ...ON, max_tokens: 10_000, reasoning_effort: "xhigh" }, budget(10_000, 9_000)],
+    ["old", { ...ON, max_tokens: 10_000, reasoning_effort: "max" }, budget(10_000, 9_500)],
+    ["old", { ...ON, max_tokens: 2_047, reasoning_effort: "low" }, budget(2_047, 1_024)],
+    ["old", { ...ON, max_tokens: 100, reasoning_effort: "max" }, budget(1_124, 1_024)],
+    ["old", { ...ON, max_tokens: 1_025 }, budget(1_025, 1_024)],
     // No room for a budget: the client's tokens stay for the answer.
-    [{ model: "old", ...ON, max_tokens: 1_024 }, budget(2_048, 1_024)],
-    [{ model: "old", ...ON, max_tokens: 1 }, budget(1_025, 1_024)],
+    ["old", { ...ON, max_tokens: 1_024 }, budget(2_048, 1_024)],
+    ["old", { ...ON, max_tokens: 1 }, budget(1_025, 1_024)],
 
-    [named("json_object"), { system: JSON_ONLY }],
-    [named("json_schema"), { system: JSON_ONLY }],
-    [named("json_schema", BOUNDED), { output_config: format(CLOSED) }],
+    ["plain", { response_format: { type: "json_object" } }, { system: JSON_ONLY }],
+    ["plain", schema(undefined), { system: JSON_ONLY }],
+    ["plain", schema(BOUNDED), { output_config: format(CLOSED) }],
     [
-      { model: "new", ...ON, reasoning_effort: "low", ...named("json_schema", { type: "object" }) },
-      {
-        ...NEW,
-        ...ADAPTIVE,
-        output_config: {
-          effort: "low",
-          ...format({ type: "object", additionalProperties: false }),
-        },
-      },
+      "new",
+      { ...ON, reasoning_effort: "low", ...schema({ type: "object" }) },
+      { ...ADAPTIVE, output_config: { effort: "low", ...format(ANY) } },
     ],
-    [named("text"), {}],
+    ["plain", { response_format: { type: "text" } }, {}],
   ];
-  for (const [fields, out] of FIELDS)
-    it(JSON.stringify(fields).slice(0, 100), () =>
-      assert.deepEqual(ask(fields), { ...HI, ...out }),
-    );
+  for (const [model, fields, out] of FIELDS)
+    it(`${model}: ${JSON.stringify(fields).slice(0, 100)}`, () =>
+      assert.deepEqual(ask(fields, model), {
+        ...HI,
+        model: MODELS[model].upstream_model,
+        ...out,
+      }));
 
   it("a conversation: system texts first, media among the texts, calls that are declared", () => {
     const text = (said: string) => ({ type: "text", text: said });
@@ -287,10 +225,9 @@ describe("what goes out", () => {
     });
   });
 
-  it("json_object after system texts; nothing but blank stops", () => {
+  it("json_object after system texts", () => {
     const messages = [{ role: "system", content: "S" }, ...user("hi")];
-    const { system } = ask({ messages, ...named("json_object") });
+    const { system } = ask({ messages, response_format: { type: "json_object" } });
     assert.equal(system, `S\n\n${JSON_ONLY}`);
-    assert.deepEqual(ask({ stop: [" ", "\n"] })["stop_sequences"] ?? [], []);
   });
 });

@@ -28,46 +28,46 @@ describe("calls in a vendor's answer", () => {
   const known = ["a", "b"];
   const unknown = ["generated", "generated"];
   const objects = [call("a", "f", JSON.parse(ARGS)), call("b", "g", {})];
-  const CASES: [name: string, whole: Json[], fragments: Json[], ids: string[], args?: string[]][] =
+  type Case = [name: string, whole: Json[], fragments: Json[], ids: string[], args?: string[]];
+  const CASES: Case[] = [
+    ["all with index 0 and without ids", at0(two(undefined)), at0(two(undefined)), unknown],
+    ["with ids that are null", two(null), numbered(two(null)), unknown],
     [
-      ["all with index 0 and without ids", at0(two(undefined)), at0(two(undefined)), unknown],
-      ["with ids that are null", two(null), numbered(two(null)), unknown],
+      "without ids and indexes",
+      two(undefined),
       [
-        "without ids and indexes",
-        two(undefined),
-        [
-          fragment(undefined, undefined, "f", ARGS.slice(0, 9)),
-          fragment(undefined, undefined, undefined, ARGS.slice(9)),
-          fragment(undefined, undefined, "g", "{}"),
-        ],
-        unknown,
+        fragment(undefined, undefined, "f", ARGS.slice(0, 9)),
+        fragment(undefined, undefined, undefined, ARGS.slice(9)),
+        fragment(undefined, undefined, "g", "{}"),
       ],
+      unknown,
+    ],
+    [
+      "arguments that are objects",
+      objects,
+      numbered(objects),
+      known,
+      ['{"city":"\u00d8sl\u00f8"}', "{}"],
+    ],
+    [
+      "arguments that are empty, null or missing",
+      [call("a", "f", null), { id: "b", function: { name: "g" } }],
+      [fragment(0, "a", "f", ""), fragment(1, "b", "g", null)],
+      known,
+      ["{}", "{}"],
+    ],
+    [
+      "indexes in digits, and an empty object before the next call",
+      [call("a", "f", {}), call("b", "g", "{}")],
       [
-        "arguments that are objects",
-        objects,
-        numbered(objects),
-        known,
-        [JSON.stringify(JSON.parse(ARGS)), "{}"],
+        fragment(0, "a", "f", {}),
+        fragment("1", "b", "g", "{"),
+        fragment(1, undefined, undefined, "}"),
       ],
-      [
-        "arguments that are empty, null or missing",
-        [call("a", "f", null), { id: "b", function: { name: "g" } }],
-        [fragment(0, "a", "f", ""), fragment(1, "b", "g", null)],
-        known,
-        ["{}", "{}"],
-      ],
-      [
-        "indexes in digits, and an empty object before the next call",
-        [call("a", "f", {}), call("b", "g", "{}")],
-        [
-          fragment(0, "a", "f", {}),
-          fragment("1", "b", "g", "{"),
-          fragment(1, undefined, undefined, "}"),
-        ],
-        known,
-        ["{}", "{}"],
-      ],
-    ];
+      known,
+      ["{}", "{}"],
+    ],
+  ];
   for (const [name, whole, fragments, ids, args = [ARGS, "{}"]] of CASES)
     it(`${name}, whole and streamed`, () => {
       const deltas = fragments.map((each) => ({ tool_calls: [each] }));
@@ -120,21 +120,20 @@ describe("fragments with an index that came before", () => {
     [undefined, undefined],
   ] as const)
     it(`two calls of one tool, index ${index} and id ${id} for both: ids of their own, however they come`, () => {
-      const both = TWO.map((text) => fragment(index, id, "f", text));
-      const inTwo = both.map((each) => ({ tool_calls: [each] }));
-      for (const deltas of [[{ tool_calls: both }], inTwo]) {
-        const reader = createToolCallReader();
-        const parts = deltas.flatMap(({ tool_calls }) => reader.read({ calls: tool_calls }));
-        assertTwo(parts);
+      const calls = TWO.map((text) => fragment(index, id, "f", text));
+      for (const pieces of [
+        [{ calls }],
+        calls.map((each) => ({ calls: [each] })),
+        [{ calls, isWhole: true }],
+      ]) {
+        const { read } = createToolCallReader();
+        const parts: readonly Json[] = pieces.flatMap((piece) => read(piece));
+        const ids = parts.flatMap(({ type, id }) => (type === "tool_call" ? [id] : []));
+        assert.equal(new Set(ids).size, 2);
+        const texts = parts.flatMap(({ type, text }) => (type === "tool_arguments" ? [text] : []));
+        assert.deepEqual(texts, TWO);
       }
-      assertTwo(createToolCallReader().read({ calls: both, isWhole: true }));
     });
-  function assertTwo(parts: readonly Json[]): void {
-    const ids = parts.flatMap(({ type, id }) => (type === "tool_call" ? [id] : []));
-    assert.equal(new Set(ids).size, 2);
-    const texts = parts.flatMap(({ type, text }) => (type === "tool_arguments" ? [text] : []));
-    assert.deepEqual(texts, TWO);
-  }
 
   it("that repeat the name of their call begin no other, wherever the arguments are cut", () => {
     const text = TWO[0];

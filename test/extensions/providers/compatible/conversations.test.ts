@@ -5,17 +5,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createAnthropicDialect } from "../../../../src/extensions/providers/anthropic/index.ts";
-import type { Dialect } from "../../../../src/core/providers/dialect.ts";
 import { createGeminiDialect } from "../../../../src/extensions/providers/gemini/index.ts";
 import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
-import { traitsOf } from "../../../../src/config/vendors.ts";
 import { anthropic } from "../../../support/fake-anthropic.ts";
 import { gemini } from "../../../support/fake-gemini.ts";
-import type { Understood } from "../../../support/fake-provider.ts";
-import type { Asked } from "../../../support/provider.ts";
 import { LONG } from "../../../support/long.ts";
 import { createRandom } from "../../../support/random.ts";
-import { askedBy } from "../dialect-bench.ts";
+import { askedBy, callOf, resultOf, targetOf } from "../dialect-bench.ts";
 
 type Json = Record<string, any>;
 type Random = ReturnType<typeof createRandom>;
@@ -23,32 +19,12 @@ type Random = ReturnType<typeof createRandom>;
 const SEED = (Date.now() ^ process.pid) | 0;
 const CONVERSATIONS = LONG ? 500 : 120;
 
-/**
- * Runs for each number; what fails is told with what it takes to see it again: its seed. Sizes
- * grow, so the first is small.
- */
-function forAll(count: number, run: (random: Random, size: number) => void): void {
-  for (let at = 0; at < count; at += 1) {
-    try {
-      run(createRandom(SEED + at), 1 + Math.floor((at * 12) / count));
-    } catch (error) {
-      throw new Error(`seed ${SEED}, number ${at}: ${(error as Error).message}`);
-    }
-  }
-}
-
 /** A tool call of a conversation, and what became of it. */
 interface Called {
   readonly id: string;
   readonly name: string;
   readonly word?: string;
   result?: string;
-}
-/** A conversation, and what was said in it: words that occur nowhere else, by who said them. */
-interface Told {
-  readonly messages: Json[];
-  readonly words: Record<"system" | "user" | "assistant", string[]>;
-  readonly calls: Called[];
 }
 
 const NAMES = ["f", "g", "get_time-2", "old"];
@@ -58,60 +34,51 @@ const IDS = [
   ...["a b", "\u00fc/\u4f60", "__proto__", "x".repeat(90)],
 ];
 
-function conversation({ random, between, pick }: Random, size: number): Told {
-  const words: Told["words"] = { system: [], user: [], assistant: [] };
-  const told: Told = { messages: [], words, calls: [] };
-  const { messages, calls } = told;
+/** A conversation, and what was said in it: words that occur nowhere else, by who said them. */
+function conversation({ random, between, pick }: Random, size: number) {
+  const words = { system: [] as string[], user: [] as string[], assistant: [] as string[] };
+  const messages: Json[] = [];
+  const calls: Called[] = [];
+  const late: Called[] = [];
   let count = 0;
   const word = () => {
     count += 1;
     return `w${count}z`;
   };
-  const late: Called[] = [];
 
   /** A text with a word of its own, if it is not empty; some have blanks around. */
-  function text(role: keyof Told["words"]): string {
+  function text(role: keyof typeof words): string {
     if (random() < 0.2) return pick(["", " ", "\n\t"]);
     const own = word();
     words[role].push(own);
     return pick([own, ` ${own}\n`, `Say "${own}" \u{1f600}.\n\n`]);
   }
-  const asPart = (part: string | object) =>
-    typeof part === "string" ? { type: "text", text: part } : part;
-  const texts = (role: keyof Told["words"]) =>
-    random() < 0.3 ? Array.from({ length: between(0, 3) }, () => asPart(text(role))) : text(role);
+  const part = (text: string) => ({ type: "text", text });
+  const texts = (role: keyof typeof words) =>
+    random() < 0.3 ? Array.from({ length: between(0, 3) }, () => part(text(role))) : text(role);
 
   function answer(call: Called): void {
     const own = random() < 0.9 ? word() : undefined;
     if (own) call.result = own;
-    const words = [own, `{"a":"${own}"}`, `["${own}",1]`, `"${own}"`, `{"a":${own}`, ` ${own} `];
-    const content = pick(own === undefined ? ["", " ", "\n"] : words) ?? "";
-    messages.push({
-      role: "tool",
-      tool_call_id: call.id,
-      content: random() < 0.2 ? [{ type: "text", text: content }] : content,
-    });
+    const forms = [own, `{"a":"${own}"}`, `["${own}",1]`, `"${own}"`, `{"a":${own}`, ` ${own} `];
+    const content = pick(own === undefined ? ["", " ", "\n"] : forms)!;
+    messages.push(resultOf(call.id, random() < 0.2 ? [part(content)] : content));
   }
 
   function call(): void {
     const made = IDS.toSorted(() => random() - 0.5)
       .slice(0, between(1, 3))
-      .map((id): [Called, object] => {
-        const own = random() < 0.8 ? word() : undefined;
-        const args = pick(own === undefined ? ["", "{}", "null"] : argumentsWith(own));
-        const called = { id, name: pick(NAMES), ...(own && { word: own }) };
-        return [called, { id, type: "function", function: { name: called.name, arguments: args } }];
-      });
+      .map((id): Called => ({ id, name: pick(NAMES), ...(random() < 0.8 && { word: word() }) }));
     // After this they would answer another call.
-    const before = late.filter(({ id }) => made.some(([called]) => called.id === id));
+    const before = late.filter(({ id }) => made.some((called) => called.id === id));
     for (const each of before) answer(late.splice(late.indexOf(each), 1)[0]!);
     messages.push({
       role: "assistant",
       content: random() < 0.5 ? null : texts("assistant"),
-      tool_calls: made.map(([, each]) => each),
+      tool_calls: made.map(({ id, name, word }) => callOf(id, name, pick(argumentsWith(word)))),
     });
-    calls.push(...made.map(([called]) => called));
-    for (const [called] of made.toSorted(() => random() - 0.5)) {
+    calls.push(...made);
+    for (const called of made.toSorted(() => random() - 0.5)) {
       const fate = random();
       if (fate < 0.7) answer(called);
       else if (fate < 0.85) late.push(called);
@@ -129,18 +96,18 @@ function conversation({ random, between, pick }: Random, size: number): Told {
     else late.splice(0).forEach(answer);
   }
   if (random() < 0.5) late.splice(0).forEach(answer);
-  return told;
+  if (messages.length === 0) messages.push({ role: "user", content: "" });
+  return { messages, words, calls };
 }
 
 /** Arguments of a call with this word in them, not all of them JSON. */
-const argumentsWith = (word: string): readonly string[] => [
-  `{"x":"${word}"}`,
-  `["${word}"]`,
-  `"${word}"`,
-  word,
-  `{"x":"${word}`,
-  `{"__proto__":{"x":"${word}"}}`,
-];
+const argumentsWith = (word: string | undefined): readonly string[] =>
+  word === undefined
+    ? ["", "{}", "null"]
+    : [
+        ...[`{"x":"${word}"}`, `["${word}"]`, `"${word}"`, word],
+        ...[`{"x":"${word}`, `{"__proto__":{"x":"${word}"}}`],
+      ];
 
 const fn = (name: string) => ({
   type: "function",
@@ -148,106 +115,82 @@ const fn = (name: string) => ({
 });
 
 /** What a request may say that changes how a conversation is told. Its other fields: request.test.ts. */
-function settings({ random, pick }: Random): Json {
-  return {
-    stream: random() < 0.5,
-    ...(random() < 0.7 && { thinking: { type: pick(["enabled", "disabled", "adaptive"]) } }),
-    ...(random() < 0.6 && {
-      tools: NAMES.slice(0, 3).map(fn),
-      tool_choice: pick(["none", "auto", "required", fn("g")]),
-    }),
-  };
-}
+const settings = ({ random, pick }: Random): Json => ({
+  stream: random() < 0.5,
+  ...(random() < 0.7 && { thinking: { type: pick(["enabled", "disabled", "adaptive"]) } }),
+  ...(random() < 0.6 && {
+    tools: NAMES.slice(0, 3).map(fn),
+    tool_choice: pick(["none", "auto", "required", fn("g")]),
+  }),
+});
 
-interface Format {
-  readonly name: string;
-  dialect(): Dialect;
-  readonly models: readonly Json[];
-  readonly provider: Json;
-  understand(asked: Asked): Understood;
-}
 /**
  * The models of Gemini and Anthropic that think by budget, and those that think otherwise; the
  * latter take no temperature at Anthropic.
  */
-const FORMATS: readonly Format[] = [
+const FORMATS = [
   {
     name: "anthropic",
-    dialect: () => createAnthropicDialect(createSignatureStore()),
+    create: createAnthropicDialect,
     understand: anthropic.understand,
-    provider: { dialect: "anthropic" },
     models: [
-      { upstream: "claude-4-5-m", thinking: "budget" },
-      {
-        upstream: "claude-5-m",
-        omit: ["temperature", "top_p", "frequency_penalty", "presence_penalty", "seed"],
-      },
+      { upstream_model: "claude-4-5-m", thinking: "budget" },
+      { upstream_model: "claude-5-m", omit: ["temperature", "top_p"] },
     ],
   },
   {
     name: "gemini",
-    dialect: () => createGeminiDialect(createSignatureStore()),
+    create: createGeminiDialect,
     understand: gemini.understand,
-    provider: { dialect: "gemini" },
-    models: [{ upstream: "gemini-2.5-m", thinking: "budget" }, { upstream: "gemini-3-m" }],
+    models: [
+      { upstream_model: "gemini-2.5-m", thinking: "budget" },
+      { upstream_model: "gemini-3-m" },
+    ],
   },
 ];
 
 /** The words in a text, in their order. */
 const wordsIn = (value: unknown): string[] => JSON.stringify(value ?? "").match(/w\d+z/g) ?? [];
-const said = (messages: readonly Json[], role: string) =>
-  messages.filter((message) => message["role"] === role).flatMap(({ content }) => wordsIn(content));
-
-/** A conversation in a format: what was told, and what was asked for it. */
-interface Exchange {
-  readonly format: Format;
-  readonly told: Told;
-  readonly request: Json;
-}
 
 /** The format's own rules are kept, and what was told arrives. */
-function assertFaithful({ format, told, request }: Exchange, asked: Asked): void {
-  const { messages, stream = false, tools } = format.understand(asked);
-  assert.equal(stream, request["stream"]);
-  for (const role of ["system", "user", "assistant"] as const)
-    assert.deepEqual(said(messages, role), told.words[role], role);
-  if (request["tools"]) assert.ok(tools);
-  assert.deepEqual(
-    callsIn(messages),
-    told.calls.map(({ name, word, result }) => ({ name, word, result })),
+function assertFaithful(format: (typeof FORMATS)[number], random: Random, size: number): void {
+  const isStubborn = random.random() < 0.2;
+  const target = targetOf(
+    { dialect: format.name },
+    {
+      reasoning: random.random() < 0.8,
+      ...random.pick(format.models),
+      ...(isStubborn && { thinking_off: false }),
+    },
   );
-}
-
-function converse(format: Format, random: Random, size: number): void {
-  const { upstream, ...own } = random.pick(format.models);
-  const reasoning = random.random() < 0.8;
-  const traits = traitsOf(format.provider, {
-    reasoning,
-    ...own,
-    ...(random.random() < 0.2 && { thinking_off: false }),
-  });
-  const target = { upstreamModel: upstream, reasoning, traits };
-  const told = conversation(random, size);
-  if (told.messages.length === 0) told.messages.push({ role: "user", content: "" });
-  const request: Json = { model: "m", messages: told.messages, ...settings(random) };
-  const asked = askedBy(format.dialect(), request, target);
+  const { messages, words, calls } = conversation(random, size);
+  const request: Json = { messages, ...settings(random) };
+  const asked = askedBy(format.create(createSignatureStore()), request, target);
   try {
-    assertFaithful({ format, told, request }, asked);
+    const { messages: heard, stream = false, tools } = format.understand(asked);
+    assert.equal(stream, request["stream"]);
+    for (const role of ["system", "user", "assistant"] as const) {
+      const said = heard.filter((message) => message.role === role);
+      assert.deepEqual(
+        said.flatMap(({ content }) => wordsIn(content)),
+        words[role],
+        role,
+      );
+    }
+    if (request["tools"]) assert.ok(tools);
+    assert.deepEqual(
+      callsIn(heard),
+      calls.map(({ name, word, result }) => ({ name, word, result })),
+    );
   } catch (error) {
     const { message } = error as Error;
     throw new Error(`${message}\n${JSON.stringify(request)}\n${JSON.stringify(asked.body)}`);
   }
 }
 
-describe(`conversations in every format (seed ${SEED})`, () => {
-  for (const format of FORMATS)
-    it(`${format.name}: no rule is broken, nothing is lost`, () =>
-      forAll(CONVERSATIONS, (random, size) => converse(format, random, size)));
-});
-
 /** The calls that were made, each with the answer that it got. */
 function callsIn(messages: readonly Json[]): object[] {
-  const made: { id: string; name: string; word?: string; result?: string }[] = [];
+  const made: Called[] = [];
   for (const { tool_calls = [], role, tool_call_id, content } of messages) {
     for (const { id, function: called } of tool_calls)
       made.push({ id, name: called.name, word: wordsIn(called.arguments)[0]! });
@@ -256,3 +199,20 @@ function callsIn(messages: readonly Json[]): object[] {
   }
   return made.map(({ name, word, result }) => ({ name, word, result }));
 }
+
+describe("conversations in every format", () => {
+  // What fails is told with what it takes to see it again: its seed. Sizes grow.
+  for (const format of FORMATS)
+    it(`${format.name}: no rule is broken, nothing is lost`, () => {
+      for (let at = 0; at < CONVERSATIONS; at += 1)
+        try {
+          assertFaithful(
+            format,
+            createRandom(SEED + at),
+            1 + Math.floor((at * 12) / CONVERSATIONS),
+          );
+        } catch (error) {
+          throw new Error(`seed ${SEED}, number ${at}: ${(error as Error).message}`);
+        }
+    });
+});

@@ -21,9 +21,9 @@ import { call, choice, decoderWith, delta, streamed } from "./events.ts";
 
 /** A gateway before the model "m" with these traits, and "both": an alias for it and then "ok". */
 function before(t: TestContext, m: Behaviour, traits: object = {}) {
-  const { url } = memoryProvider(t, { m, ok: speak("Fine.") });
+  const { url, asked } = memoryProvider(t, { m, ok: speak("Fine.") });
   const over = { models: { m: traits }, aliases: { both: { models: ["m", "ok"] } } };
-  return createMemoryGateway(configFor(url, ["m", "ok"], over));
+  return { asked, ...createMemoryGateway(configFor(url, ["m", "ok"], over)) };
 }
 
 describe("a stream that ends with [DONE] and states no finish_reason", () => {
@@ -34,6 +34,8 @@ describe("a stream that ends with [DONE] and states no finish_reason", () => {
   const NAMELESS = delta({ tool_calls: [{ index: 0, function: { arguments: "{}" } }] });
   const DONE = "[DONE]";
   const CUT = "upstream_error";
+  const IS_DONE = { done_without_finish: true };
+  const IS_CUT = { done_without_finish: false };
   /** `expected`: the finish that a client sees, or the code of its error. */
   const CASES: [name: string, events: unknown[], expected: string, traits?: object][] = [
     ["with usage is complete", [...SAID, FIGURES, DONE], "stop"],
@@ -43,24 +45,14 @@ describe("a stream that ends with [DONE] and states no finish_reason", () => {
     ["without [DONE] is cut off", [...SAID, FIGURES], CUT],
     ["and says nothing is no reply", [FIGURES, DONE], CUT],
     ["with a call that has no name is a failure", [NAMELESS, ...SAID, FIGURES, DONE], CUT],
-    [
-      "without usage is complete if the trait says so",
-      [...SAID, DONE],
-      "stop",
-      { done_without_finish: true },
-    ],
-    ["without [DONE] is cut off whatever the trait says", SAID, CUT, { done_without_finish: true }],
-    [
-      "with usage is cut off if the trait says so",
-      [...SAID, FIGURES, DONE],
-      CUT,
-      { done_without_finish: false },
-    ],
+    ["without usage is complete if the trait says so", [...SAID, DONE], "stop", IS_DONE],
+    ["without [DONE] is cut off whatever the trait says", SAID, CUT, IS_DONE],
+    ["with usage is cut off if the trait says so", [...SAID, FIGURES, DONE], CUT, IS_CUT],
   ];
   for (const [name, events, expected, traits] of CASES)
     it(name, async (t) => {
-      const gateway = before(t, stream(events, "eof"), traits);
-      const response = await gateway.chat({ model: "m", stream: true, messages: user("hi") });
+      const { chat } = before(t, stream(events, "eof"), traits);
+      const response = await chat({ model: "m", stream: true, messages: user("hi") });
       if (response.status !== 200) {
         assert.equal((await json(response)).error.code, expected);
         return;
@@ -119,24 +111,16 @@ describe("models that only stream", () => {
     const logprobs = { content: tokens, refusal: null };
     const fragment = (id: string | undefined, args: string) =>
       chunk({ tool_calls: [{ index: 0, ...call(id, id && "f", args) }] });
-    const provider = memoryProvider(
-      t,
-      stream([
-        chunk({ reasoning_content: "Let me." }),
-        chunk({ content: "Hel" }),
-        choice({ delta: { content: "lo." }, logprobs }),
-        fragment("a", '{"x"'),
-        fragment(undefined, ":1}"),
-        chunk({}, "tool_calls"),
-        usageChunk(),
-      ]),
-    );
-    const gateway = createMemoryGateway(
-      configFor(provider.url, [], {
-        providers: { shop: { vendor: "qwen", base_url: provider.url } },
-        models: { m: { provider: "shop", reasoning: true, ...ONLY } },
-      }),
-    );
+    const events = [
+      chunk({ reasoning_content: "Let me." }),
+      chunk({ content: "Hel" }),
+      choice({ delta: { content: "lo." }, logprobs }),
+      fragment("a", '{"x"'),
+      fragment(undefined, ":1}"),
+      chunk({}, "tool_calls"),
+      usageChunk(),
+    ];
+    const { chat, asked } = before(t, stream(events), ONLY);
     const request = {
       ...whole,
       thinking: { type: "enabled" },
@@ -144,16 +128,11 @@ describe("models that only stream", () => {
       tool_choice: "auto",
       logprobs: true,
     };
-    const response = await gateway.chat(request);
+    const response = await chat(request);
     assert.equal(response.headers.get("content-type"), "application/json");
     const { choices, usage } = await json(response);
-    const [asked] = provider.asked;
-    assert.equal(asked!.headers.accept, "text/event-stream");
-    const { stream: isStream, stream_options } = asked!.body;
-    assert.deepEqual([isStream, stream_options], [true, { include_usage: true }]);
-    const streaming = { ...request, stream: true, stream_options: { include_usage: true } };
-    const { chunks } = await readStream(await gateway.chat(streaming));
-    assert.deepEqual(provider.asked[1]!.body, asked!.body);
+    const include_usage = { stream: true, stream_options: { include_usage: true } };
+    const { chunks } = await readStream(await chat({ ...request, ...include_usage }));
     const { message, finish_reason, logprobs: listed } = assemble(chunks);
     assert.deepEqual(message, {
       role: "assistant",
@@ -166,6 +145,10 @@ describe("models that only stream", () => {
     assert.deepEqual([given.logprobs.content, listed], [tokens, tokens]);
     assert.deepEqual(usage, chunks.at(-1)!.usage);
     assert.equal(usage.completion_tokens, USAGE.completion_tokens);
+    const [sent, streamed] = asked;
+    assert.equal(sent!.headers.accept, "text/event-stream");
+    assert.deepEqual(sent!.body, { ...sent!.body, ...include_usage });
+    assert.deepEqual(streamed!.body, sent!.body);
   });
 
   const half = [chunk({ content: "Hel" }), chunk({ content: "lo." })];
@@ -178,10 +161,10 @@ describe("models that only stream", () => {
   ];
   for (const [name, behaviour, code, error] of FAILURES)
     it(`${name}: nobody has seen any of it, so an alias asks the next one`, async (t) => {
-      const gateway = before(t, behaviour, ONLY);
-      const named = await gateway.chat(whole);
+      const { chat } = before(t, behaviour, ONLY);
+      const named = await chat(whole);
       assert.deepEqual([named.status, (await json(named)).error.code], [code, error]);
-      const both = await gateway.chat({ ...whole, model: "both" });
+      const both = await chat({ ...whole, model: "both" });
       assert.equal((await json(both)).model, code === 503 ? "ok" : undefined);
     });
 

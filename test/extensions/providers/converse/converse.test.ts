@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { createConverseDecoder } from "../../../../src/extensions/providers/converse/decoder.ts";
+import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import type { Part } from "../../../../src/core/openai/parts.ts";
 import { errorFrame, eventFrame } from "../../../support/event-stream.ts";
 import { assemble, configFor, json, readStream, user } from "../../../support/gateway.ts";
@@ -16,17 +17,13 @@ const USAGE = {
   cacheReadInputTokens: 3,
   cacheWriteInputTokens: 2,
 };
+const CONTENT = [
+  { reasoningContent: { reasoningText: { text: "Hm.", signature: "s" } } },
+  { text: "Hello." },
+  { toolUse: { toolUseId: "t1", name: "look", input: { at: 1 } } },
+];
 const REPLY = {
-  output: {
-    message: {
-      role: "assistant",
-      content: [
-        { reasoningContent: { reasoningText: { text: "Hm.", signature: "s" } } },
-        { text: "Hello." },
-        { toolUse: { toolUseId: "t1", name: "look", input: { at: 1 } } },
-      ],
-    },
-  },
+  output: { message: { role: "assistant", content: CONTENT } },
   stopReason: "tool_use",
   usage: USAGE,
 };
@@ -72,15 +69,20 @@ function start(t: TestContext, behaviour: Behaviour = status(200, REPLY)) {
   return { provider, ...createMemoryGateway(config) };
 }
 
-/** What Converse is asked for these fields. */
+/** What Converse is asked for these fields, and what each of its messages holds. */
 async function bodyFor(t: TestContext, fields: object): Promise<Record<string, any>> {
   const { provider, chat } = start(t);
   const answer = await chat({ model: "nova", messages: user("hi"), ...fields });
   assert.equal(answer.status, 200);
-  return provider.asked[0]!.body;
+  const { body } = provider.asked[0]!;
+  return { ...body, contents: body["messages"].map(({ content }: any) => content) };
 }
 
 const called = (id: string) => calling(callOf(id, "look", '{"at":1}'));
+const says = (role: string, ...content: object[]) => ({ role, content });
+const text = (words: string) => ({ type: "text", text: words });
+const marked = (words: string) => ({ ...text(words), cache_control: { type: "ephemeral" } });
+const POINT = { cachePoint: { type: "default" } };
 const PDF = {
   type: "file",
   file: { file_data: "data:application/pdf;base64,aGk=", filename: "a.pdf" },
@@ -119,17 +121,15 @@ describe("Amazon Bedrock", () => {
 describe("a request to Converse", () => {
   it("has the conversation, the parameters and the tools in its own words", async (t) => {
     const parameters = { properties: { at: { type: "integer" } } };
-    const { messages, ...others } = await bodyFor(t, {
+    const image = { type: "image_url", image_url: { url: "data:image/png;base64,aGk=" } };
+    const {
+      messages: _,
+      contents,
+      ...others
+    } = await bodyFor(t, {
       messages: [
         { role: "system", content: "Be brief." },
-        {
-          role: "user",
-          content: [
-            { type: "text", text: "What is it?", cache_control: { type: "ephemeral" } },
-            { type: "image_url", image_url: { url: "data:image/png;base64,aGk=" } },
-            PDF,
-          ],
-        },
+        says("user", marked("What is it?"), image, PDF),
         called("id with spaces"),
         resultOf("id with spaces", ""),
       ],
@@ -139,21 +139,18 @@ describe("a request to Converse", () => {
       tools: lookTool({ description: "Looks.", parameters }),
       tool_choice: "required",
     });
-    const toolUseId = messages[1].content[0].toolUse.toolUseId;
+    const { toolUseId } = contents[1][0].toolUse;
     assert.match(toolUseId, /^[\w-]{1,64}$/);
-    assert.deepEqual(
-      messages.map(({ content }: any) => content),
+    assert.deepEqual(contents, [
       [
-        [
-          { text: "What is it?" },
-          { cachePoint: { type: "default" } },
-          { image: { format: "png", source: { bytes: "aGk=" } } },
-          document("file-1"),
-        ],
-        [{ toolUse: { toolUseId, name: "look", input: { at: 1 } } }],
-        [{ toolResult: { toolUseId, content: [{ text: "(nothing)" }] } }],
+        { text: "What is it?" },
+        POINT,
+        { image: { format: "png", source: { bytes: "aGk=" } } },
+        document("file-1"),
       ],
-    );
+      [{ toolUse: { toolUseId, name: "look", input: { at: 1 } } }],
+      [{ toolResult: { toolUseId, content: [{ text: "(nothing)" }] } }],
+    ]);
     const json = { ...parameters, type: "object" };
     assert.deepEqual(others, {
       system: [{ text: "Be brief." }],
@@ -171,38 +168,34 @@ describe("a request to Converse", () => {
       tools: lookTool(),
     });
     assert.deepEqual(messages, [
-      { role: "user", content: [{ text: "What is it?" }] },
-      { role: "assistant", content: [{ text: '(Called look with {"at":1}.)' }] },
-      { role: "user", content: [{ text: "(look returned: A cat.)" }] },
+      says("user", { text: "What is it?" }),
+      says("assistant", { text: '(Called look with {"at":1}.)' }),
+      says("user", { text: "(look returned: A cat.)" }),
     ]);
     assert.deepEqual([toolConfig, inferenceConfig], [undefined, { temperature: 1 }]);
   });
 
   it("names every document once, with a text beside it, and ends an answer's beginning without blanks", async (t) => {
-    const { messages, inferenceConfig, toolConfig } = await bodyFor(t, {
+    const { contents, inferenceConfig, toolConfig } = await bodyFor(t, {
       messages: [
-        { role: "user", content: [PDF] },
+        says("user", PDF),
         { role: "assistant", content: "Read." },
-        { role: "user", content: [PDF, { type: "text", text: "And this?" }] },
+        says("user", PDF, text("And this?")),
         { role: "assistant", content: "It is " },
       ],
       stop: [" ", "END"],
       tools: lookTool({ description: "" }),
       tool_choice: "auto",
     });
-    assert.deepEqual(
-      messages.map(({ content }: any) => content),
-      [
-        [document("file-1"), { text: "(The files are attached.)" }],
-        [{ text: "Read." }],
-        [document("file-2"), { text: "And this?" }],
-        [{ text: "It is" }],
-      ],
-    );
-    assert.deepEqual(inferenceConfig.stopSequences, ["END"]);
-    assert.deepEqual(toolConfig.tools, [
-      { toolSpec: { name: "look", inputSchema: { json: { type: "object" } } } },
+    assert.deepEqual(contents, [
+      [document("file-1"), { text: "(The files are attached.)" }],
+      [{ text: "Read." }],
+      [document("file-2"), { text: "And this?" }],
+      [{ text: "It is" }],
     ]);
+    assert.deepEqual(inferenceConfig.stopSequences, ["END"]);
+    const toolSpec = { name: "look", inputSchema: { json: { type: "object" } } };
+    assert.deepEqual(toolConfig.tools, [{ toolSpec }]);
   });
 
   it("has a temperature or a top_p for Claude, and both for others", async (t) => {
@@ -215,51 +208,40 @@ describe("a request to Converse", () => {
     }
   });
 
-  it("has the client's marks only for a model with a cache; one that refuses them stays open to others", async (t) => {
-    const refusal = {
-      message:
-        "You invoked an unsupported model or your request did not allow prompt caching. " +
-        "See the documentation for more information.",
-    };
-    const { provider, chat } = start(t, (asked) =>
+  for (const [model, kinds] of [
+    ["profile", ["text", "toolUse", "toolResult", "text"]],
+    ["nova", ["text,cachePoint", "toolUse", "toolResult", "text,cachePoint"]],
+    ["profiled", ["text,cachePoint", "toolUse", "toolResult,cachePoint", "text,cachePoint"]],
+  ] as const)
+    it(`has the client's marks where the model takes them: ${model}`, async (t) => {
+      const result = resultOf("call_12345", [marked("hi")]);
+      const begun = says("assistant", marked("It is "));
+      const { contents } = await bodyFor(t, {
+        model,
+        messages: [says("user", marked("hi")), called("call_12345"), result, begun],
+        tools: lookTool(),
+        tool_choice: "auto",
+      });
+      assert.deepEqual(
+        contents.map((content: object[]) => content.flatMap(Object.keys).join()),
+        kinds,
+      );
+      assert.equal(contents[3][0].text, "It is");
+    });
+
+  it("with a mark that the model refuses leaves the model open to others", async (t) => {
+    const message =
+      "You invoked an unsupported model or your request did not allow prompt caching. " +
+      "See the documentation for more information.";
+    const { chat } = start(t, (asked) =>
       JSON.stringify(asked.body).includes("cachePoint")
-        ? status(403, refusal, { "x-amzn-errortype": "AccessDeniedException" })(asked)
+        ? status(403, { message }, { "x-amzn-errortype": "AccessDeniedException" })(asked)
         : status(200, REPLY)(asked),
     );
-    const text = { type: "text", text: "hi", cache_control: { type: "ephemeral" } };
-    const messages = [{ role: "user", content: [text] }];
-    assert.equal((await chat({ model: "profile", messages })).status, 200);
-    assert.equal(provider.asked[0]!.body["messages"][0].content.length, 1);
+    const messages = [says("user", marked("hi"))];
     const { error } = await json(await chat({ model: "nova", messages }));
     assert.equal(error.code, "upstream_rejected");
     assert.equal((await chat({ model: "nova", messages: user("hi") })).status, 200);
-  });
-
-  it("has no marks beside the results of tools for Nova, which refuses these", async (t) => {
-    const { provider, chat } = start(t, status(200, REPLY));
-    const text = { type: "text", text: "hi", cache_control: { type: "ephemeral" } };
-    const messages = [
-      { role: "user", content: [text] },
-      called("call_12345"),
-      { role: "tool", tool_call_id: "call_12345", content: [text] },
-    ];
-    for (const model of ["nova", "profiled"])
-      await chat({ model, messages, tools: lookTool(), tool_choice: "auto" });
-    const kinds = provider.asked.map(({ body }) =>
-      body["messages"].map(({ content }: any) => content.flatMap(Object.keys).join()),
-    );
-    assert.deepEqual(kinds, [
-      ["text,cachePoint", "toolUse", "toolResult"],
-      ["text,cachePoint", "toolUse", "toolResult,cachePoint"],
-    ]);
-  });
-
-  it("has the beginning of an answer once if it has a mark", async (t) => {
-    const begun = { type: "text", text: "It is ", cache_control: { type: "ephemeral" } };
-    const { messages } = await bodyFor(t, {
-      messages: [...user("What is it?"), { role: "assistant", content: [begun] }],
-    });
-    assert.deepEqual(messages[1].content, [{ text: "It is" }, { cachePoint: { type: "default" } }]);
   });
 });
 
@@ -270,28 +252,25 @@ describe("a reply of Converse", () => {
     const { chat } = start(t, (asked) =>
       asked.path.endsWith("-stream") ? streamed(...STREAM)(asked) : status(200, REPLY)(asked),
     );
-    const whole = await json(await chat(ASKED));
-    const { chunks, done } = await readStream(
-      await chat({ ...ASKED, stream: true, stream_options: { include_usage: true } }),
+    const { choices, usage } = await json(await chat(ASKED));
+    const { message, finish_reason } = choices[0];
+    const function_ = { name: "look", arguments: '{"at":1}' };
+    assert.deepEqual(message, {
+      role: "assistant",
+      content: "Hello.",
+      reasoning_content: "Hm.",
+      tool_calls: [{ id: "t1", type: "function", function: function_ }],
+    });
+    assert.equal(finish_reason, "tool_calls");
+    const counts = { prompt: 10, completion: 7, cacheHit: 3, reasoning: 0, cacheWrite: 2 };
+    assert.deepEqual(usage, makeUsage(counts));
+    const stream = { stream: true, stream_options: { include_usage: true } };
+    const { chunks, done } = await readStream(await chat({ ...ASKED, ...stream }));
+    const assembled = assemble(chunks);
+    assert.deepEqual(
+      [assembled.message, assembled.finish_reason, chunks.at(-1)!.usage, done],
+      [message, finish_reason, usage, true],
     );
-    const both = [
-      [whole.choices[0].message, whole.choices[0].finish_reason, whole.usage],
-      [assemble(chunks).message, assemble(chunks).finish_reason, chunks.at(-1)!.usage],
-    ] as const;
-    assert.equal(done, true);
-    for (const [message, finish, usage] of both) {
-      assert.deepEqual(message, {
-        role: "assistant",
-        content: "Hello.",
-        reasoning_content: "Hm.",
-        tool_calls: [
-          { id: "t1", type: "function", function: { name: "look", arguments: '{"at":1}' } },
-        ],
-      });
-      const { prompt_tokens, completion_tokens, prompt_tokens_details } = usage;
-      assert.deepEqual([finish, prompt_tokens, completion_tokens], ["tool_calls", 10, 7]);
-      assert.equal(prompt_tokens_details.cached_tokens, 3);
-    }
   });
 
   it("that is cut or damaged is an error, never an end", async (t) => {
@@ -344,20 +323,12 @@ describe("a reply of Converse", () => {
     });
 
   const VALIDATION = { "x-amzn-errortype": "ValidationException:http://internal.amazon.com/" };
-  for (const [name, behaviour, stream, code] of [
-    [
-      "Amazon's type",
-      status(400, { message: "input is too long" }, VALIDATION),
-      false,
-      "upstream_rejected",
-    ],
-    ["an error frame", streamed(errorFrame("ThrottlingException", "x")), true, "model_overloaded"],
-    [
-      "its message",
-      status(400, { message: "Input is too long for requested model." }),
-      false,
-      "context_length_exceeded",
-    ],
+  const SHORT = { message: "input is too long" };
+  const LONG = { message: "Input is too long for requested model." };
+  for (const [name, stream, code, behaviour] of [
+    ["Amazon's type", false, "upstream_rejected", status(400, SHORT, VALIDATION)],
+    ["an error frame", true, "model_overloaded", streamed(errorFrame("ThrottlingException", "x"))],
+    ["its message", false, "context_length_exceeded", status(400, LONG)],
   ] as const)
     it(`that is a refusal by ${name} is ${code}`, async (t) => {
       const { chat } = start(t, behaviour);

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createGeminiDialect } from "../../../../src/extensions/providers/gemini/index.ts";
 import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
+import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import { tokenLogprob } from "../../../../src/core/openai/parts.ts";
 import { wholeReply } from "../../../../src/core/providers/decoding.ts";
 import { PROVIDER_KEY } from "../../../support/fake-provider.ts";
@@ -22,6 +23,7 @@ import {
 type Json = Record<string, any>;
 
 const ON = { thinking: { type: "enabled" } };
+const newDialect = () => createGeminiDialect(createSignatureStore());
 
 /** A reply, or a piece of one. */
 const said = (
@@ -60,14 +62,14 @@ const target = (model: string) =>
   );
 
 /** What Gemini is asked; `dialect` is one that has seen nothing before. */
-function ask(fields: Json, dialect = createGeminiDialect(createSignatureStore())): Json {
+function ask(fields: Json, dialect = newDialect()): Json {
   const { model = "plain", ...rest } = fields;
   return askedBy(dialect, rest, target(model)).body;
 }
 
 /** The reply, which must be the same whole and as these events. */
 const answers = (whole: object, events: readonly object[]) =>
-  replyTo(() => createGeminiDialect(createSignatureStore()), whole, events, target("level"));
+  replyTo(newDialect, whole, events, target("level"));
 /** The same for these parts, streamed one by one, then nothing but the end. */
 const answersIn = (parts: readonly object[], finishReason = "STOP") =>
   answers(said(parts, finishReason), [
@@ -95,8 +97,7 @@ describe("what Gemini is asked", () => {
       [false, "generateContent"],
       [true, "streamGenerateContent?alt=sse"],
     ] as const) {
-      const dialect = createGeminiDialect(createSignatureStore());
-      assert.deepEqual(askedBy(dialect, { stream, ...fields }, target("plain")), {
+      assert.deepEqual(askedBy(newDialect(), { stream, ...fields }, target("plain")), {
         path: `/v1beta/models/gemini-plain:${method}`,
         headers: { "x-goog-api-key": PROVIDER_KEY },
         body: { contents: [HI], generationConfig: SILENT },
@@ -108,37 +109,29 @@ describe("what Gemini is asked", () => {
     { role: "user", content: [{ type: "text", text: "see" }, part] },
   ];
   const image = (url: string) => media({ type: "image_url", image_url: { url } });
+  const system = (content: string) => ({ role: "system", content });
+  const inline = (mimeType: string) => [
+    says("user", { text: "see" }, { inlineData: { mimeType, data: "AA==" } }),
+  ];
+  const far = (name: string, mimeType: string) => [
+    says("user", { text: "see" }, { fileData: { fileUri: `https://x.test/${name}`, mimeType } }),
+  ];
   const CONVERSATIONS: [name: string, messages: object[], contents: object[], system?: string][] = [
     [
       "system texts from everywhere",
-      [
-        { role: "system", content: "a" },
-        ...user("hi"),
-        { role: "developer", content: "b" },
-        { role: "system", content: " " },
-      ],
+      [system("a"), ...user("hi"), { role: "developer", content: "b" }, system(" ")],
       [HI],
       "a\n\nb",
     ],
-    [
-      "an image in the request",
-      image("data:image/png;base64,AA=="),
-      [says("user", { text: "see" }, { inlineData: { mimeType: "image/png", data: "AA==" } })],
-    ],
-    ...[
-      ["https://x.test/a.webp?b", "image/webp"],
-      ["https://x.test/a.PNG", "image/png"],
-      ["https://x.test/a.heic#x", "image/heic"],
-      ["https://x.test/a", "image/jpeg"],
-    ].map(([fileUri, mimeType]): [string, object[], object[]] => [
-      `an image elsewhere: ${fileUri}`,
-      image(fileUri!),
-      [says("user", { text: "see" }, { fileData: { fileUri, mimeType } })],
-    ]),
+    ["an image in the request", image("data:image/png;base64,AA=="), inline("image/png")],
+    ["an image elsewhere", image("https://x.test/a.webp?b"), far("a.webp?b", "image/webp")],
+    ["an image of PNG", image("https://x.test/a.PNG"), far("a.PNG", "image/png")],
+    ["an image of HEIC", image("https://x.test/a.heic#x"), far("a.heic#x", "image/heic")],
+    ["an image of a name without a type", image("https://x.test/a"), far("a", "image/jpeg")],
     [
       "sound",
       media({ type: "input_audio", input_audio: { data: "AA==", format: "mp3" } }),
-      [says("user", { text: "see" }, { inlineData: { mimeType: "audio/mp3", data: "AA==" } })],
+      inline("audio/mp3"),
     ],
     [
       "calls and results, whatever they hold",
@@ -197,21 +190,18 @@ describe("what Gemini is asked", () => {
       says("model", called("c", "f", {}, second), called("d")),
       says("user", answered("c", { result: "3" }), answered("d", { result: "4" })),
     ];
-    for (const [model, first, second] of [
-      ["level", SKIP, SKIP],
-      ["plain", SKIP, SKIP],
-      ["budget", undefined, undefined],
-      ["mute", undefined, undefined],
-    ] as const)
-      assert.deepEqual(ask({ model, messages })["contents"], contents(first, second), model);
+    for (const model of ["level", "plain"])
+      assert.deepEqual(ask({ model, messages })["contents"], contents(SKIP, SKIP), model);
+    for (const model of ["budget", "mute"])
+      assert.deepEqual(ask({ model, messages })["contents"], contents(), model);
     for (const [signs, signed, other, unsigned] of [
       ["level", contents("c2ln", SKIP), "budget", contents()],
       ["budget", contents("c2ln"), "level", contents(SKIP, SKIP)],
     ] as const) {
-      const dialect = createGeminiDialect(createSignatureStore());
-      const decoder = dialect.decoder(target(signs));
-      decoder.push(said([{ text: "Hm.", thought: true, thoughtSignature: "c2ln" }]));
-      decoder.push(said([called("a"), called("b", "g")], "STOP"));
+      const dialect = newDialect();
+      const { push } = dialect.decoder(target(signs));
+      push(said([{ text: "Hm.", thought: true, thoughtSignature: "c2ln" }]));
+      push(said([called("a"), called("b", "g")], "STOP"));
       const known = (model: string) => ask({ model, messages }, dialect)["contents"];
       assert.deepEqual(known(signs), signed);
       assert.deepEqual(known(other), unsigned, "another model may refuse it");
@@ -219,11 +209,9 @@ describe("what Gemini is asked", () => {
   });
 
   it("calls and results have no ids where they are refused", () => {
-    const { contents } = askedBy(
-      createGeminiDialect(createSignatureStore()),
-      { messages: [...user("hi"), calling(callOf("a")), resultOf("a", "1")] },
-      targetOf({ vendor: "vertex", dialect: "gemini" }, {}),
-    ).body;
+    const messages = [...user("hi"), calling(callOf("a")), resultOf("a", "1")];
+    const vertex = targetOf({ vendor: "vertex", dialect: "gemini" });
+    const { contents } = askedBy(newDialect(), { messages }, vertex).body;
     assert.deepEqual(contents.slice(1), [
       says("model", { functionCall: { name: "f", args: {} }, thoughtSignature: SKIP }),
       says("user", { functionResponse: { name: "f", response: { result: "1" } } }),
@@ -231,7 +219,7 @@ describe("what Gemini is asked", () => {
   });
 
   it("a call without an id gets one, with which its signature is found again", () => {
-    const dialect = createGeminiDialect(createSignatureStore());
+    const dialect = newDialect();
     const part = { functionCall: { name: "f" }, thoughtSignature: "c2ln" };
     const [given] = wholeReply(dialect, said([part], "STOP"), target("level"));
     assert.ok(given?.type === "tool_call");
@@ -246,77 +234,44 @@ describe("what Gemini is asked", () => {
     additionalProperties: false,
   };
   const TOOLS = [fn("f", { description: "Clock", parameters, strict: true }), fn("g")];
-  const tools = [
-    {
-      functionDeclarations: [
-        { name: "f", description: "Clock", parametersJsonSchema: parameters },
-        { name: "g", parametersJsonSchema: { type: "object" } },
-      ],
-    },
+  const functionDeclarations = [
+    { name: "f", description: "Clock", parametersJsonSchema: parameters },
+    { name: "g", parametersJsonSchema: { type: "object" } },
   ];
+  const chosen = (functionCallingConfig: object) => ({
+    tools: [{ functionDeclarations }],
+    toolConfig: { functionCallingConfig },
+  });
+  const NUMBERS = { temperature: 1.5, seed: 7 };
+  const PENALTIES = { frequency_penalty: 0.5, presence_penalty: -0.5 };
+  const SAID = { ...NUMBERS, ...PENALTIES, top_p: 0.9, max_tokens: 100, stop: "END" };
+  const SENT = { topP: 0.9, maxOutputTokens: 100, stopSequences: ["END"] };
+  const SENT_PENALTIES = { frequencyPenalty: 0.5, presencePenalty: -0.5 };
   const schema = { type: "object", properties: {} };
+  const json = (json_schema: object) => ({ response_format: { type: "json_schema", json_schema } });
   const JSON_TYPE = { responseMimeType: "application/json" };
-  const FIELDS: [fields: object, config: object, more?: object][] = [
-    [
-      {
-        temperature: 1.5,
-        top_p: 0.9,
-        max_tokens: 100,
-        stop: "END",
-        seed: 7,
-        frequency_penalty: 0.5,
-        presence_penalty: -0.5,
-        model: "penalised",
-      },
-      {
-        temperature: 1.5,
-        topP: 0.9,
-        maxOutputTokens: 100,
-        stopSequences: ["END"],
-        seed: 7,
-        frequencyPenalty: 0.5,
-        presencePenalty: -0.5,
-      },
-    ],
-    [
-      { logprobs: true, top_logprobs: 2 },
-      { responseLogprobs: true, logprobs: 2 },
-    ],
-    [
-      { temperature: 0, top_p: 0 },
-      { temperature: 0, topP: 0 },
-    ],
-    [{ logprobs: true }, { responseLogprobs: true }],
-    [{ stop: [], top_logprobs: 2, response_format: { type: "text" } }, {}],
-    [{ response_format: { type: "json_object" } }, JSON_TYPE],
-    [
-      { response_format: { type: "json_schema", json_schema: { name: "x", schema } } },
-      { ...JSON_TYPE, responseJsonSchema: schema },
-    ],
-    [{ response_format: { type: "json_schema", json_schema: { name: "x" } } }, JSON_TYPE],
-    ...(
-      [
-        [undefined, { mode: "NONE" }],
-        ["none", { mode: "NONE" }],
-        ["auto", { mode: "AUTO" }],
-        ["required", { mode: "ANY" }],
-        [fn("g"), { mode: "ANY", allowedFunctionNames: ["g"] }],
-      ] as const
-    ).map(([tool_choice, functionCallingConfig]): [object, object, object] => [
-      { tools: TOOLS, tool_choice },
-      {},
-      { tools, toolConfig: { functionCallingConfig } },
-    ]),
-    [{ tools: [], tool_choice: "none" }, {}],
+  const choose = (tool_choice?: unknown) => ({ tools: TOOLS, tool_choice });
+  const FIELDS: [model: string, fields: object, config: object, more?: object][] = [
+    ["penalised", SAID, { ...NUMBERS, ...SENT, ...SENT_PENALTIES }],
+    ["plain", { logprobs: true, top_logprobs: 2 }, { responseLogprobs: true, logprobs: 2 }],
+    ["plain", { temperature: 0, top_p: 0 }, { temperature: 0, topP: 0 }],
+    ["plain", { logprobs: true }, { responseLogprobs: true }],
+    ["plain", { stop: [], top_logprobs: 2, response_format: { type: "text" } }, {}],
+    ["plain", { response_format: { type: "json_object" } }, JSON_TYPE],
+    ["plain", json({ name: "x", schema }), { ...JSON_TYPE, responseJsonSchema: schema }],
+    ["plain", json({ name: "x" }), JSON_TYPE],
+    ["plain", choose(), {}, chosen({ mode: "NONE" })],
+    ["plain", choose("none"), {}, chosen({ mode: "NONE" })],
+    ["plain", choose("auto"), {}, chosen({ mode: "AUTO" })],
+    ["plain", choose("required"), {}, chosen({ mode: "ANY" })],
+    ["plain", choose(fn("g")), {}, chosen({ mode: "ANY", allowedFunctionNames: ["g"] })],
+    ["plain", { tools: [], tool_choice: "none" }, {}],
   ];
-  for (const [fields, generationConfig, more] of FIELDS)
-    it(JSON.stringify(fields).slice(0, 100), () =>
-      assert.deepEqual(ask(fields), {
-        contents: [HI],
-        generationConfig: { ...SILENT, ...generationConfig },
-        ...more,
-      }),
-    );
+  for (const [model, fields, config, more] of FIELDS)
+    it(JSON.stringify(fields).slice(0, 100), () => {
+      const generationConfig = { ...SILENT, ...config };
+      assert.deepEqual(ask({ model, ...fields }), { contents: [HI], generationConfig, ...more });
+    });
 
   it("thinking: by level, by budget, on, off, as little as can be, and not at all", () => {
     const shown = (config: object) => ({ includeThoughts: true, ...config });
@@ -361,10 +316,8 @@ describe("what Gemini answers", () => {
   ];
   const f = ["a", "f", '{"x":"\u00d8"}'];
   const g = ["generated", "g", "{}"];
-  const F = {
-    functionCall: { id: "a", name: "f", args: { x: "\u00d8" } },
-    thoughtSignature: "c2ln",
-  };
+  const F = called("a", "f", { x: "\u00d8" }, "c2ln");
+  const G = { name: "g", args: {} };
   const NEW = { somethingNew: {} };
   const IMAGE = { inlineData: { mimeType: "image/png", data: "AA==" } };
   const signed = (part: object) => ({ ...part, thoughtSignature: "c2ln" });
@@ -389,14 +342,11 @@ describe("what Gemini answers", () => {
     ],
     [
       "calls without ids, of one function",
-      [
-        { functionCall: { name: "g", args: {} } },
-        { functionCall: { id: "", name: "g", args: null } },
-      ],
+      [{ functionCall: G }, { functionCall: { id: "", ...G, args: null } }],
       { calls: [g, g] },
     ],
     [
-      "calls with one id, of which the second gets another",
+      "calls with one id: the second gets another",
       [F, F],
       { calls: [f, ["generated", ...f.slice(1)]] },
     ],
@@ -434,25 +384,18 @@ describe("what Gemini answers", () => {
       assert.equal(errorOf(() => answers(nothing, [])).code, "upstream_error");
   });
 
-  const counts = (prompt: number, completion: number, hit: number, reasoning: number) => ({
-    prompt_tokens: prompt,
-    completion_tokens: completion,
-    total_tokens: prompt + completion,
-    prompt_cache_hit_tokens: hit,
-    prompt_cache_miss_tokens: prompt - hit,
-    prompt_tokens_details: { cached_tokens: hit },
-    completion_tokens_details: { reasoning_tokens: reasoning },
-  });
   const TWO = { promptTokenCount: 20, candidatesTokenCount: 4 };
-  const USAGES: [name: string, usage: object, counted: object][] = [
-    ["two counts", { ...TWO, totalTokenCount: 24 }, counts(20, 4, 0, 0)],
+  const THOUGHT = { ...TWO, cachedContentTokenCount: 8, thoughtsTokenCount: 3 };
+  const plain = { prompt: 20, completion: 4, cacheHit: 0, reasoning: 0 };
+  const USAGES: [name: string, usage: object, counted: typeof plain][] = [
+    ["two counts", { ...TWO, totalTokenCount: 24 }, plain],
+    ["cached, thought", THOUGHT, { prompt: 20, completion: 7, cacheHit: 8, reasoning: 3 }],
+    ["prompts of tools", { ...TWO, toolUsePromptTokenCount: 5 }, { ...plain, prompt: 25 }],
     [
-      "cached, thought",
-      { ...TWO, cachedContentTokenCount: 8, thoughtsTokenCount: 3, totalTokenCount: 27 },
-      counts(20, 7, 8, 3),
+      "nothing but thoughts",
+      { promptTokenCount: 20, thoughtsTokenCount: 3 },
+      { ...plain, completion: 3, reasoning: 3 },
     ],
-    ["prompts of tools", { ...TWO, toolUsePromptTokenCount: 5 }, counts(25, 4, 0, 0)],
-    ["nothing but thoughts", { promptTokenCount: 20, thoughtsTokenCount: 3 }, counts(20, 3, 0, 3)],
   ];
   for (const [name, usage, counted] of USAGES)
     it(`usage: ${name}; in a stream the last one counts`, () => {
@@ -461,11 +404,11 @@ describe("what Gemini answers", () => {
         said([{ text: "H" }], undefined, {}, early),
         said([{ text: "i." }], "STOP", {}, usage),
       ]);
-      assert.deepEqual(reply.usage, counted);
+      assert.deepEqual(reply.usage, makeUsage(counted));
     });
 
   it("a count that later events leave out is the last one that was stated, but for texts after it", () => {
-    const decoder = createGeminiDialect(createSignatureStore()).decoder(target("plain"));
+    const decoder = newDialect().decoder(target("plain"));
     const completionAfter = (text: string, candidatesTokenCount?: number, more: object = {}) => {
       const parts = text === "" ? [] : [{ text }];
       const usage = { promptTokenCount: 20, candidatesTokenCount, ...more };
@@ -482,23 +425,15 @@ describe("what Gemini answers", () => {
   it("log probabilities stand at the text, and those of reasoning alone nowhere", () => {
     const token = (text: string, logProbability: number) => ({ token: text, logProbability });
     const first = [token("\u00d8", -0.1), token("O", -2)];
-    const more = {
-      logprobsResult: {
-        topCandidates: [{ candidates: first }],
-        chosenCandidates: first.slice(0, 1),
-      },
-    };
+    const topCandidates = [{ candidates: first }];
+    const more = { logprobsResult: { topCandidates, chosenCandidates: first.slice(0, 1) } };
     const read = (parts: object[]) =>
-      wholeReply(
-        createGeminiDialect(createSignatureStore()),
-        said(parts, "STOP", more),
-        target("level"),
-      ).flatMap((part) => ("logprobs" in part ? (part.logprobs ?? []) : []));
+      wholeReply(newDialect(), said(parts, "STOP", more), target("level")).flatMap((part) =>
+        "logprobs" in part ? (part.logprobs ?? []) : [],
+      );
     const top = { token: "\u00d8", logprob: -0.1, bytes: [195, 152] };
-    const expected = tokenLogprob({
-      ...top,
-      top_logprobs: [top, { token: "O", logprob: -2, bytes: [79] }],
-    });
+    const top_logprobs = [top, { token: "O", logprob: -2, bytes: [79] }];
+    const expected = tokenLogprob({ ...top, top_logprobs });
     const thought = { text: "Hm.", thought: true };
     assert.deepEqual(read([thought, { text: "\u00d8" }]), [expected]);
     assert.deepEqual(read([]), [expected]);
@@ -506,7 +441,7 @@ describe("what Gemini answers", () => {
   });
 
   it("the bytes of a token of a megabyte are not listed", () => {
-    const decoder = createGeminiDialect(createSignatureStore()).decoder(target("plain"));
+    const decoder = newDialect().decoder(target("plain"));
     const bytesOf = (token: string) => {
       const logprobsResult = { chosenCandidates: [{ token, logProbability: -1 }] };
       const parts = decoder.push(said([{ text: "x" }], undefined, { logprobsResult }));
@@ -521,13 +456,12 @@ describe("Gemini's errors", () => {
   const google = (code: number, status: string, message = "", details: object[] = []) => ({
     error: { code, message, status, details },
   });
-  const retryInfo = [
-    { "@type": "type.googleapis.com/google.rpc.Help", links: [] },
-    { "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "17s" },
-  ];
-  const badKey = [
-    { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "API_KEY_INVALID" },
-  ];
+  const detail = (type: string, more: object) => ({
+    "@type": `type.googleapis.com/google.rpc.${type}`,
+    ...more,
+  });
+  const retryInfo = [detail("Help", { links: [] }), detail("RetryInfo", { retryDelay: "17s" })];
+  const badKey = [detail("ErrorInfo", { reason: "API_KEY_INVALID" })];
   const TOO_LONG = "The input token count (9) exceeds the maximum number of tokens allowed (8).";
   const EXPIRED = "API key expired. Please renew the API key.";
   const PLACE = "User location is not supported for the API use.";
@@ -542,12 +476,11 @@ describe("Gemini's errors", () => {
   ];
   for (const [status, body, code, retryAfterMs] of CASES)
     it(`${status} ${Object.values(body)[0].status}: ${code}; bare, in a list, and inside a stream`, () => {
-      const dialect = createGeminiDialect(createSignatureStore());
+      const { refusal, decoder } = newDialect();
       for (const given of [body, [body]]) {
-        const refused = dialect.refusal(status, { get: () => null }, given);
+        const refused = refusal(status, { get: () => null }, given);
         assert.deepEqual([refused.code, refused.detail.retryAfterMs], [code, retryAfterMs]);
-        const decoder = dialect.decoder(target("level"));
-        assert.equal(errorOf(() => decoder.push(given)).code, code);
+        assert.equal(errorOf(() => decoder(target("level")).push(given)).code, code);
       }
     });
 });

@@ -12,208 +12,151 @@ import { durationMs } from "../../../../src/extensions/providers/provider-words/
 const NO_HEADERS = { get: () => null };
 const forbidden = (error: string) => ({ code: "The caller does not have permission", error });
 
+type Refused = [status: number, error: string | object];
+const BLAMES: Partial<Record<ProviderError["code"], ProviderError["blame"]>> = {
+  model_unavailable: "operator",
+  model_overloaded: "provider",
+  upstream_error: "provider",
+};
+const coded = (code: string, message: string) => ({ error: { code, message } });
+/** By what they mean. A text is the message of an error; what is no text is the body. */
+const CASES: Readonly<Record<string, Refused[]>> = {
+  "context_length_exceeded, not counted by the breaker": [
+    [400, "Prompt is too long"],
+    [400, "Input Tokens Exceeded: x"],
+    [400, "This model's maximum context length is 8 tokens"],
+    [400, "The input is longer than the model's context length."],
+    [400, "tokens in request more than max tokens allowed"],
+    [413, "prompt is too long: 9 tokens > 8 maximum"],
+    [400, "the request exceeds the available context size. try increasing"],
+    [400, "length of prompt_tokens (9) must be less than max_seq_len (8)."],
+    [400, "Input length 9 exceeds the maximum length 8. Request id: x"],
+    [400, "Range of input length should be [1, 983616]"],
+    [400, "Your request exceeded model token limit: 262144"],
+    [400, "This model's maximum prompt length is 8 tokens."],
+    [400, { error: { code: "context_length_exceeded" } }],
+    [400, coded("1261", "Prompt 超长")],
+    [400, { error: { code: 400, message: "no", type: "exceed_context_size_error" } }],
+    [400, { error: { message: "no", metadata: { raw: '{"error":"prompt is too long"}' } } }],
+    [424, { error: { message: "no", originalMessage: "Input is too long for requested model." } }],
+    [400, { code: "context_length_exceeded", error: "no" }],
+    [400, { object: "error", message: "too large for model with 8 maximum context length" }],
+    [400, { error: "prompt is too long" }],
+    [400, [{ error: { message: "prompt is too long" } }]],
+    [400, { detail: [{ msg: "prompt is too long" }] }],
+    [413, { errors: [{ message: "exceeded this model context window limit" }], success: false }],
+    [413, coded("tokens_limit_reached", "Request body too large")],
+    [400, "Total tokens of image and text exceed max message tokens."],
+    [400, { message: "max tokens of 200000 exceeded", request_id: "x" }],
+    [
+      400,
+      {
+        errors: [{ message: "number of input tokens 9 cannot exceed the total tokens limit 8" }],
+      },
+    ],
+    [422, { error: "Input validation error: `inputs` must have less than 8 tokens. Given: 9" }],
+  ],
+  "content_filter, not counted by the breaker": [
+    [403, "Content policy"],
+    [403, "Your chosen model requires moderation"],
+    [403, forbidden("Content violates usage guidelines. Team: t")],
+    [400, "Content Exists Risk"],
+    [400, coded("data_inspection_failed", "no")],
+    [400, coded("1301", "potentially unsafe content")],
+    [400, coded("InputTextSensitiveContentDetected", "no")],
+    [400, { base_resp: { status_code: 1026, status_msg: "input new_sensitive" } }],
+  ],
+  "upstream_rejected, not counted by the breaker": [
+    [400, "bad"],
+    [400, "Invalid schema for function 'set_context_length': no"],
+    [400, "My text says API key not valid."],
+    [400, "It says Model Not Exist"],
+    [400, "'safety_identifier' is unknown; names are case-sensitive"],
+    [400, coded("1210", "API call parameter error")],
+    [422, { detail: [{ msg: "Extra inputs are not permitted" }] }],
+    [431, "<html>Request Header Fields Too Large</html>"],
+    [422, { object: "error", message: { detail: [{ msg: "no" }] }, code: "1" }],
+    [404, "No such File object: x"],
+    [403, "You do not have permission to access the File abc or it may not exist."],
+    [403, "a@b does not have storage.objects.get access to the Google Cloud Storage object."],
+  ],
+  "model_unavailable, counted by the breaker": [
+    [400, "API key not valid."],
+    [400, "Incorrect API key provided: sk-***."],
+    [400, "Model Not Exist"],
+    [400, "x/y is not a valid model ID"],
+    [400, { error: { code: "model_decommissioned" } }],
+    [400, coded("model_not_available", "Unable to access non-serverless")],
+    [400, "Project `1` is not allowed to use Publisher Model `projects/p/models/claude-x`"],
+    [400, { code: "invalid-argument", error: "Model not found: grok-2-latest" }],
+    [400, "invalid params, unknown model 'x' (2013)"],
+    [400, coded("model_terms_required", "Please accept the terms")],
+    [400, { message: "Access to Anthropic models is not allowed from unsupported countries" }],
+    [400, { message: "Access to this model is not available for channel program accounts." }],
+    [400, coded("model_not_supported", "not by any provider you enabled")],
+    [400, coded("unknown_model", "Unknown model: x")],
+    [400, coded("unavailable_model", "Unavailable model: x")],
+    [400, coded("OperationNotSupported", "The chatCompletion operation")],
+    [400, "Publisher Model `projects/p/models/claude-x` is not servable in region us-west1."],
+    [400, { object: "error", message: "Invalid model: x", type: "invalid_model", code: "1500" }],
+    [400, "Your organization must be verified to stream this model."],
+    [400, { error: { code: "Arrearage" } }],
+    [401, { message: "Unauthorized", request_id: "x" }],
+    [402, "Insufficient Balance"],
+    [403, forbidden("Your team doesn't have any credits yet.")],
+    [418, "x"],
+    [429, coded("insufficient_quota", "You exceeded your quota")],
+    [429, coded("1113", "余额不足")],
+    [429, "Insufficient balance or no resource package."],
+    [429, { error: { type: "exceeded_current_quota_error", message: "suspended" } }],
+    [429, { code: "x", error: "Your team t has either used all available credits or" }],
+    [429, "Your prepayment credits are depleted. Please go to AI Studio."],
+  ],
+  "model_unavailable, not counted by the breaker": [
+    [402, "You need fewer max_tokens"],
+    [403, " <!DOCTYPE html><p>No"],
+    [404, "No endpoints found that support tool use."],
+    [500, "tools param requires --jinja flag"],
+    [500, "image input is not supported - hint: x"],
+  ],
+  "model_overloaded, not counted by the breaker": [
+    [429, "Request too large"],
+    [413, coded("rate_limit_exceeded", "Request too large")],
+  ],
+  "model_overloaded, counted by the breaker": [
+    [409, "x"],
+    [429, "x"],
+    [429, "Visit /account/billing"],
+    [498, coded("capacity_exceeded", "flex tier capacity exceeded")],
+    [503, "Loading model"],
+    [529, "x"],
+  ],
+  "upstream_error, not counted by the breaker": [
+    [400, { error: { code: "tool_use_failed" } }],
+    [500, "Failed to generate JSON"],
+    [500, "The model produced invalid content."],
+    [500, "error parsing tool call: raw='{'"],
+    [500, "Failed to parse input at pos 13: <tool_use>"],
+    [500, "Context size has been exceeded."],
+    [400, "Failed to initialize samplers: failed to parse grammar"],
+    [424, "x"],
+  ],
+  "upstream_error, counted by the breaker": [
+    [500, "x"],
+    [301, "x"],
+    [400, { status: 400, detail: "Function id '1': DEGRADED function cannot be invoked" }],
+  ],
+};
+
 describe("an answer other than 200", () => {
-  type Code = ProviderError["code"];
-  type Refused = [status: number, error: string | object];
-  const BLAMES: Partial<Record<Code, ProviderError["blame"]>> = {
-    model_unavailable: "operator",
-    model_overloaded: "provider",
-    upstream_error: "provider",
-  };
-  /** A text is the message of an error; what is no text is the body. */
-  const CASES: [code: Code, countsForBreaker: boolean, answers: Refused[]][] = [
-    [
-      "context_length_exceeded",
-      false,
-      [
-        [400, "Prompt is too long"],
-        [400, "Input Tokens Exceeded: x"],
-        [400, "This model's maximum context length is 8 tokens"],
-        [400, "The input is longer than the model's context length."],
-        [400, "tokens in request more than max tokens allowed"],
-        [413, "prompt is too long: 9 tokens > 8 maximum"],
-        [400, "the request exceeds the available context size. try increasing"],
-        [400, "length of prompt_tokens (9) must be less than max_seq_len (8)."],
-        [400, "Input length 9 exceeds the maximum length 8. Request id: x"],
-        [400, "Range of input length should be [1, 983616]"],
-        [400, "Your request exceeded model token limit: 262144"],
-        [400, "This model's maximum prompt length is 8 tokens."],
-        [400, { error: { code: "context_length_exceeded" } }],
-        [400, { error: { code: "1261", message: "Prompt 超长" } }],
-        [400, { error: { code: 400, message: "no", type: "exceed_context_size_error" } }],
-        [400, { error: { message: "no", metadata: { raw: '{"error":"prompt is too long"}' } } }],
-        [
-          424,
-          { error: { message: "no", originalMessage: "Input is too long for requested model." } },
-        ],
-        [400, { code: "context_length_exceeded", error: "no" }],
-        [400, { object: "error", message: "too large for model with 8 maximum context length" }],
-        [400, { error: "prompt is too long" }],
-        [400, [{ error: { message: "prompt is too long" } }]],
-        [400, { detail: [{ msg: "prompt is too long" }] }],
-        [
-          413,
-          { errors: [{ message: "exceeded this model context window limit" }], success: false },
-        ],
-        [413, { error: { code: "tokens_limit_reached", message: "Request body too large" } }],
-        [400, "Total tokens of image and text exceed max message tokens."],
-        [400, { message: "max tokens of 200000 exceeded", request_id: "x" }],
-        [
-          400,
-          {
-            errors: [
-              { message: "number of input tokens 9 cannot exceed the total tokens limit 8" },
-            ],
-          },
-        ],
-        [422, { error: "Input validation error: `inputs` must have less than 8 tokens. Given: 9" }],
-        [400, "prompt is too long"],
-      ],
-    ],
-    [
-      "content_filter",
-      false,
-      [
-        [403, "Content policy"],
-        [403, "Your chosen model requires moderation"],
-        [403, forbidden("Content violates usage guidelines. Team: t")],
-        [400, "Content Exists Risk"],
-        [400, { error: { code: "data_inspection_failed", message: "no" } }],
-        [400, { error: { code: "1301", message: "potentially unsafe content" } }],
-        [400, { error: { code: "InputTextSensitiveContentDetected", message: "no" } }],
-        [400, { base_resp: { status_code: 1026, status_msg: "input new_sensitive" } }],
-      ],
-    ],
-    [
-      "upstream_rejected",
-      false,
-      [
-        [400, "bad"],
-        [400, "Invalid schema for function 'set_context_length': no"],
-        [400, "My text says API key not valid."],
-        [400, "It says Model Not Exist"],
-        [400, "'safety_identifier' is unknown; names are case-sensitive"],
-        [400, { error: { code: "1210", message: "API call parameter error" } }],
-        [422, { detail: [{ msg: "Extra inputs are not permitted" }] }],
-        [431, "<html>Request Header Fields Too Large</html>"],
-        [422, { object: "error", message: { detail: [{ msg: "no" }] }, code: "1" }],
-        [404, "No such File object: x"],
-        [403, "You do not have permission to access the File abc or it may not exist."],
-        [403, "a@b does not have storage.objects.get access to the Google Cloud Storage object."],
-      ],
-    ],
-    [
-      "model_unavailable",
-      true,
-      [
-        [400, "API key not valid."],
-        [400, "Incorrect API key provided: sk-***."],
-        [400, "Model Not Exist"],
-        [400, "x/y is not a valid model ID"],
-        [400, { error: { code: "model_decommissioned" } }],
-        [
-          400,
-          { error: { code: "model_not_available", message: "Unable to access non-serverless" } },
-        ],
-        [400, "Project `1` is not allowed to use Publisher Model `projects/p/models/claude-x`"],
-        [400, { code: "invalid-argument", error: "Model not found: grok-2-latest" }],
-        [400, "invalid params, unknown model 'x' (2013)"],
-        [400, { error: { code: "model_terms_required", message: "Please accept the terms" } }],
-        [400, { message: "Access to Anthropic models is not allowed from unsupported countries" }],
-        [400, { message: "Access to this model is not available for channel program accounts." }],
-        [
-          400,
-          { error: { code: "model_not_supported", message: "not by any provider you enabled" } },
-        ],
-        [400, { error: { code: "unknown_model", message: "Unknown model: x" } }],
-        [400, { error: { code: "unavailable_model", message: "Unavailable model: x" } }],
-        [
-          400,
-          { error: { code: "OperationNotSupported", message: "The chatCompletion operation" } },
-        ],
-        [400, "Publisher Model `projects/p/models/claude-x` is not servable in region us-west1."],
-        [
-          400,
-          { object: "error", message: "Invalid model: x", type: "invalid_model", code: "1500" },
-        ],
-        [400, "Your organization must be verified to stream this model."],
-        [400, { error: { code: "Arrearage" } }],
-        [401, { message: "Unauthorized", request_id: "x" }],
-        [402, "Insufficient Balance"],
-        [403, forbidden("Your team doesn't have any credits yet.")],
-        [418, "x"],
-        [429, { error: { code: "insufficient_quota", message: "You exceeded your quota" } }],
-        [429, { error: { code: "1113", message: "余额不足" } }],
-        [429, "Insufficient balance or no resource package."],
-        [429, { error: { type: "exceeded_current_quota_error", message: "suspended" } }],
-        [429, { code: "x", error: "Your team t has either used all available credits or" }],
-        [429, "Your prepayment credits are depleted. Please go to AI Studio."],
-      ],
-    ],
-    [
-      "model_unavailable",
-      false,
-      [
-        [402, "You need fewer max_tokens"],
-        [403, " <!DOCTYPE html><p>No"],
-        [404, "No endpoints found that support tool use."],
-        [500, "tools param requires --jinja flag"],
-        [500, "image input is not supported - hint: x"],
-      ],
-    ],
-    [
-      "model_overloaded",
-      false,
-      [
-        [429, "Request too large"],
-        [413, { error: { code: "rate_limit_exceeded", message: "Request too large" } }],
-      ],
-    ],
-    [
-      "model_overloaded",
-      true,
-      [
-        [409, "x"],
-        [429, "x"],
-        [429, "Visit /account/billing"],
-        [498, { error: { code: "capacity_exceeded", message: "flex tier capacity exceeded" } }],
-        [503, "Loading model"],
-        [529, "x"],
-      ],
-    ],
-    [
-      "upstream_error",
-      false,
-      [
-        [400, { error: { code: "tool_use_failed" } }],
-        [500, "Failed to generate JSON"],
-        [500, "The model produced invalid content."],
-        [500, "error parsing tool call: raw='{'"],
-        [500, "Failed to parse input at pos 13: <tool_use>"],
-        [500, "Context size has been exceeded."],
-        [400, "Failed to initialize samplers: failed to parse grammar"],
-        [424, "x"],
-      ],
-    ],
-    [
-      "upstream_error",
-      true,
-      [
-        [500, "x"],
-        [301, "x"],
-        [400, { status: 400, detail: "Function id '1': DEGRADED function cannot be invoked" }],
-      ],
-    ],
-  ];
-  for (const [code, countsForBreaker, answers] of CASES)
+  for (const [meaning, answers] of Object.entries(CASES))
     for (const [status, error] of answers)
-      it(`${status} with ${JSON.stringify(error)} is ${code}, ${countsForBreaker ? "" : "not "}counted by the breaker`, () => {
+      it(`${status} with ${JSON.stringify(error)} is ${meaning}`, () => {
         const forms = typeof error === "string" ? [{ error: { message: error } }, error] : [error];
         for (const body of forms) {
-          const read = refusal(status, NO_HEADERS, body);
-          assert.deepEqual([read.code, read.blame], [code, BLAMES[code] ?? "client"]);
-          assert.equal(read.countsForBreaker, countsForBreaker);
-          assert.equal(read.detail.status, status);
+          const { code, blame, countsForBreaker, detail } = refusal(status, NO_HEADERS, body);
+          assert.equal(`${code}, ${countsForBreaker ? "" : "not "}counted by the breaker`, meaning);
+          assert.deepEqual([blame, detail.status], [BLAMES[code] ?? "client", status]);
         }
       });
 
