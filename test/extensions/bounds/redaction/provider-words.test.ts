@@ -12,8 +12,9 @@ import {
   speak,
   startProvider,
   status,
-  stream,
+  stream as events,
   type Behaviour,
+  type Behaviours,
 } from "../../../support/provider.ts";
 
 type Json = Record<string, any>;
@@ -23,11 +24,7 @@ const SECRET = "sk-CANARY-provider";
 const PATH = "/v1/chat/completions";
 
 /** Asks the model "m" once, and gathers what everybody gets to know of it. */
-async function asked(
-  t: TestContext,
-  behaviours: Readonly<Record<string, Behaviour>>,
-  { request = {}, over = {} }: { request?: object; over?: object } = {},
-) {
+async function asked(t: TestContext, behaviours: Behaviours, request: object = {}, over = {}) {
   const dir = folder();
   const provider = await startProvider(t, behaviours);
   const config = configFor(`${provider.url}/v1`, ["m", "fine"], {
@@ -54,123 +51,106 @@ async function asked(
   };
 }
 
+interface Words {
+  readonly status?: number;
+  readonly message?: string;
+}
+
 /** What everybody must know of one failed attempt. */
 function assertTold(
-  { answer, access, log, breaker, attempts, traced }: Awaited<ReturnType<typeof asked>>,
-  expected: { status?: number; message?: string; path?: string },
+  told: Awaited<ReturnType<typeof asked>>,
+  { status: httpStatus, message }: Words,
   event = "attempt_failed",
 ): void {
-  const { status: httpStatus, message, path = PATH } = expected;
+  const { answer, access, log, breaker, attempts, traced } = told;
   const line = log.find((each) => each["event"] === event)!;
   assert.ok(line, JSON.stringify(log));
-  assert.deepEqual(
-    [line["provider_status"], line["provider_path"], line["provider_message"]],
-    [httpStatus, path, message],
-  );
-  assert.deepEqual(
-    breaker["last_answer"],
-    JSON.parse(JSON.stringify({ status: httpStatus, path, message })),
-  );
+  const { provider_status, provider_path, provider_message } = line;
+  assert.deepEqual([provider_status, provider_path, provider_message], [httpStatus, PATH, message]);
+  const lastAnswer = JSON.parse(JSON.stringify({ status: httpStatus, path: PATH, message }));
+  assert.deepEqual(breaker["last_answer"], lastAnswer);
   const [attempt] = attempts;
-  assert.deepEqual([attempt!["status"], attempt!["path"]], [httpStatus, path]);
-  if (message !== undefined) assert.equal(attempt!["detail"], message);
+  assert.deepEqual([attempt!["status"], attempt!["path"]], [httpStatus, PATH]);
   assert.deepEqual(traced, attempts);
-  if (message !== undefined)
+  if (message !== undefined) {
+    assert.equal(attempt!["detail"], message);
     assert.ok(!(answer + access).includes(message.slice(0, 10)), `a client was told: ${answer}`);
-  for (const text of [
-    answer,
-    access,
-    ...[log, breaker, attempts].map((each) => JSON.stringify(each)),
-  ])
-    assert.ok(!text.includes("CANARY"), text);
+  }
+  assert.doesNotMatch(JSON.stringify(told), /CANARY/);
 }
 
 describe("what a provider says", () => {
-  it("of a request that it refuses is told with its status and path", async (t) => {
-    const told = await asked(t, { m: status(400, { error: { message: SAID } }) });
-    assertTold(told, { status: 400, message: SAID });
-    assert.equal(told.breaker["last_fault"], null, "a refused request is no fault of the provider");
+  const said = { error: { message: SAID } };
+  const within200 = { error: { message: SAID, code: 503 } };
+  const cut = [chunk({ content: "Once" }), { error: { message: `${SAID} ${SECRET}` } }];
+  const many = "ab ".repeat(5_000);
+  const FINISH = `finish_reason error: [redacted] ${many}`.slice(0, 300);
+
+  for (const [what, m, expected, stream = false, event] of [
+    ["of a request that it refuses", status(400, said), { status: 400, message: SAID }],
+    ...(
+      [
+        ["an error that is a text", { error: SAID }, SAID],
+        ["a flat error", { object: "error", message: SAID }, SAID],
+        ["details", { detail: [{ loc: ["x"], msg: "bad" }] }, '[{"loc":["x"],"msg":"bad"}]'],
+        ["JSON of another kind", { fault: { reason: SAID } }, `{"fault":{"reason":"${SAID}"}}`],
+        ["a page", "<html>\n502 Bad Gateway</html>", "<html> 502 Bad Gateway</html>"],
+        ["a list", [said], SAID],
+        ["a text with its key", { error: `key ${SECRET} is wrong` }, "key [redacted] is wrong"],
+        ["a very long message", { error: { message: many } }, many.slice(0, 300)],
+      ] as const
+    ).map(([name, body, message]) => [`in ${name}`, status(502, body), { status: 502, message }]),
+    ["in an error inside a 200", status(200, within200), { status: 200, message: SAID }],
+    ["in one that is streamed", events([within200]), { status: 200, message: SAID }, true],
+    [
+      "in an error after the first text, which cuts the reply",
+      events(cut),
+      { status: 200, message: `${SAID} [redacted]` },
+      true,
+      "reply_cut",
+    ],
+    [
+      "in a finish reason that means a failure",
+      events([chunk({}, `error: ${SECRET} ${many}`)]),
+      { status: 200, message: FINISH },
+    ],
+  ] as readonly (readonly [string, Behaviour, Words, boolean?, string?])[])
+    it(`${what} is told with its status and path`, async (t) => {
+      assertTold(await asked(t, { m }, { stream }), expected, event);
+    });
+
+  it("of a refused request is no fault of the provider", async (t) => {
+    const { breaker } = await asked(t, { m: status(400, said) });
+    assert.equal(breaker["last_fault"], null);
   });
 
   it("of its own failure is told with the attempt that another candidate made good", async (t) => {
-    const told = await asked(
-      t,
-      { m: status(500, { error: { message: SAID } }), fine: speak("Fine.") },
-      { request: { model: "both" } },
-    );
+    const behaviours = { m: status(500, said), fine: speak("Fine.") };
+    const told = await asked(t, behaviours, { model: "both" });
     assertTold(told, { status: 500, message: SAID });
     const { model, outcome, ...rest } = told.attempts[1]!;
     assert.deepEqual([model, outcome], ["fine", "completed"]);
     assert.deepEqual(Object.keys(rest), ["provider", "duration_ms"], "nothing of one that worked");
   });
 
-  const BODIES: [name: string, body: unknown, message: string][] = [
-    ["an error that is a text", { error: SAID }, SAID],
-    ["a flat error", { object: "error", message: SAID }, SAID],
-    ["details", { detail: [{ loc: ["x"], msg: "bad" }] }, '[{"loc":["x"],"msg":"bad"}]'],
-    ["JSON of another kind", { fault: { reason: SAID } }, `{"fault":{"reason":"${SAID}"}}`],
-    ["a page", "<html>\n502 Bad Gateway</html>", "<html> 502 Bad Gateway</html>"],
-    ["a list", [{ error: { message: SAID } }], SAID],
-    [
-      "a key of its own",
-      { error: { message: `key ${SECRET} is not valid` } },
-      "key [redacted] is not valid",
-    ],
-    ["a very long message", { error: { message: "ab ".repeat(5_000) } }, "ab ".repeat(100)],
-  ];
-  for (const [name, body, message] of BODIES)
-    it(`is found in ${name}`, async (t) => {
-      const told = await asked(t, { m: status(502, body) });
-      assertTold(told, { status: 502, message });
-    });
-
-  it("in an error inside a 200 is told, whole and streamed", async (t) => {
-    const body = { error: { message: SAID, code: 503 } };
-    for (const streamed of [false, true]) {
-      const m = streamed ? stream([body]) : status(200, body);
-      assertTold(await asked(t, { m }, { request: { stream: streamed } }), {
-        status: 200,
-        message: SAID,
-      });
-    }
-  });
-
-  it("in an error after the first text is told with the reply that was cut", async (t) => {
-    const events = [chunk({ content: "Once" }), { error: { message: `${SAID} ${SECRET}` } }];
-    const told = await asked(t, { m: stream(events) }, { request: { stream: true } });
-    assertTold(told, { status: 200, message: `${SAID} [redacted]` }, "reply_cut");
-  });
-
-  it("in a finish reason that means a failure is told", async (t) => {
-    const m = stream([chunk({}, `error: ${SECRET} ${"ab ".repeat(5_000)}`)]);
-    const message = `finish_reason error: [redacted] ${"ab ".repeat(100)}`.slice(0, 300);
-    assertTold(await asked(t, { m }), { status: 200, message });
-  });
-
   it("is nothing where a reply is unusable: no part of it is told", async (t) => {
-    const body = { choices: [{ text: "the reply itself" }] };
-    const told = await asked(t, { m: status(200, body) });
+    const told = await asked(t, { m: status(200, { choices: [{ text: "the reply itself" }] }) });
     assertTold(told, { status: 200 });
     assert.equal(told.attempts[0]!["detail"], "the answer is no reply");
-    assert.ok(!JSON.stringify([told.log, told.attempts, told.breaker]).includes("itself"));
+    assert.doesNotMatch(JSON.stringify([told.log, told.attempts, told.breaker]), /itself/);
   });
 
   it("is told to nobody with logs.provider_messages: false: the status remains", async (t) => {
     const prompt = "a very private prompt";
-    for (const streamed of [false, true]) {
-      const error = { error: { message: `cannot parse: ${prompt}`, code: 503 } };
-      const seen = await asked(
-        t,
-        { m: streamed ? stream([chunk({ content: "Once" }), error]) : status(502, error) },
-        {
-          request: { stream: streamed, messages: user(prompt) },
-          over: { logs: { provider_messages: false } },
-        },
-      );
-      assert.equal(seen.breaker["last_answer"]["status"], streamed ? 200 : 502);
-      assert.deepEqual(Object.keys(seen.breaker["last_answer"]), ["status"]);
-      const everything = JSON.stringify(seen);
-      assert.ok(!everything.includes(prompt), everything);
+    const logs = { provider_messages: false };
+    const error = { error: { message: `cannot parse: ${prompt}`, code: 503 } };
+    for (const [m, code, stream] of [
+      [status(502, error), 502, false],
+      [events([chunk({ content: "Once" }), error]), 200, true],
+    ] as const) {
+      const seen = await asked(t, { m }, { stream, messages: user(prompt) }, { logs });
+      assert.deepEqual(seen.breaker["last_answer"], { status: code });
+      assert.ok(!JSON.stringify(seen).includes(prompt), JSON.stringify(seen));
       assert.ok(seen.attempts[0]!["detail"].length > 0);
     }
   });
@@ -184,11 +164,8 @@ describe("what a provider says", () => {
   it("is told with a path of the dialect, without its query", async (t) => {
     const { url } = await startProvider(t, status(403, { error: { message: SAID } }));
     const google = { vendor: "gemini", base_url: url, api_key: "g-secret" };
-    const config = configFor(url, [], {
-      providers: { google },
-      models: { g: { provider: "google" } },
-    });
-    const gw = await startGateway(t, config);
+    const over = { providers: { google }, models: { g: { provider: "google" } } };
+    const gw = await startGateway(t, configFor(url, [], over));
     await (await gw.chat({ model: "g", stream: true, messages: user("hi") })).text();
     const [line] = gw.diagnostics;
     assert.deepEqual(

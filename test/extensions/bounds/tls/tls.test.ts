@@ -14,6 +14,7 @@ import tls, { type TLSSocket } from "node:tls";
 import { checkConfig } from "../../../support/config.ts";
 import { createPooledClient } from "../../../../src/extensions/providers/pooled-client/client.ts";
 import { ValidationError } from "../../../../src/core/schema/checker.ts";
+import { ask as askOnce } from "../../../support/admin.ts";
 import { certificate } from "../../../support/certificate.ts";
 import { lines, run } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
@@ -31,19 +32,15 @@ describe("TLS", () => {
     const tls = certificate();
     const gateway = await startGateway(t, demo({ server: { tls } }));
     assert.match(gateway.url, /^https:\/\/127\.0\.0\.1:\d+$/);
-    const req = https.get(`${gateway.url}/healthz`, {
-      ca: readFileSync(tls.cert_file),
-      agent: false,
-    });
-    const res = await responseTo(req);
+    const options = { ca: readFileSync(tls.cert_file), agent: false };
+    const res = await responseTo(https.get(`${gateway.url}/healthz`, options));
     assert.equal(res.statusCode, 200);
     assert.match(String(res.headers["x-request-id"]), /^req_/);
 
     const trusting = createPooledClient();
     t.after(() => trusting.close());
-    const client = await startGateway(t, configFor(`${gateway.url}/v1`, ["demo-chat"]), {
-      fetch: trusting.send,
-    });
+    const behind = configFor(`${gateway.url}/v1`, ["demo-chat"]);
+    const client = await startGateway(t, behind, { fetch: trusting.send });
     const refused = await client.chat({ model: "demo-chat", messages: user("hi") });
     assert.equal(refused.status, 503);
     assert.match(await refused.text(), /model_unavailable/);
@@ -91,8 +88,7 @@ describe("another certificate", () => {
     const agent = new https.Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false });
     t.after(() => agent.destroy());
     return async () => {
-      const req = https.get(`${url}/healthz`, { agent });
-      const res = await responseTo(req);
+      const res = await responseTo(https.get(`${url}/healthz`, { agent }));
       const socket = res.socket as TLSSocket;
       const seen = [res.statusCode, socket.localPort, socket.getPeerCertificate().fingerprint256];
       await within(once(res, "end"), "the answer's end");
@@ -131,22 +127,13 @@ describe("another certificate", () => {
   it("that is broken, is missing or has another's key is refused as a whole: what is in force stays, certificate and all", async (t) => {
     const [files, next] = [certificate(), certificate()];
     const a = fingerprint(files);
-    const config = checkConfig(
-      demo({ server: { tls: files }, keys: [{ account: "later", key: "sk-later" }] }),
-      {},
-    );
+    const keys = [{ account: "later", key: "sk-later" }];
+    const config = checkConfig(demo({ server: { tls: files }, keys }));
     const gw = await startGateway(t, demo({ server: { tls: files } }));
     const ask = kept(t, gw.url);
     const first = await ask();
-    const statusOf = async (key: string) => {
-      const req = https.get(`${gw.url}/v1/models`, {
-        agent: false,
-        rejectUnauthorized: false,
-        headers: { authorization: `Bearer ${key}` },
-      });
-      const res = await responseTo(req);
-      return res.statusCode;
-    };
+    const statusOf = async (key: string) =>
+      (await askOnce(gw.url, "/v1/models", { authorization: `Bearer ${key}` })).status;
     const good = [readFileSync(files.cert_file), readFileSync(files.key_file)] as const;
     const spoilt: readonly (readonly [() => void, RegExp])[] = [
       [
@@ -178,11 +165,8 @@ describe("another certificate", () => {
       );
       assert.equal(await shown(gw.url), a);
       assert.deepEqual(await ask(), first);
-      assert.deepEqual(
-        [await statusOf("sk-demo"), await statusOf("sk-later")],
-        [200, 401],
-        "nothing else of the new configuration is in force",
-      );
+      const statuses = [await statusOf("sk-demo"), await statusOf("sk-later")];
+      assert.deepEqual(statuses, [200, 401], "nothing else of the new configuration is in force");
     }
     exchange(next, files);
     gw.gateway.reload(config);
@@ -219,10 +203,8 @@ describe("another certificate", () => {
     assert.deepEqual(await ask(), first);
     writeFileSync(files.cert_file, "nonsense");
     const { faults } = await hangup("reload_failed");
-    assert.match(
-      JSON.stringify(faults),
-      /^\[\{"path":"server\.tls","message":"expected a certificate in PEM in /,
-    );
+    const fault = /^\[\{"path":"server\.tls","message":"expected a certificate in PEM in /;
+    assert.match(JSON.stringify(faults), fault);
     assert.deepEqual([await all(), await ask()], [new Set([b]), first]);
   });
 });

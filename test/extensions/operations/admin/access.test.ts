@@ -1,5 +1,5 @@
-// Who may use the admin listener: by which name, from which page, with which password, and where it
-// may listen.
+// Who may use the admin listener: by which name, from which page, with which password, where it may
+// listen; and how many wrong passwords a network has in a minute, and how many all have together.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -7,7 +7,10 @@ import net from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { configMoments } from "../../../../src/config/extension.ts";
+import type { Exchange } from "../../../../src/core/http/exchange.ts";
+import { ApiError } from "../../../../src/core/openai/errors.ts";
 import { pathText } from "../../../../src/core/schema/checker.ts";
+import { createGuard, networkOf } from "../../../../src/extensions/operations/admin/access.ts";
 import { MAX_CONNECTIONS } from "../../../../src/extensions/operations/admin/index.ts";
 import { adminOf, ask, assertRefused, basic } from "../../../support/admin.ts";
 import { certificate } from "../../../support/certificate.ts";
@@ -37,14 +40,9 @@ describe("who may use the admin listener", () => {
     const admin = await startAdmin(t);
     const port = Number(new URL(admin).port);
     const first = net.connect(port, "127.0.0.1").resume();
-    const others = await Promise.all(
-      Array.from({ length: MAX_CONNECTIONS }, async () => {
-        const socket = net.connect(port, "127.0.0.1");
-        await once(socket, "connect");
-        return socket;
-      }),
-    );
+    const others = Array.from({ length: MAX_CONNECTIONS }, () => net.connect(port, "127.0.0.1"));
     t.after(() => others.map((socket) => socket.destroy()));
+    await Promise.all(others.map((socket) => once(socket, "connect")));
     await within(once(first, "close"), "the first connection to be closed");
     assert.equal((await ask(admin, "/status")).status, 200);
   });
@@ -60,24 +58,17 @@ describe("who may use the admin listener", () => {
     assertRefused(await post({}), 403, "origin_not_allowed");
     for (const origin of ["null", "http://evil.example", evil, admin.replace(/\d+$/, "1")])
       assertRefused(await post({ origin }), 403, "origin_not_allowed");
-    for (const [path, method] of [
-      ["/keys", "POST"],
-      ["/keys/key_none", "DELETE"],
-    ] as const) {
+    for (const [method, path] of Object.entries({ POST: "/keys", DELETE: "/keys/key_none" })) {
       const answer = await ask(admin, path, { origin: evil }, { method, body });
       assertRefused(answer, 403, "origin_not_allowed");
     }
     assert.equal(gw.access.length, 1, "the others never reached the public listener");
-    for (const [path, mode, isAllowed] of [
-      ["/usage.csv?month=2026-01", "no-cors", false],
-      ["/trace?request_id=x", "navigate", false],
-      ["/", "navigate", true], // a link to it is no harm
-    ] as const) {
-      const headers = { "sec-fetch-site": "cross-site", "sec-fetch-mode": mode };
-      const answer = await ask(admin, path, headers);
-      if (isAllowed) assert.equal(answer.status, 200);
-      else assertRefused(answer, 403, "origin_not_allowed");
-    }
+    const crossSite = (path: string, mode: string) =>
+      ask(admin, path, { "sec-fetch-site": "cross-site", "sec-fetch-mode": mode });
+    const embedded = await crossSite("/usage.csv?month=2026-01", "no-cors");
+    for (const answer of [embedded, await crossSite("/trace?request_id=x", "navigate")])
+      assertRefused(answer, 403, "origin_not_allowed");
+    assert.equal((await crossSite("/", "navigate")).status, 200, "a link to it is no harm");
   });
 
   it("with a password it wants that, from everybody, and tells nobody what it is", async (t) => {
@@ -147,27 +138,111 @@ describe("an address that others reach", () => {
 
   it("with admin.plain still has the password, and is told in the log and by `check`; on loopback nothing is", async (t) => {
     for (const [settings, expected] of [
-      [PLAIN, ["admin_plain"]],
-      [{ port: 0, plain: true }, []],
+      [PLAIN, 1],
+      [{ port: 0, plain: true }, 0],
     ] as const) {
       const gw = await startGateway(t, demo({ admin: settings }));
       const local = adminOf(gw).replace("0.0.0.0", "127.0.0.1");
       const { status } = await ask(local, "/status", basic("letmein"));
       assert.equal(status, 200);
       const told = gw.diagnostics.filter(({ event }) => event === "admin_plain");
-      const events = told.map(({ event }) => event);
-      assert.deepEqual(events, expected);
+      assert.equal(told.length, expected);
       const config = checkConfig(demo({ admin: settings }));
       const warnings = installed
         .listeners(configMoments.warnings)
         .flatMap(({ call }) => call(config))
         .filter(({ path }) => pathText(path) === "admin.plain");
-      assert.equal(warnings.length, expected.length);
-      if (expected.length === 0) continue;
-      assert.equal(told[0]!["level"], "warn");
-      const detail = /admin\.plain allows admin\.password without TLS/;
-      assert.match(String(told[0]!["detail"]), detail);
+      assert.equal(warnings.length, expected);
+      if (expected === 0) continue;
+      const { level, detail } = told[0]!;
+      assert.match(`${level}: ${detail}`, /^warn: admin\.plain allows admin\.password without TLS/);
       assertRefused(await ask(local, "/status"), 401, "invalid_password");
     }
   });
+});
+
+function bench() {
+  let now = 0;
+  const told: unknown[] = [];
+  const options = { host: "0.0.0.0", password: "right" };
+  const tell = (event: object) => told.push(event);
+  const guard = createGuard(options, tell, () => now);
+  return {
+    told,
+    pass: (ms: number) => (now += ms),
+    /** The status that a request from this address gets. */
+    ask(remoteAddress: string, password?: string): number {
+      const headers = { host: "127.0.0.1", ...(password !== undefined && basic(password)) };
+      const req = { headers, method: "GET", url: "/", socket: { remoteAddress } };
+      try {
+        guard({ req } as unknown as Exchange);
+        return 200;
+      } catch (error) {
+        assert.ok(error instanceof ApiError);
+        if (error.status === 429) assert.equal(error.headers["Retry-After"], "60");
+        return error.status;
+      }
+    },
+  };
+}
+
+describe("the lockout of the admin password", () => {
+  it("counts an IPv6 network as one: ten wrong passwords from ten addresses of a /64 lock all of it", () => {
+    const { ask, pass, told } = bench();
+    // A browser's first question has none.
+    for (let n = 0; n < 10; n += 1) assert.equal(ask("2001:db8:0:7::1"), 401);
+    for (let n = 0; n < 10; n += 1)
+      assert.equal(ask(`2001:db8:0:7:${n.toString(16)}::${n}`, "wrong"), 401);
+    assert.equal(ask("2001:db8:0:7:ffff::1", "wrong"), 429);
+    const address = "2001:db8:0:7:9::9";
+    assert.deepEqual(told, [{ event: "admin_locked_out", level: "error", address }], "once");
+    assert.equal(ask("2001:db8:0:7::42", "right"), 429, "the right one too");
+    assert.equal(ask("2001:db8:0:8::42", "right"), 200, "another network is not locked");
+    pass(60_001);
+    assert.equal(ask("2001:db8:0:7::42", "right"), 200);
+  });
+
+  it("counts an IPv4 address and the same one mapped into IPv6 as one", () => {
+    const { ask } = bench();
+    for (let n = 0; n < 5; n += 1) {
+      assert.equal(ask("192.0.2.7", "wrong"), 401);
+      assert.equal(ask("::ffff:192.0.2.7", "wrong"), 401);
+    }
+    assert.equal(ask("192.0.2.7", "wrong"), 429);
+    assert.equal(ask("::ffff:192.0.2.8", "wrong"), 401, "its neighbour has its own ten");
+  });
+
+  it("counts all networks together: after 100 wrong ones nobody new is let in, for a minute", () => {
+    const { ask, pass } = bench();
+    assert.equal(ask("192.0.2.1", "right"), 200);
+    for (let n = 0; n < 100; n += 1) assert.equal(ask(`2001:db8:1:${n}::1`, "wrong"), 401);
+    assert.equal(ask("198.51.100.1", "right"), 429);
+    assert.equal(ask("2001:db8:2:1::1", "wrong"), 429);
+    assert.equal(ask("192.0.2.1", "right"), 200, "who knew the password before is let in");
+    pass(60_001);
+    assert.equal(ask("198.51.100.1", "right"), 200);
+  });
+
+  it("does not spare a network that once knew it from its own ten", () => {
+    const { ask } = bench();
+    assert.equal(ask("192.0.2.1", "right"), 200);
+    for (let n = 0; n < 10; n += 1) assert.equal(ask("192.0.2.1", "wrong"), 401);
+    assert.equal(ask("192.0.2.1", "right"), 429);
+  });
+});
+
+describe("the network of an address", () => {
+  for (const [address, network] of [
+    ["192.0.2.1", "192.0.2.1"],
+    ["::ffff:192.0.2.1", "192.0.2.1"],
+    ["2001:db8::1", "2001:db8:0:0::/64"],
+    ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+    ["2001::7:1:2:3:4", "2001:0:0:7::/64"],
+    ["::1", "0:0:0:0::/64"],
+    ["1::", "1:0:0:0::/64"],
+    ["fe80::1%eth0", "fe80:0:0:0::/64"],
+    ["", ""],
+  ] as const)
+    it(`${address || "none"}: ${network || "none"}`, () =>
+      assert.equal(networkOf(address), network));
 });

@@ -1,15 +1,13 @@
 // The listener for Prometheus and probes: what it answers, to whom, and where it may stand.
 
-import { configMoments } from "../../../../src/config/extension.ts";
 import assert from "node:assert/strict";
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { pathText } from "../../../../src/core/schema/checker.ts";
-import { demo, startGateway, user, type RunningGateway } from "../../../support/gateway.ts";
+import { demo, json, startGateway, user } from "../../../support/gateway.ts";
 import { folder } from "../../../support/folder.ts";
-import { installed, formats } from "../../../support/config.ts";
 import { until } from "../../../support/wait.ts";
+import { faultsOf } from "../faults-of.ts";
 
 /** Asks with a name that the admin listener would refuse. */
 const HOST = { host: "gateway.example" };
@@ -17,15 +15,18 @@ const HOST = { host: "gateway.example" };
 async function start(t: TestContext, over: object = {}) {
   const admin = { port: 0, password: "letmein", metrics: { port: 0 } };
   const gateway = await startGateway(t, demo({ admin, ...over }));
-  return { gateway, address: addressOf(gateway) };
-}
-
-function addressOf({ gateway }: RunningGateway): string {
-  const texts = gateway.announcements().map((text) => /^metrics on (\S+)$/.exec(text)?.[1]);
-  return texts.find((address) => address !== undefined) ?? assert.fail("it announces no address");
+  const texts = gateway.gateway.announcements();
+  const [, address = ""] = /^metrics on (\S+)$/m.exec(texts.join("\n")) ?? [];
+  return { gateway, address };
 }
 
 const get = (url: string) => fetch(url, { headers: HOST });
+
+async function assertNotReady(listener: string, expected: string): Promise<void> {
+  const response = await get(`${listener}/readyz`);
+  const { code } = (await json(response)).error;
+  assert.deepEqual([response.status, code], [503, expected]);
+}
 
 describe("the listener for metrics", () => {
   it("answers /metrics and the probes without a password, nothing else, and nothing but GET", async (t) => {
@@ -60,11 +61,8 @@ describe("the listener for metrics", () => {
     // The log looks at its files once a second. A request before that would be held back.
     const isReady = async () => (await get(`${address}/readyz`)).status === 200;
     await until(async () => !(await isReady()), "the loss to be noticed");
-    for (const listener of [address, gateway.url]) {
-      const response = await get(`${listener}/readyz`);
-      const { error } = (await response.json()) as { readonly error: { readonly code: string } };
-      assert.deepEqual([response.status, error.code], [503, "server_overloaded"]);
-    }
+    for (const listener of [address, gateway.url])
+      await assertNotReady(listener, "server_overloaded");
   });
 
   it("is not ready while no model can be asked", async (t) => {
@@ -77,9 +75,7 @@ describe("the listener for metrics", () => {
     const key = { authorization: "Bearer sk-demo" };
     for (const model of ["demo-chat", "demo-reasoner"])
       await (await gateway.chat({ model, messages: user("hi") }, key)).text();
-    const response = await get(`${address}/readyz`);
-    const { error } = (await response.json()) as { readonly error: { readonly code: string } };
-    assert.deepEqual([response.status, error.code], [503, "model_unavailable"]);
+    await assertNotReady(address, "model_unavailable");
     assert.equal((await get(`${address}/healthz`)).status, 200);
   });
 
@@ -98,33 +94,17 @@ describe("the listener for metrics", () => {
 });
 
 describe("the port of the listener for metrics", () => {
-  const issues = (json: object) =>
-    installed
-      .listeners(configMoments.issues)
-      .filter(({ extension }) => extension === "metrics-listener")
-      .flatMap(({ call }) => call(json, formats))
-      .map(({ path, message }) => `${pathText(path)}: ${message}`);
-
-  for (const [situation, json, expected] of [
-    ["the admin listener's", { admin: { port: 9000, metrics: { port: 9000 } } }, ["admin.port"]],
-    ["the admin listener's default", { admin: { metrics: { port: 8081 } } }, ["admin.port"]],
-    ["the public one's default", { admin: { metrics: { port: 8080 } } }, ["server.port"]],
-    [
-      "the public one's",
-      { server: { host: "::", port: 9464 }, admin: { metrics: {} } },
-      ["server.port"],
-    ],
+  const on9464 = (host: string) => ({ server: { host, port: 9464 }, admin: { metrics: {} } });
+  for (const [situation, sections, taken] of [
+    ["the admin listener's", { admin: { port: 9000, metrics: { port: 9000 } } }, "admin.port"],
+    ["the admin listener's default", { admin: { metrics: { port: 8081 } } }, "admin.port"],
+    ["the public one's default", { admin: { metrics: { port: 8080 } } }, "server.port"],
+    ["the public one's", on9464("::"), "server.port"],
+    ["that of a listener on another host", on9464("127.0.0.2")],
+    ["any free one", { admin: { port: 0, metrics: { port: 0 } } }],
   ] as const)
-    it(`cannot be ${situation}`, () => {
-      const texts = expected.map((name) => `admin.metrics.port: is ${name} too, on the same host`);
-      assert.deepEqual(issues(json), texts);
+    it(`${taken ? "cannot" : "can"} be ${situation}`, () => {
+      const expected = taken ? [`admin.metrics.port: is ${taken} too, on the same host`] : [];
+      assert.deepEqual(faultsOf({ providers: {}, models: {}, ...sections }), expected);
     });
-
-  it("can be that of a listener on another host, or any free one", () => {
-    assert.deepEqual(
-      issues({ server: { host: "127.0.0.2", port: 9464 }, admin: { metrics: {} } }),
-      [],
-    );
-    assert.deepEqual(issues({ admin: { port: 0, metrics: { port: 0 } } }), []);
-  });
 });

@@ -1,15 +1,21 @@
 // The Grafana dashboard and the alert rules of scripts: each metric and each label that they name
-// exists, error codes and kinds too, and Prometheus's own checker accepts every expression.
+// exists, error codes and kinds too, and Prometheus's own checker accepts every expression, and the
+// metrics themselves.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { Writable } from "node:stream";
 import { describe, it } from "node:test";
 import { ERRORS } from "../../../../src/core/openai/errors.ts";
 import { FAMILIES, type Family } from "../../../../src/extensions/operations/metrics/families.ts";
 import { FAULT_KINDS } from "../../../../src/extensions/operations/metrics/faults.ts";
+import { reloadStatus, startRecord } from "../../../../src/reload.ts";
+import { allExtensions } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
+import { demo, startGateway, user } from "../../../support/gateway.ts";
+import { chunk, startProvider, status as answerWith, stream } from "../../../support/provider.ts";
 
 interface Panel {
   readonly id: number;
@@ -26,9 +32,11 @@ const rules = readFileSync("scripts/prometheus-alerts.yml", "utf8");
 const isThere = spawnSync("promtool", ["--version"]).status === 0;
 const SKIP = { skip: !isThere && "there is no promtool here" };
 
-function assertChecked(file: string): void {
-  const checked = spawnSync("promtool", ["check", "rules", file], { encoding: "utf8" });
-  assert.equal(checked.status, 0, checked.stdout + checked.stderr);
+/** Runs promtool, which must be content; returns what it says. */
+function assertChecked(args: readonly string[], input = ""): string {
+  const { status, stdout, stderr } = spawnSync("promtool", args, { encoding: "utf8", input });
+  assert.equal(status, 0, stdout + stderr);
+  return stdout + stderr;
 }
 
 /** The series of a family, with the labels that each has. */
@@ -57,6 +65,10 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   path: ["/v1/chat/completions", "/v1/messages", "/v1/responses"],
 };
 
+/** The labels that an expression keeps. */
+const groupedIn = (expr: string): readonly string[] =>
+  [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = ""]) => list.split(/, */));
+
 /** What is wrong with an expression. */
 function faultsOf(expr: string): string[] {
   const metrics = [...expr.matchAll(METRIC)].map(([name]) => name);
@@ -64,10 +76,7 @@ function faultsOf(expr: string): string[] {
   if (metrics.length === 0) unknown.push(`no metric in ${expr}`);
   const known = new Set(metrics.flatMap((name) => SERIES.get(name) ?? []));
   const selected = [...expr.matchAll(/(\w+)(?:=~|!~|!=|=)"([^"]*)"/g)];
-  const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = ""]) =>
-    list.split(/, */),
-  );
-  const labels = [...selected.map(([, label = ""]) => label), ...grouped];
+  const labels = [...selected.map(([, label = ""]) => label), ...groupedIn(expr)];
   const values = selected.flatMap(([, label = "", value = ""]) =>
     value.split("|").filter((each) => VALUES[label] && !VALUES[label].includes(each)),
   );
@@ -96,15 +105,15 @@ describe("the alert rules", () => {
   it("show only labels that their expressions leave", () => {
     for (const rule of rules.split("- alert: ").slice(1)) {
       const shown = [...rule.matchAll(/\$labels\.(\w+)/g)].map(([, label]) => label!);
-      const kept = [...rule.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = ""]) =>
-        list.split(/, */),
-      );
+      const kept = groupedIn(rule);
       const lost = shown.filter((label) => kept.length > 0 && !kept.includes(label));
       assert.deepEqual(lost, [], rule.split("\n")[0]);
     }
   });
 
-  it("pass promtool", SKIP, () => assertChecked("scripts/prometheus-alerts.yml"));
+  it("pass promtool", SKIP, () => {
+    assertChecked(["check", "rules", "scripts/prometheus-alerts.yml"]);
+  });
 });
 
 describe("the Grafana dashboard", () => {
@@ -144,7 +153,7 @@ describe("the Grafana dashboard", () => {
     // JSON is YAML too.
     const file = join(folder(), "panels.yml");
     writeFileSync(file, JSON.stringify({ groups: [{ name: "panels", rules: recorded }] }));
-    assertChecked(file);
+    assertChecked(["check", "rules", file]);
   });
 
   it("shows no errors, instead of no data, while there has not been one", SKIP, () => {
@@ -160,9 +169,43 @@ describe("the Grafana dashboard", () => {
     const tests = [expected("0+60x10", [{ labels: "{}", value: 0 }]), expected("0+0x10", [])];
     const file = join(folder(), "errors.yml");
     writeFileSync(file, JSON.stringify({ rule_files: [], tests }));
-    const { status, stdout, stderr } = spawnSync("promtool", ["test", "rules", file], {
-      encoding: "utf8",
-    });
-    assert.equal(status, 0, stdout + stderr);
+    assertChecked(["test", "rules", file]);
+  });
+});
+
+describe("promtool check metrics", SKIP, () => {
+  it("is silent about all families, after traffic of every kind", async (t) => {
+    // A reader that is behind for good: whatever the diagnostics say is dropped, and counted.
+    const behind = new Writable({ write: () => undefined });
+    behind.write("x".repeat(9e6));
+    const provider = await startProvider(t, answerWith(500));
+    const cutting = await startProvider(t, stream([chunk({ content: "On" })], "cut"));
+    const broken = {
+      providers: {
+        lab: { dialect: "openai", base_url: provider.url },
+        cutting: { dialect: "openai", base_url: cutting.url },
+      },
+      models: {
+        broken: { provider: "lab" },
+        cut: { provider: "cutting", prefill: "plain", recovery: "continue" },
+      },
+      accounts: { demo: { budget: { amount: "1", period: "day" } } },
+      telemetry: { otlp: { endpoint: provider.url } },
+    };
+    const extensions = [...allExtensions, reloadStatus(startRecord(undefined))];
+    const gateway = await startGateway(t, demo(broken), { diagnostics: behind, extensions });
+    gateway.gateway.diagnose({ event: "test" });
+    const ask = async (body: object) =>
+      (await gateway.chat(body, { authorization: "Bearer sk-demo" })).text();
+    for (const stream of [true, false])
+      await ask({ model: "auto/reasoning", stream, messages: user("hi") });
+    await ask({ model: "nowhere", messages: user("hi") });
+    await ask({ model: "broken", messages: user("hi") });
+    await ask({ model: "cut", stream: true, messages: user("hi") });
+    await (await fetch(`${gateway.url}/nowhere`)).text();
+    const metrics = await (await fetch(`${gateway.gateway.adminAddress()}/metrics`)).text();
+    for (const [, name] of metrics.matchAll(/^# TYPE (\S+) /gm))
+      assert.match(metrics, new RegExp(`^${name}`, "m"));
+    assert.equal(assertChecked(["check", "metrics"], metrics), "");
   });
 });
