@@ -132,17 +132,17 @@ describe("the rows of a gateway in a shared store", () => {
 
   it("are waited for where others may have lost theirs: until the store would take them for dead", async () => {
     const { store, asked, reserve, beats, state } = bench("refuse");
-    assert.ok((await reserve("a1")).offer);
+    assert.ok((await reserve("a1"))?.offer);
     state.born += 1;
-    assert.equal((await reserve("a1")).refusal?.by, "unavailable");
+    assert.equal((await reserve("a1"))?.refusal?.by, "unavailable");
     asked.length = 0;
     await beats(LEASE_MS / BEAT_MS - 1);
-    assert.equal((await reserve("a1")).refusal?.by, "unavailable");
+    assert.equal((await reserve("a1"))?.refusal?.by, "unavailable");
     // What it was refused it does not hold. By its row's count the store knows an old one.
     const { held, writes } = asked.at(-1)!.tasks[0]!.budgets[0]!;
     assert.deepEqual([held, writes], [[0, 1], 1]);
     await beats(1);
-    assert.ok((await reserve("a1")).offer);
+    assert.ok((await reserve("a1"))?.offer);
     asked.length = 0;
     await store.close();
     assert.equal(asked.length, 1, "what it has spent by its end is written");
