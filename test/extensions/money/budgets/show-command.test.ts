@@ -1,15 +1,26 @@
-// `budget show`, `audit` and the metrics: how budgets stand, while requests run and at rest.
+// Budgets of real processes, also of several workers, for which the first process knows what is
+// spent and held; how `budget show`, `audit` and the metrics state them; keys with a budget.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { configFile, priced } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
-import { KEY } from "../../../support/gateway.ts";
+import { json, KEY } from "../../../support/gateway.ts";
 import { quickest } from "../../../support/program.ts";
 import { speak } from "../../../support/provider.ts";
 import { runHere } from "../../../support/run-here.ts";
 import { until } from "../../../support/wait.ts";
-import { ask, begin, bench, budget, COST, HOLD, text, untilStanding } from "./processes.ts";
+import {
+  ask,
+  begin,
+  bench,
+  budget,
+  COST,
+  HOLD,
+  LONG_MS,
+  text,
+  untilStanding,
+} from "./processes.ts";
 
 const program = quickest(folder());
 
@@ -105,5 +116,29 @@ describe("keys create", () => {
     const table = await command(file, "keys", "list");
     assert.match(table.stdout, /^ +key_id .* models +tokens_per_minute +budget +created/m);
     assert.match(table.stdout, / 500 +0\.0002\/month /);
+  });
+});
+
+describe("budgets of several workers", () => {
+  it("count from the books what was spent before a reload brought them, and take what they refuse out of the requests of a minute", async (t) => {
+    const over = { server: { workers: 3 }, accounts: { acme: { rpm: 100 } } };
+    const { start } = await bench(t, program, over);
+    const { url, write, running, standing } = await start();
+    for (let request = 0; request < 5; request += 1) assert.equal(await ask(url), 200);
+    write(budget(5n * COST + HOLD));
+    await until(
+      async () => running.stderr().includes('"reloaded"'),
+      "the configuration in force",
+      LONG_MS,
+    );
+    await untilStanding(standing, { spent: text(5n * COST), held: "0" });
+    assert.equal(await ask(url), 200);
+    for (let refused = 0; refused < 6; refused += 1) assert.equal(await ask(url), 402);
+    const { limits } = await json(await fetch(`${running.admin()}/status`));
+    assert.equal(limits.accounts[0].used, 6);
+    write(budget(6n * COST + HOLD));
+    await untilStanding(standing, { amount: text(6n * COST + HOLD) });
+    await until(async () => (await ask(url)) === 200, "room for another", LONG_MS);
+    assert.equal(await ask(url), 402);
   });
 });

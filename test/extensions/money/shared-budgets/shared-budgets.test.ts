@@ -3,16 +3,14 @@
 // package `redis` (npm ci in test/clients) is not installed; REQUIRE_REDIS=1 forbids that.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { settles } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
-import { quickest, type Running } from "../../../support/program.ts";
+import { quickest } from "../../../support/program.ts";
 import { noRedis, REDIS_FOLDER, startRedis, type Redis } from "../../../support/redis.ts";
 import { until } from "../../../support/wait.ts";
 import {
   ask,
-  begin,
   bench,
   budget,
   COST,
@@ -26,7 +24,6 @@ import {
 } from "../budgets/processes.ts";
 
 const program = quickest(folder(), REDIS_FOLDER);
-const script = readFileSync("src/extensions/money/shared-budgets/script.lua", "utf8");
 
 /** Asks until the store answers in time; the status. */
 async function answerOf(url: string): Promise<number> {
@@ -38,10 +35,6 @@ async function answerOf(url: string): Promise<number> {
   await until(isAnswered, `an answer of ${url} that is the store's`, LONG_MS);
   return status;
 }
-
-/** Waits until a gateway has told of an event. */
-const untilTold = ({ running }: { readonly running: Running }, event: string) =>
-  until(async () => running.stderr().includes(event), event, LONG_MS);
 
 describe("budgets of several gateways", { skip: noRedis() }, () => {
   let redis: Redis;
@@ -87,86 +80,6 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     await untilStanding(one.standing, { spent: text(COST), held: "0", left });
   });
 
-  it("hold nothing for a gateway that has died, and know what it spent", async (t) => {
-    const { start, dirs, one, other } = await two(t, COST + HOLD);
-    assert.equal(await answerOf(one.url), 200);
-    await begin(one.url);
-    assert.equal(await answerOf(other.url), 402);
-    one.running.child.kill("SIGKILL");
-    await one.running.ended;
-    const again = await start({}, dirs[0]);
-    await untilStanding(again.standing, { spent: text(COST), held: "0" });
-    assert.equal(await answerOf(other.url), 200);
-    assert.equal(await answerOf(again.url), 402);
-  });
-
-  it("have what a gateway spent last that was stopped", async (t) => {
-    const { dirs, one, other } = await two(t, 400n * COST);
-    for (const { url } of [one, other]) assert.equal(await answerOf(url), 200);
-    const asked = Array.from({ length: 60 }, () => ask(other.url).catch(() => 0));
-    await Promise.race(asked);
-    other.running.child.kill("SIGTERM");
-    await Promise.all(asked);
-    await other.running.ended;
-    const costs = settles(dirs[1]!).map(({ cost }) => pico(cost));
-    const spent = costs.reduce((total, cost) => total + cost, COST);
-    await untilStanding(one.standing, { spent: text(spent), held: "0" });
-  });
-
-  it("wait for the rows of the others, also where the news of the loss came too late", async (t) => {
-    const { one, other } = await two(t, 2n * HOLD);
-    for (const { url } of [one, other]) assert.equal(await answerOf(url), 200);
-    other.running.child.kill("SIGSTOP");
-    await redis.command("FLUSHALL");
-    redis.pause();
-    assert.equal(await ask(one.url), 503);
-    redis.resume(); // the script has run meanwhile, and has written a row
-    await untilTold(one, "budgets_store_recovered");
-    assert.equal(await ask(one.url), 503);
-    other.running.child.kill("SIGCONT");
-    assert.equal(await answerOf(one.url), 402);
-  });
-
-  it("wait for the rows of the others where the store has old ones", async (t) => {
-    const { one, other } = await two(t, COST + 2n * HOLD);
-    assert.equal(await answerOf(other.url), 200);
-    await redis.command("SAVE");
-    t.after(async () => {
-      await redis.command("FLUSHALL");
-      await redis.command("SAVE");
-    });
-    for (const { url } of [one, other]) assert.equal(await answerOf(url), 200);
-    other.running.child.kill("SIGSTOP");
-    await redis.kill();
-    await redis.start();
-    await untilTold(one, "budgets_store_recovered");
-    assert.equal(await ask(one.url), 503);
-    other.running.child.kill("SIGCONT");
-    assert.equal(await answerOf(one.url), 402);
-  });
-
-  it("tell of old rows until an answer has come in time", async () => {
-    const zero = [0, 0];
-    /** The birth of the row, and how often it was written. */
-    async function write(writes: number): Promise<readonly [born: number, writes: number]> {
-      const row = { period: "2026-01", amount: [9, 0], spent: zero, held: zero, writes };
-      const task = { token: "", tokens: 0, offers: [], budgets: [row], limits: [] };
-      const words = JSON.stringify({ gateway: "g", window: 60_000, lease: 15_000, tasks: [task] });
-      const [[, , , [figures]]] = await redis.command("EVAL", script, 1, "old-rows", words);
-      return figures.slice(0, 2);
-    }
-    const [born] = await write(0);
-    assert.deepEqual(await write(1), [born, 2]);
-    await until(async () => {
-      const [seconds, microseconds] = await redis.command("TIME");
-      return seconds * 1_000 + Math.floor(microseconds / 1_000) > born;
-    }, "the store's clock to move");
-    // Of these only the last answer comes in time. By then the row was written more than 7 times.
-    for (let written = 3; written <= 9; written += 1) await write(7);
-    const [again, writes] = await write(7);
-    assert.deepEqual([again > born, writes], [true, 10]);
-  });
-
   it("are each gateway's own, or refuse, while the store is not there", async (t) => {
     await redis.command("FLUSHALL");
     const { start } = await bench(t, program, budget(2n * COST + HOLD));
@@ -209,16 +122,5 @@ describe("tokens per minute of several gateways", { skip: noRedis() }, () => {
     if (late === 0) assert.equal(admitted, 5);
     assert.equal(await answerOf(urls[0]!), 429);
     assert.equal(await answerOf(urls[1]!), 429);
-  });
-
-  it("are right when a minute is over since a request that counts nothing", async (t) => {
-    const redis = await startRedis();
-    t.after(redis.close);
-    await redis.command("RPUSH", "list", "1 refused");
-    await redis.command("HSET", "hash", "refused", 0, "*", 0);
-    const task = { token: "", tokens: 0, offers: [], budgets: [], limits: [10] };
-    const words = JSON.stringify({ gateway: "g", window: 60_000, lease: 15_000, tasks: [task] });
-    const [[, , , , windows]] = await redis.command("EVAL", script, 2, "list", "hash", words);
-    assert.deepEqual(windows, [[0, 0]]);
   });
 });

@@ -27,12 +27,12 @@ interface Asked {
   readonly at: number;
   readonly tasks: readonly {
     readonly offers: readonly unknown[];
-    readonly budgets: readonly { readonly held: readonly number[] }[];
+    readonly budgets: readonly { readonly held: readonly number[]; readonly writes: number }[];
   }[];
 }
 
 /** Every request is granted. */
-function bench() {
+function bench(onError: "local" | "refuse" = "local") {
   const clock = createFakeClock();
   const spending = createSpendCounters(clock.now);
   const counters = {
@@ -62,7 +62,7 @@ function bench() {
       close: () => undefined,
     },
     gatewayId: () => "a".repeat(32),
-    onError: "local",
+    onError,
     warn: () => undefined,
     diagnose: (event) => events.push(event),
     clock,
@@ -128,6 +128,24 @@ describe("the rows of a gateway in a shared store", () => {
       ["budgets_store_forgot"],
     );
     store.close();
+  });
+
+  it("are waited for where others may have lost theirs: until the store would take them for dead", async () => {
+    const { store, asked, reserve, beats, state } = bench("refuse");
+    assert.ok((await reserve("a1"))?.offer);
+    state.born += 1;
+    assert.equal((await reserve("a1"))?.refusal?.by, "unavailable");
+    asked.length = 0;
+    await beats(LEASE_MS / BEAT_MS - 1);
+    assert.equal((await reserve("a1"))?.refusal?.by, "unavailable");
+    // What it was refused it does not hold. By its row's count the store knows an old one.
+    const { held, writes } = asked.at(-1)!.tasks[0]!.budgets[0]!;
+    assert.deepEqual([held, writes], [[0, 1], 1]);
+    await beats(1);
+    assert.ok((await reserve("a1"))?.offer);
+    asked.length = 0;
+    await store.close();
+    assert.equal(asked.length, 1, "what it has spent by its end is written");
   });
 
   it("are not lost because a key has moved to another account, where it has others", async () => {

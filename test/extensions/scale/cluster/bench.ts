@@ -31,7 +31,6 @@ export interface Reply {
   text(): string;
   /** All of it, or broken off. */
   readonly over: Promise<"whole" | "cut">;
-  leave(): void;
 }
 
 /** Resolves with the headers. */
@@ -46,8 +45,7 @@ export async function send(url: string, body?: object, key = KEY): Promise<Reply
   const over = new Promise<"whole" | "cut">((resolve) =>
     res.on("close", () => resolve(res.complete ? "whole" : "cut")),
   );
-  const leave = () => res.socket.destroy();
-  return { status: res.statusCode, headers: res.headers, text: () => text, over, leave };
+  return { status: res.statusCode, headers: res.headers, text: () => text, over };
 }
 
 export const ask = (address: string, body: object = {}, key = KEY): Promise<Reply> =>
@@ -68,8 +66,8 @@ export const finish = ({ res }: Asked): void => {
   res.end(event(chunk({ content: "ne." }, "stop")));
 };
 /** Opens such a stream, of which the first text has come. */
-export async function openStream(address: string, key?: string): Promise<Reply> {
-  const reply = await ask(address, { model: "held", stream: true }, key);
+export async function openStream(address: string): Promise<Reply> {
+  const reply = await ask(address, { model: "held", stream: true });
   assert.equal(reply.status, 200, reply.text());
   await waitFor(() => reply.text().includes("Fi"), "the first text");
   return reply;

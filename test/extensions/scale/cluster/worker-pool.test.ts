@@ -1,14 +1,16 @@
-// What the first process sends to workers, and what they make of it. The processes and channels are events here;
-// workers.test.ts has real ones.
+// What the first process sends to workers, what they make of it, and the lines of their output. The
+// processes and channels are events here; workers.test.ts has real ones.
 
 import assert from "node:assert/strict";
 import cluster, { type Worker } from "node:cluster";
-import { EventEmitter } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { describe, it, type TestContext } from "node:test";
 import { PassThrough } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { runWorker } from "../../../../src/extensions/scale/cluster/worker.ts";
+import { MAX_LINE, readLines } from "../../../../src/extensions/scale/cluster/output.ts";
 import { createWorkerPool } from "../../../../src/extensions/scale/cluster/worker-pool.ts";
+import { within } from "../../../support/wait.ts";
 
 /** A pool with one worker, which is told nothing and says nothing but through `worker`. */
 function startPool(t: TestContext, diagnose = (_event: object): void => undefined) {
@@ -78,4 +80,33 @@ it("a worker puts one configuration in force after the other, however long each 
   waiting.resolve();
   await turn();
   assert.deepEqual(inForce, ["slow", "last"]);
+});
+
+async function linesOf(...pieces: readonly (string | Buffer)[]): Promise<string[]> {
+  const output = new PassThrough();
+  const found: string[] = [];
+  readLines(output, (line) => found.push(line));
+  for (const piece of pieces) output.write(piece);
+  output.end();
+  await within(once(output, "end"), "the end of the output");
+  return found;
+}
+
+describe("the output of a worker", () => {
+  it("is cut at line ends only: what JSON may hold ends no line", async () => {
+    const record = JSON.stringify({ detail: "one\u2028two\u2029three\rfour\u0085five" });
+    assert.deepEqual(await linesOf(`${record}\n${record}\n`), [record, record]);
+  });
+
+  it("is the same however its bytes come", async () => {
+    const bytes = Buffer.from("é\u2028\n\nlast");
+    const single = Array.from(bytes, (byte) => Buffer.from([byte]));
+    assert.deepEqual(await linesOf(...single), ["é\u2028", "last"]);
+  });
+
+  it("keeps no more of a line without an end than its bound", async () => {
+    const most = "x".repeat(MAX_LINE);
+    assert.deepEqual(await linesOf(most, "\n"), [most]);
+    assert.deepEqual(await linesOf(`${most}x`, "rest\n"), [`${most}x`, "rest"]);
+  });
 });

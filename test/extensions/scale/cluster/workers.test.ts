@@ -20,7 +20,6 @@ import { until, within } from "../../../support/wait.ts";
 import {
   ask,
   assertEnds,
-  assertNoPlace,
   audit,
   bench,
   complete,
@@ -136,16 +135,15 @@ describe("several workers share", () => {
   let at: Bench;
   before(async () => {
     const names = [...down, "busy"];
-    const accounts = { window: { rpm: 20 }, places: { max_in_flight: 4 } };
     const over = {
       server: { workers: 3 },
       models: Object.fromEntries(names.map((name) => [name, { provider: "lab" }])),
       aliases: { any: { models: ["m", ...down] } },
       breaker: { failures: 1 },
-      accounts,
+      accounts: { window: { rpm: 20 } },
       keys: [
         { account: "acme", key: KEY },
-        ...Object.keys(accounts).map((account) => ({ account, key: account })),
+        { account: "window", key: "window" },
       ],
     };
     at = await bench(scope, over, {
@@ -212,34 +210,6 @@ describe("several workers share", () => {
       assert.ok(Number(reply.headers["retry-after"]) > 10);
     }
     assert.equal(provider.asked.filter((asked) => asked.body["model"] === "busy").length, 1);
-  });
-
-  it("an account's places: exactly as many at once as it may have, over all of them", async () => {
-    const { address, provider, readStatus, readMetric } = at;
-    const flood = () =>
-      Promise.all(
-        Array.from({ length: 12 }, () => ask(address, { model: "held", stream: true }, "places")),
-      );
-    const replies = await flood();
-    const streams = replies.filter((reply) => reply.status === 200);
-    assert.equal(streams.length, 4);
-    for (const reply of replies)
-      if (!streams.includes(reply)) await assertNoPlace(Promise.resolve(reply));
-    assert.equal((await readStatus())["in_flight"], 4);
-    assert.equal(await readMetric("chat_gateway_in_flight_requests"), 4);
-    assert.equal(await status(ask(address)), 200, "another account has places of its own");
-    for (let round = 0; round < 4; round += 1) await assertNoPlace(ask(address, {}, "places"));
-    // One ends well, and one leaves: two places, wherever they are asked for.
-    finish(provider.asked.find(({ body }) => body["model"] === "held")!);
-    await Promise.race(streams.map(({ over }) => over));
-    const [gone, ...others] = streams.filter(({ text }) => !text().includes("[DONE]"));
-    gone!.leave();
-    await until(async () => (await readStatus())["in_flight"] === 2, "two requests in flight");
-    for (let round = 0; round < 9; round += 1)
-      assert.equal(await status(ask(address, {}, "places")), 200);
-    const again = (await flood()).filter((reply) => reply.status === 200);
-    assert.equal(again.length, 2);
-    for (const { leave } of [...others, ...again]) leave();
   });
 
   it("what a provider can take, also if a reload says so for the first time", async () => {

@@ -5,12 +5,12 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import http from "node:http";
 import { join } from "node:path";
-import { after, type TestContext } from "node:test";
+import { after } from "node:test";
 import { folder } from "../../../support/folder.ts";
 import { launch, quickest, type Running } from "../../../support/program.ts";
 import { REDIS_FOLDER, type Redis } from "../../../support/redis.ts";
 import type { Scope } from "../../../support/scope.ts";
-import { until, waitFor, within } from "../../../support/wait.ts";
+import { until, within } from "../../../support/wait.ts";
 
 const program = quickest(folder(), REDIS_FOLDER);
 export const WINDOW_MS = 60_000;
@@ -67,37 +67,6 @@ export const flood = (
       post(gateways[serial % gateways.length]!.url, keyOf(account)),
     ),
   );
-
-/** Clients that ask again and again until they are stopped. */
-export function createCrowd(t: TestContext, { url }: Gateway) {
-  const told: Told[] = [];
-  let going = true;
-  const clients = Array.from({ length: 8 }, async () => {
-    while (going) told.push(await post(url, keyOf("acme")));
-  });
-  const ended = Promise.all(clients);
-  ended.catch(() => undefined); // whoever waits is told
-  const admitted = () => ofStatus(told, 200).length;
-  const waitUntil = (isSo: () => boolean, what: string): Promise<unknown> =>
-    Promise.race([waitFor(isSo, what), ended]);
-  async function stop(): Promise<void> {
-    going = false;
-    await ended;
-  }
-  t.after(stop);
-  return {
-    ...{ told, admitted, stop },
-    begun: () => waitUntil(() => admitted() >= 30, "some to be admitted"),
-    /** So many more answers. */
-    more(answers: number): Promise<unknown> {
-      const wanted = told.length + answers;
-      return waitUntil(() => told.length >= wanted, `${answers} more answers`);
-    },
-    /** Its last answer is of this status. */
-    hears: (status: number) =>
-      waitUntil(() => told.at(-1)?.status === status, `an answer with ${status}`),
-  };
-}
 
 // ---- gateways
 

@@ -50,9 +50,13 @@ describe("the model of the stored scripts", { skip: noRedis() }, () => {
     await compare(WINDOWS, ({ random, pick, between }) => {
       const keys = random() < 0.5 ? ["one"] : ["one", "two"];
       const refunded = random() < 0.1 ? START + between(0, 2_000_000) : 0;
-      return [keys.length, ...keys, WINDOW_MS, refunded, ...keys.map(() => pick([2, 3, 7]))].map(
-        String,
-      );
+      return [
+        keys.length,
+        ...keys,
+        WINDOW_MS,
+        refunded,
+        ...keys.map(() => pick([0, 2, 3, 7, 7])),
+      ].map(String);
     });
   });
 

@@ -19,7 +19,6 @@ import {
   assertOverloaded,
   assertTurns,
   countAll,
-  createCrowd,
   flood,
   keyOf,
   ofStatus,
@@ -46,6 +45,11 @@ async function kill(t: TestContext): Promise<void> {
     await redis.kill();
     return redis.start();
   });
+}
+
+async function stand(t: TestContext): Promise<void> {
+  redis.pause();
+  t.after(redis.resume);
 }
 
 describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
@@ -76,59 +80,42 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     }, "the gateways to have counted what they admitted");
   });
 
-  it("killed under load: with on_error local each gateway goes on with what it has admitted before, with refuse it is 503, until Redis is back", async (t) => {
-    await redis.command("FLUSHALL");
-    const gateways = await Promise.all(
-      (["local", "local", "refuse"] as const).map((onError) =>
-        serveHere(t, { onError, accounts: acme(200) }),
-      ),
-    );
-    const crowds = gateways.map((gateway) => createCrowd(t, gateway));
-    await Promise.all(crowds.map((crowd) => crowd.begun()));
-    await kill(t);
-    await Promise.all(gateways.map((gateway) => gateway.down()));
-    const said = gateways.map((gateway) => gateway.outages().length);
-    const alone = crowds.slice(0, 2);
-    const refusing = crowds[2]!;
-    await Promise.all(alone.map((crowd) => crowd.hears(429)));
-    await refusing.more(20);
-    const from = refusing.told.length;
-    await Promise.all(crowds.map((crowd) => crowd.more(100)));
-    assert.deepEqual(
-      alone.map((crowd) => crowd.admitted()),
-      [200, 200],
-    );
-    refusing.told.slice(from).forEach(assertOverloaded);
-    const saidSince = gateways.map((gateway) => gateway.outages().length);
-    assert.deepEqual(saidSince, said, "it is said once");
-    const before = refusing.admitted();
-    await redis.start();
-    await Promise.all(gateways.map((gateway) => gateway.up()));
-    // Redis remembers nothing: all share a window that has begun anew.
-    await until(async () => (await admitted()) === 200, "the shared window to be full");
-    await Promise.all(crowds.map((crowd) => crowd.more(100)));
-    await Promise.all(crowds.map((crowd) => crowd.stop()));
-    gateways.forEach(assertTurns);
-    const more = crowds.reduce((sum, crowd) => sum + crowd.admitted(), 0) - 400 - before;
-    assert.ok(more > 0 && more <= 200, `${more} more were admitted`);
-    for (const { told } of alone) assert.equal(ofStatus(told, 503).length, 0);
-  });
-
-  it("standing still: requests are answered by the gateway's own window, and shared again when it goes on", async (t) => {
-    await redis.command("FLUSHALL");
-    const gateway = await serveHere(t, { onError: "local", accounts: acme(100) });
-    const crowd = createCrowd(t, gateway);
-    await crowd.begun();
-    redis.pause();
-    t.after(redis.resume);
-    await gateway.down(SLOW);
-    await crowd.more(200);
-    assert.equal(crowd.admitted(), 100);
-    redis.resume();
-    await gateway.up();
-    await crowd.stop();
-    assertTurns(gateway);
-  });
+  for (const [how, reason, fail, mend] of [
+    ["killed", undefined, kill, () => redis.start()],
+    ["standing still", SLOW, stand, () => redis.resume()],
+  ] as const)
+    it(`${how} under load: with on_error local each gateway goes on with what it has admitted before, with refuse it is 503, until Redis is back`, async (t) => {
+      await redis.command("FLUSHALL");
+      const gateways = await Promise.all(
+        (["local", "local", "refuse"] as const).map((onError) =>
+          serveHere(t, { onError, accounts: acme(200) }),
+        ),
+      );
+      const ask = (requests: number) =>
+        Promise.all(gateways.map((gateway) => flood(requests, [gateway])));
+      const before = await ask(10);
+      const meanwhile = ask(90);
+      await fail(t);
+      await Promise.all(gateways.map((gateway) => gateway.down(reason)));
+      const told = [before, await meanwhile];
+      const said = gateways.map((gateway) => gateway.outages().length);
+      const last = await ask(200);
+      for (const at of [0, 1]) {
+        const all = [...told, last].flatMap((each) => each[at]!);
+        assert.deepEqual(countAll(all), { 200: 200, 429: 100 });
+      }
+      last[2]!.forEach(assertOverloaded);
+      const saidSince = gateways.map((gateway) => gateway.outages().length);
+      assert.deepEqual(saidSince, said, "it is said once");
+      await mend();
+      await Promise.all(gateways.map((gateway) => gateway.up()));
+      // All share a window that no gateway's own makes smaller.
+      await until(async () => {
+        await ask(30);
+        return (await admitted()) === 200;
+      }, "the shared window to be full");
+      gateways.forEach(assertTurns);
+    });
 
   it("not there at the start: the gateway limits by itself, and finds it when it comes", async (t) => {
     await kill(t);
