@@ -9,6 +9,7 @@ import { isObject } from "../../scripts/conformance/shapes.ts";
 import { checkConfig } from "./config.ts";
 import { createGateway, type Gateway, type GatewayDeps } from "./config.ts";
 import { chunkShape } from "./shapes.ts";
+import { startProvider, type Behaviour } from "./provider.ts";
 import type { Scope } from "./scope.ts";
 import { waitFor } from "./wait.ts";
 
@@ -271,4 +272,16 @@ export function assemble(chunks: readonly Chunk[]) {
   }
   if (calls.length > 0) message["tool_calls"] = calls;
   return { message, finish_reason: finish, logprobs };
+}
+
+/** A provider with these behaviours, and a gateway in front of it with a model for each of them. */
+export async function startWith(
+  t: Scope,
+  behaviours: Readonly<Record<string, Behaviour>>,
+  over: object = {},
+  deps: GatewayDeps = {},
+) {
+  const provider = await startProvider(t, behaviours);
+  const config = configFor(provider.url, Object.keys(behaviours), over);
+  return { provider, config, ...(await startGateway(t, config, deps)) };
 }

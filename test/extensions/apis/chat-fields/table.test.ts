@@ -15,159 +15,107 @@ import { suiteScope, type Scope } from "../../../support/scope.ts";
 
 type Json = Record<string, any>;
 
-/**
- * Fields beside the model and one message of the user. Those that are probed: the names, or each
- * field. Where they are refused: `error.param`, or the field.
- */
-type Row = readonly [request: Json, names?: readonly string[], param?: string];
+/** A request with these fields beside the model and one message of the user. */
+const requestOf = (fields: Json): Json => ({ model: "m", messages: [user("hi")], ...fields });
 
 const user = (content: unknown) => ({ role: "user", content });
-const says = (fields: Json): Json => ({ messages: [fields, user("hi")] });
-const part = (fields: Json): Json => ({
-  messages: [user([fields, { type: "image_url", image_url: { url: "http://x/y" } }])],
-});
-const image = { type: "image_url", image_url: { url: "http://x/y.png", detail: "low" } };
-const audio = { type: "input_audio", input_audio: { data: "AA==", format: "wav" } };
-const file = { type: "file", file: { file_data: "AA==", filename: "a.pdf" } };
+const assistant = (fields: Json): Json => ({ messages: [{ role: "assistant", ...fields }] });
 const declared = { name: "f", description: "d", parameters: { type: "object" } };
 const tools = [{ type: "function", function: { ...declared, strict: true } }];
 const named = { type: "function", function: { name: "f" } };
+const custom = { type: "custom", custom: { name: "f" } };
 const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
-const called = {
-  messages: [
-    { role: "assistant", content: null, tool_calls: [call] },
-    { role: "tool", tool_call_id: "c", content: "1" },
-  ],
-};
-const format = {
-  type: "json_schema",
-  json_schema: { name: "x", description: "d", schema: { type: "object" }, strict: true },
-};
-
-/** A field, and what is in it. */
-const within = (name: string, ...inner: string[]): string[] => [
-  name,
-  ...inner.map((each) => `${name}.${each}`),
+const json_schema = { name: "x", description: "d", schema: { type: "object" }, strict: true };
+const parts = [
+  { type: "text", text: "x", prompt_cache_breakpoint: { mode: "explicit" } },
+  { type: "image_url", image_url: { url: "http://x/y.png", detail: "low" } },
+  { type: "input_audio", input_audio: { data: "AA==", format: "wav" } },
+  { type: "file", file: { file_data: "AA==", filename: "a.pdf" } },
 ];
 
-const ROWS: readonly Row[] = [
-  [{ model: "m", messages: [user("other")] }],
-  [{ frequency_penalty: 0.5, presence_penalty: 0.5, temperature: 0.5, top_p: 0.5, seed: 7 }],
-  [{ logit_bias: { "50256": -100 }, metadata: { a: "b" }, store: true, verbosity: "low" }],
-  [{ prompt_cache_key: "k", prompt_cache_retention: "24h", stop: ["END"] }],
-  [{ safety_identifier: "ada@example.com" }],
-  [{ user: "ada@example.com", reasoning_effort: "low", service_tier: "priority" }],
-  [{ prediction: { type: "content", content: "x" }, prompt_cache_options: { mode: "explicit" } }],
-  [{ functions: [declared], function_call: { name: "f" } }],
-  [{ functions: [declared] }, within("functions[]", "name", "description", "parameters").slice(1)],
-  [{ logprobs: true, top_logprobs: 3 }],
-  [{ max_completion_tokens: 9 }],
-  [{ max_tokens: 9 }],
-  [{ response_format: { type: "json_object" } }, within("response_format", "type")],
-  [
-    { response_format: format },
-    within("response_format.json_schema", "name", "description", "schema", "strict"),
-  ],
-  [{ stream: true }],
-  [
-    { stream: true, stream_options: { include_usage: true } },
-    within("stream_options", "include_usage"),
-  ],
-  [
-    { stream: true, stream_options: { include_obfuscation: true } },
-    ["stream_options.include_obfuscation"],
-  ],
-  [{ tools, tool_choice: "auto" }],
-  [{ tools, parallel_tool_calls: false }, ["parallel_tool_calls"]],
-  [
-    { tools },
-    ["tools[].type", ...within("tools[].function", "name", "description", "parameters", "strict")],
-  ],
-  [{ tools, tool_choice: named }, ["tool_choice.type", ...within("tool_choice.function", "name")]],
-  [{ tools: [{ type: "custom", custom: { name: "f" } }] }, ["tools[].custom"], "tools[0].type"],
-  [
+/** Requests that are accepted. Each field is probed in the first one that has it. */
+const ACCEPTED: readonly Json[] = [
+  { frequency_penalty: 0.5, presence_penalty: 0.5, temperature: 0.5, top_p: 0.5, seed: 7 },
+  { logit_bias: { "50256": -100 }, metadata: { a: "b" }, store: true, verbosity: "low" },
+  { prompt_cache_key: "k", prompt_cache_retention: "24h", stop: ["END"] },
+  { safety_identifier: "ada@example.com" },
+  { user: "ada@example.com", reasoning_effort: "low", service_tier: "priority" },
+  { prediction: { type: "content", content: "x" }, prompt_cache_options: { mode: "explicit" } },
+  { audio: { voice: "alloy", format: "wav" } },
+  { functions: [declared], function_call: { name: "f" } },
+  { logprobs: true, top_logprobs: 3 },
+  { max_completion_tokens: 9 },
+  { max_tokens: 9 },
+  { response_format: { type: "json_schema", json_schema } },
+  { stream: true, stream_options: { include_usage: true, include_obfuscation: true } },
+  { tools, tool_choice: named, parallel_tool_calls: false },
+  { messages: [{ role: "user", content: "x", name: "ada" }] },
+  assistant({ refusal: "No." }),
+  assistant({ content: "x", audio: { id: "audio_1" } }),
+  { messages: [user(parts)] },
+  assistant({ content: [{ type: "refusal", refusal: "No." }] }),
+  {
+    messages: [
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "tool", tool_call_id: "c", content: "1" },
+    ],
+  },
+];
+/** What is in these fields is no field of the table. */
+const OPAQUE = new Set([
+  ...["logit_bias", "metadata", "prediction", "prompt_cache_options", "prompt_cache_breakpoint"],
+  ...["audio", "function_call", "parameters", "schema"],
+]);
+
+/** By field: a request that is refused for it, and `error.param` where that is another one. */
+const REFUSED: Readonly<Record<string, readonly [request: Json, param?: string]>> = {
+  modalities: [{ modalities: ["text", "audio"] }, "modalities[1]"],
+  moderation: [{ moderation: { model: "omni-moderation-latest" } }],
+  n: [{ n: 2 }],
+  web_search_options: [{ web_search_options: {} }],
+  "tools[].custom": [{ tools: [custom] }, "tools[0].type"],
+  "tool_choice.allowed_tools": [
     {
       tools,
       tool_choice: { type: "allowed_tools", allowed_tools: { mode: "auto", tools: [named] } },
     },
-    ["tool_choice.allowed_tools"],
     "tool_choice.type",
   ],
-  [
-    { tools, tool_choice: { type: "custom", custom: { name: "f" } } },
-    ["tool_choice.custom"],
-    "tool_choice.type",
+  "tool_choice.custom": [{ tools, tool_choice: custom }, "tool_choice.type"],
+  "messages[].function_call": [
+    assistant({ content: "x", function_call: { name: "f", arguments: "{}" } }),
   ],
-
-  [{ audio: { voice: "alloy", format: "wav" } }],
-  [{ modalities: ["text", "audio"] }, ["modalities"], "modalities[1]"],
-  [{ moderation: { model: "omni-moderation-latest" } }],
-  [{ n: 2 }],
-  [{ web_search_options: {} }],
-
-  [says({ role: "system", content: "x" }), ["messages[].role", "messages[].content"]],
-  [says({ role: "user", content: "x", name: "ada" }), ["messages[].name"]],
-  [says({ role: "assistant", refusal: "No." }), ["messages[].refusal"]],
-  [says({ role: "assistant", content: "x", audio: { id: "audio_1" } }), ["messages[].audio"]],
-  [
-    says({ role: "assistant", content: "x", function_call: { name: "f", arguments: "{}" } }),
-    ["messages[].function_call"],
-  ],
-  [
-    called,
-    [
-      "messages[].tool_call_id",
-      ...within("messages[].tool_calls"),
-      ...within("messages[].tool_calls[]", "id", "type").slice(1),
-      ...within("messages[].tool_calls[].function", "name", "arguments"),
-    ],
-  ],
-  [
-    says({
-      role: "assistant",
-      tool_calls: [{ id: "c", type: "custom", custom: { name: "f", input: "x" } }],
-    }),
-    ["messages[].tool_calls[].custom"],
+  "messages[].tool_calls[].custom": [
+    assistant({ tool_calls: [{ id: "c", ...custom }] }),
     "messages[0].tool_calls[0].type",
   ],
-  [
-    part(image),
-    ["messages[].content[].type", ...within("messages[].content[].image_url", "url", "detail")],
-  ],
-  [part({ type: "text", text: "x" }), ["messages[].content[].text"]],
-  [
-    says({ role: "assistant", content: [{ type: "refusal", refusal: "No." }] }),
-    ["messages[].content[].refusal"],
-  ],
-  [part(audio), within("messages[].content[].input_audio", "data", "format")],
-  [part(file), within("messages[].content[].file", "file_data", "filename")],
-  [
-    part({ type: "file", file: { file_id: "f" } }),
-    ["messages[].content[].file.file_id"],
+  "messages[].content[].file.file_id": [
+    { messages: [user([{ type: "file", file: { file_id: "f" } }])] },
     "messages[0].content[0].file.file_id",
   ],
-  [
-    part({ type: "text", text: "x", prompt_cache_breakpoint: { mode: "explicit" } }),
-    ["messages[].content[].prompt_cache_breakpoint"],
-  ],
-];
+};
+
+/** The names of all fields of a request, as the table has them. */
+function namesIn(json: unknown, place = ""): string[] {
+  if (json === null || typeof json !== "object") return [];
+  if (Array.isArray(json)) return json.flatMap((element) => namesIn(element, `${place}[]`));
+  return Object.entries(json).flatMap(([key, value]) => {
+    const name = place === "" ? key : `${place}.${key}`;
+    return [name, ...(OPAQUE.has(key) ? [] : namesIn(value, name))];
+  });
+}
 
 interface Probe {
   readonly request: Json;
   readonly param: string;
 }
 
-const PROBES: ReadonlyMap<string, Probe> = new Map(
-  ROWS.flatMap(([fields, names = Object.keys(fields), param]) =>
-    names.map((name) => [
-      name,
-      {
-        request: { model: "m", messages: [user("hi")], ...fields },
-        param: param ?? name.replaceAll("[]", "[0]"),
-      },
-    ]),
-  ),
-);
+const PROBES = new Map<string, Probe>();
+for (const [name, [fields, param]] of Object.entries(REFUSED))
+  PROBES.set(name, { request: requestOf(fields), param: param ?? name.replaceAll("[]", "[0]") });
+for (const request of ACCEPTED.map(requestOf))
+  for (const name of namesIn(request))
+    if (!PROBES.has(name)) PROBES.set(name, { request, param: name });
 
 const SUPPORTS = ["tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"];
 /** A model that can do everything, and has another name at its provider. */

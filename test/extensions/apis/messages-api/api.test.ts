@@ -47,16 +47,10 @@ async function start(
   };
   const config = configFor(labProvider.url, labModels, merge(base, over) as object);
   const gateway = await startGateway(t, config);
-  const ask = (body: unknown, headers: Record<string, string> = {}, path = MESSAGES) =>
-    post(
-      gateway.url + path,
-      typeof body === "string" ? body : { ...REQUEST, ...(body as object) },
-      {
-        authorization: "",
-        "x-api-key": KEY,
-        ...headers,
-      },
-    );
+  const ask = (body: unknown, headers: Record<string, string> = {}, path = MESSAGES) => {
+    const request = typeof body === "string" ? body : { ...REQUEST, ...(body as object) };
+    return post(gateway.url + path, request, { authorization: "", "x-api-key": KEY, ...headers });
+  };
   return { ...gateway, ask, lab: labProvider, claude: anthropic };
 }
 
@@ -87,14 +81,11 @@ const started = {
   type: "message_start",
   message: whole([], { stop_reason: null, usage: { input_tokens: 20, output_tokens: 1 } }),
 };
-const ended = [
-  {
-    type: "message_delta",
-    delta: { stop_reason: "end_turn", stop_sequence: null },
-    usage: { output_tokens: 7 },
-  },
+const endedBy = (delta: Json) => [
+  { type: "message_delta", delta, usage: { output_tokens: 7 } },
   { type: "message_stop" },
 ];
+const ended = endedBy({ stop_reason: "end_turn", stop_sequence: null });
 
 describe("a request of the Messages API", () => {
   it("has pings in the silence of a stream", async (t) => {
@@ -114,64 +105,35 @@ describe("a request of the Messages API", () => {
 
 describe("errors", () => {
   it("tell a request that is too large, and a provider that is too slow", async (t) => {
-    const { ask } = await start(
-      t,
-      { lab: silent },
-      { server: { max_body_bytes: 1_000 }, timeouts: { first_token_ms: 20 } },
-    );
-    const [tooLarge, tooSlow] = [{ system: "x".repeat(1_000) }, {}];
-    const types = [
-      await errorOf(await ask({ model: "m", ...tooLarge })),
-      await errorOf(await ask({ model: "m", ...tooSlow })),
-    ].map(([code, type]) => [code, type]);
-    assert.deepEqual(types, [
-      [413, "request_too_large"],
-      [503, "timeout_error"],
-    ]);
+    const bounds = { server: { max_body_bytes: 1_000 }, timeouts: { first_token_ms: 20 } };
+    const { ask } = await start(t, { lab: silent }, bounds);
+    for (const [body, expected] of [
+      [{ system: "x".repeat(1_000) }, [413, "request_too_large"]],
+      [{}, [503, "timeout_error"]],
+    ] as const)
+      assert.deepEqual((await errorOf(await ask({ model: "m", ...body }))).slice(0, 2), expected);
   });
 
   it("have the vendor's form before a reply has begun", async (t) => {
     const full = { error: { message: "prompt is too long: 9 > 8", type: "invalid_request_error" } };
-    const { url, ask } = await start(
-      t,
-      {
-        lab: { m: speak("Fine."), broken: status(500), busy: status(429) },
-        claude: { full: status(400, full) },
-      },
-      {
-        keys: [
-          { account: "acme", key: KEY },
-          { account: "acme", key: "sk-n", models: ["m"] },
-        ],
-      },
-    );
+    const lab = { m: speak("Fine."), broken: status(500), busy: status(429) };
+    const narrow = { account: "acme", key: "sk-n", models: ["m"] };
+    const keys = [{ account: "acme", key: KEY }, narrow];
+    const { url, ask } = await start(t, { lab, claude: { full: status(400, full) } }, { keys });
+    const get = (path: string, key = KEY) =>
+      fetch(url + path, { headers: { ...VERSION, "x-api-key": key } });
     const cases: [Response, number, string, RegExp][] = [
       [await fetch(url + MESSAGES, { method: "POST" }), 401, "authentication_error", /Bearer/],
       [await ask("{"), 400, "invalid_request_error", /not valid JSON/],
       [await ask({ model: "m", max_tokens: 0 }), 400, "invalid_request_error", /'max_tokens'/],
       [await ask({ model: "none" }), 404, "not_found_error", /"none" does not exist/],
-      [
-        await ask({ model: "broken" }, { "x-api-key": "sk-n" }),
-        403,
-        "permission_error",
-        /may not use/,
-      ],
+      [await ask({ model: "busy" }, { "x-api-key": "sk-n" }), 403, "permission_error", /may not/],
       [await fetch(url + MESSAGES), 405, "invalid_request_error", /POST only/],
       [await ask({ model: "broken" }), 503, "api_error", /./],
       [await ask({ model: "busy" }), 503, "overloaded_error", /./],
       [await ask({ model: "full" }), 400, "invalid_request_error", /^prompt is too long: /],
-      [
-        await fetch(`${url}/v1/models/nope`, { headers: VERSION }),
-        404,
-        "not_found_error",
-        /"nope"/,
-      ],
-      [
-        await fetch(`${url}/v1/models`, { headers: { ...VERSION, "x-api-key": "sk-wrong" } }),
-        401,
-        "authentication_error",
-        /./,
-      ],
+      [await get("/v1/models/nope"), 404, "not_found_error", /"nope"/],
+      [await get("/v1/models", "sk-wrong"), 401, "authentication_error", /./],
     ];
     for (const [response, code, type, words] of cases) {
       const [givenCode, givenType, message] = await errorOf(response);
@@ -213,11 +175,9 @@ describe("errors", () => {
     const { ask } = await start(t, { lab: stream([chunk({ content: "On" })], "cut") });
     const response = await ask({ model: "m", stream: true });
     const events = eventsIn(await response.text());
-    const last = events.at(-1)!;
-    assert.deepEqual(
-      [last["type"], last["error"].type, last["request_id"]],
-      ["error", "api_error", response.headers.get("x-request-id")],
-    );
+    const { type, error, request_id } = events.at(-1)!;
+    assert.deepEqual([type, error.type], ["error", "api_error"]);
+    assert.equal(request_id, response.headers.get("x-request-id"));
     assert.ok(events.some(({ delta }) => delta?.text === "On"));
   });
 });
@@ -237,40 +197,47 @@ describe("a provider of the same format", () => {
     content_block,
   });
   const grew = (index: number, delta: Json) => ({ type: "content_block_delta", index, delta });
-  const stopped = (index: number) => ({ type: "content_block_stop", index });
+  const pieces = [
+    grew(0, { type: "thinking_delta", thinking: "H" }),
+    grew(0, { type: "thinking_delta", thinking: "m." }),
+    grew(0, { type: "signature_delta", signature: "EqQB" }),
+    grew(1, { type: "input_json_delta", partial_json: '{"query"' }),
+    grew(1, { type: "input_json_delta", partial_json: ':"x"}' }),
+    grew(3, { type: "citations_delta", citation: { url: "https://x.example/" } }),
+    grew(3, { type: "text_delta", text: "So." }),
+  ];
+  /** Each block as it is before its first piece. */
+  const begun = [
+    { type: "thinking", thinking: "", signature: "" },
+    { ...blocks[1], input: {} },
+    blocks[2]!,
+    { type: "text", text: "" },
+    blocks[4]!,
+  ];
+  const ending = { stop_reason: "stop_sequence", stop_sequence: "END" };
+  /** The blocks as a stream, with events that are not known here. */
   const events = [
     started,
     { type: "ping" },
     { type: "event_of_tomorrow", x: 1 },
-    began(0, { type: "server_tool_use", id: "s", name: "web_search", input: {} }),
-    grew(0, { type: "input_json_delta", partial_json: "{}" }),
-    stopped(0),
-    began(1, { type: "web_search_tool_result", tool_use_id: "s", content: [{ type: "x" }] }),
-    stopped(1),
-    began(2, { type: "text", text: "", citations: [] }),
-    grew(2, { type: "citations_delta", citation: { url: "https://x.example/" } }),
-    grew(2, { type: "text_delta", text: "So." }),
-    stopped(2),
-    ...ended,
+    ...begun.flatMap((content_block, index) => [
+      began(index, content_block),
+      ...pieces.filter((piece) => piece.index === index),
+      { type: "content_block_stop", index },
+    ]),
+    ...endedBy(ending),
   ];
 
   it("gets what the client wrote, member for member", async (t) => {
-    const [, search, found] = blocks;
+    const [thought, search, found] = blocks;
+    const cited = { type: "text", text: "So.", citations: [{ type: "char_location" }] };
     const ephemeral = { cache_control: { type: "ephemeral" } };
     const request = {
       model: "c",
       system: [{ type: "text", text: "x", cache_control: { type: "ephemeral", ttl: "1h" } }],
       messages: [
         { role: "user", content: [{ type: "text", text: "Hi", ...ephemeral }] },
-        {
-          role: "assistant",
-          content: [
-            { type: "thinking", thinking: "Hm.", signature: "EqQB" },
-            search,
-            found,
-            { type: "text", text: "So.", citations: [{ type: "char_location" }] },
-          ],
-        },
+        { role: "assistant", content: [thought, search, found, cited] },
         { role: "user", content: [{ type: "block_of_tomorrow", x: [1, 2] }] },
       ],
       // What is not known here, or stated wrong, is the provider's to judge.
@@ -300,37 +267,24 @@ describe("a provider of the same format", () => {
 
   it("does not get what the operator has not listed: the answer says what, and who can", async (t) => {
     const { ask, claude } = await start(t, { claude: FINE });
-    const tools = [{ type: "web_search_20250305", name: "web_search" }];
-    const cases: [Json, string, string][] = [
-      [{ speed: "fast" }, "speed", "speed"],
-      [{ tools }, "tools[0].type", "web_search"],
-    ];
-    for (const [body, param, word] of cases)
-      for (const path of ["/v1/messages", "/v1/messages/count_tokens"]) {
-        const [code, type, message] = await errorOf(await ask({ model: "c", ...body }, {}, path));
-        assert.deepEqual([code, type], [400, "invalid_request_error"]);
-        assert.equal(
-          message,
-          `Invalid '${param}': this gateway does not pass it on. Its operator can allow it: ` +
-            `'passes' with "${word}" in the provider's settings.`,
-        );
-      }
+    const message =
+      "Invalid 'speed': this gateway does not pass it on. Its operator can allow it: " +
+      "'passes' with \"speed\" in the provider's settings.";
+    for (const path of [MESSAGES, `${MESSAGES}/count_tokens`]) {
+      const error = await errorOf(await ask({ model: "c", speed: "fast" }, {}, path));
+      assert.deepEqual(error, [400, "invalid_request_error", message]);
+    }
     assert.equal(claude.asked.length, 0);
     assert.equal((await ask({ model: "c", service_tier: "auto" })).status, 200);
     assert.equal("service_tier" in (await claude.nth(0)).body, false);
   });
 
   it("is another candidate of an alias where that may get what is listed, whatever has room", async (t) => {
-    const { ask } = await start(
-      t,
-      { claude: { c: FINE, d: FINE } },
-      {
-        models: {
-          c: { context_tokens: 1_000_000 },
-          d: { context_tokens: 1_000, passes: ["web_search"] },
-        },
-      },
-    );
+    const models = {
+      c: { context_tokens: 1_000_000 },
+      d: { context_tokens: 1_000, passes: ["web_search"] },
+    };
+    const { ask } = await start(t, { claude: { c: FINE, d: FINE } }, { models });
     const tools = [{ type: "web_search_20250305", name: "web_search" }];
     const messages = user("word ".repeat(5_000));
     const served = async (body: Json) => (await json(await ask({ model: "both", ...body }))).model;
@@ -345,17 +299,14 @@ describe("a provider of the same format", () => {
   it("says in details why it refuses, which SDKs act on, and no more", async (t) => {
     const refusal = (code: number, details: object) =>
       status(code, { type: "error", error: { type: "x", message: "Secret words.", details } });
+    const unsupported = { error_code: "thread_unsupported_request", unsupported: ["thinking"] };
     const claude = {
       lost: refusal(404, { error_code: "thread_not_found", org: "secret" }),
-      mixed: refusal(400, {
-        error_code: "thread_unsupported_request",
-        unsupported: ["hipaa", "thinking"],
-      }),
+      mixed: refusal(400, { ...unsupported, unsupported: ["hipaa", "thinking"] }),
       poor: refusal(402, { error_code: "linked_organization_spend_limit_reached" }),
       strange: refusal(400, { error_code: "organization_on_hold" }),
     };
     const { ask } = await start(t, { claude }, { apis: ["messages", "responses"] });
-    const unsupported = { error_code: "thread_unsupported_request", unsupported: ["thinking"] };
     for (const [model, expected] of [
       ["lost", [404, "not_found_error", { error_code: "thread_not_found" }]],
       ["mixed", [400, "invalid_request_error", unsupported]],
@@ -375,12 +326,8 @@ describe("a provider of the same format", () => {
   it("has no thread, and the answer says so in the details that SDKs look for", async (t) => {
     const { ask } = await start(t, { lab: speak("Fine."), claude: status(200, whole([])) });
     for (const model of ["m", "c"]) {
-      const response = await ask({ model, thread: { type: "create" } });
-      const { error } = await json(response);
-      assert.deepEqual(
-        [response.status, error.details],
-        [400, { error_code: "thread_unsupported_request" }],
-      );
+      const { error } = await json(await ask({ model, thread: { type: "create" } }));
+      assert.deepEqual(error.details, { error_code: "thread_unsupported_request" });
       const wrong = await json(await ask({ model, thread: "create" }));
       assert.equal("details" in wrong.error, false);
     }
@@ -426,35 +373,7 @@ describe("a provider of the same format", () => {
     assert.deepEqual([line["prompt_tokens"], line["completion_tokens"]], [20, 7]);
   });
 
-  const ending = { stop_reason: "stop_sequence", stop_sequence: "END" };
-
   it("says the same where it only streams and its client wants the whole", async (t) => {
-    const begun = [
-      { type: "thinking", thinking: "", signature: "" },
-      { ...blocks[1], input: {} },
-      blocks[2],
-      { type: "text", text: "" },
-      blocks[4],
-    ];
-    const pieces = [
-      grew(0, { type: "thinking_delta", thinking: "H" }),
-      grew(0, { type: "thinking_delta", thinking: "m." }),
-      grew(0, { type: "signature_delta", signature: "EqQB" }),
-      grew(1, { type: "input_json_delta", partial_json: '{"query"' }),
-      grew(1, { type: "input_json_delta", partial_json: ':"x"}' }),
-      grew(3, { type: "citations_delta", citation: { url: "https://x.example/" } }),
-      grew(3, { type: "text_delta", text: "So." }),
-    ];
-    const events = [
-      started,
-      ...begun.flatMap((content_block, index) => [
-        began(index, content_block!),
-        ...pieces.filter((piece) => piece.index === index),
-        stopped(index),
-      ]),
-      { type: "message_delta", delta: ending, usage: { output_tokens: 7 } },
-      { type: "message_stop" },
-    ];
     const models = { c: { stream_only: true } };
     const { ask } = await start(t, { claude: said(events) }, { models });
     const message = await json(await ask({ model: "c" }));
@@ -464,17 +383,8 @@ describe("a provider of the same format", () => {
   it("says the same where it answers whole although its client wants a stream", async (t) => {
     const { ask } = await start(t, { claude: status(200, whole(blocks, ending)) });
     const response = await ask({ model: "c", stream: true });
-    const message = messageIn(
-      eventsIn(await response.text()).map((event) => {
-        // The reader of the tests knows arguments of the client's own tools only.
-        if (event["content_block"]?.type !== "server_tool_use") return event;
-        return { ...event, content_block: { ...event["content_block"], type: "tool_use" } };
-      }),
-    );
-    const read = message["content"].map((block: Json, index: number) =>
-      index === 1 ? { ...block, type: "server_tool_use" } : block,
-    );
-    assert.deepEqual({ ...message, content: read }, whole(blocks, { model: "c", ...ending }));
+    const message = messageIn(eventsIn(await response.text()));
+    assert.deepEqual(message, whole(blocks, { model: "c", ...ending }));
   });
 
   it("says nothing of what is no event", async (t) => {
@@ -487,10 +397,8 @@ describe("a provider of the same format", () => {
   });
 
   it("does not tell its clients of its own errors", async (t) => {
-    const begun = began(0, { type: "text", text: "" });
-    const more = grew(0, { type: "text_delta", text: "Hi" });
     const flat = { type: "error", message: "SECRET host" };
-    const { ask } = await start(t, { claude: said([started, begun, more, flat] as Json[]) });
+    const { ask } = await start(t, { claude: said([...events.slice(0, 6), flat]) });
     const text = await (await ask({ model: "c", stream: true })).text();
     assert.doesNotMatch(text, /SECRET/);
     assert.equal(eventsIn(text).filter(({ type }) => type === "error").length, 1);
@@ -572,11 +480,8 @@ describe("POST /v1/messages/count_tokens", () => {
   it("asks with one of several keys, with the query of each request, and the model that would serve", async (t) => {
     const claude42 = status(200, { input_tokens: 42 });
     const keys = { api_key: null, api_keys: [{ key: "sk-of-many" }], query: { version: "2" } };
-    const { ask, claude } = await start(
-      t,
-      { claude: { c: claude42, d: claude42 } },
-      { providers: { claude: keys }, models: { d: { passes: ["web_search"] } } },
-    );
+    const over = { providers: { claude: keys }, models: { d: { passes: ["web_search"] } } };
+    const { ask, claude } = await start(t, { claude: { c: claude42, d: claude42 } }, over);
     const tools = [{ type: "web_search_20250305", name: "web_search" }];
     const response = await ask({ model: "both", tools }, {}, COUNT);
     assert.deepEqual(await json(response), { input_tokens: 42 });
@@ -600,11 +505,9 @@ describe("POST /v1/messages/count_tokens", () => {
   it("is an estimate elsewhere, and says so", async (t) => {
     const failing = { down: status(500), odd: status(200, { input_tokens: "many" }) };
     const { ask, lab } = await start(t, { lab: speak("Fine."), claude: failing });
+    const expected = { input_tokens: 1, estimated: true };
     for (const model of ["m", "down", "odd"])
-      assert.deepEqual(await json(await ask({ model }, {}, COUNT)), {
-        input_tokens: 1,
-        estimated: true,
-      });
+      assert.deepEqual(await json(await ask({ model }, {}, COUNT)), expected);
     assert.equal(lab.asked.length, 0);
   });
 
@@ -621,26 +524,18 @@ describe("POST /v1/messages/count_tokens", () => {
   });
 
   it("is refused as a request for a reply is", async (t) => {
-    const { ask } = await start(
-      t,
-      { lab: speak("Fine.") },
-      { accounts: { acme: { rpm: 2, max_in_flight: 1 } } },
-    );
-    const results = [
-      await errorOf(await ask({ model: "m" }, { "x-api-key": "sk-wrong" }, COUNT)),
-      await errorOf(await ask({ model: "none" }, {}, COUNT)),
-      await errorOf(await ask({ model: "m", messages: [] }, {}, COUNT)),
-      await errorOf(await ask({ model: "m" }, {}, COUNT)),
+    const accounts = { acme: { rpm: 2, max_in_flight: 1 } };
+    const { ask } = await start(t, { lab: speak("Fine.") }, { accounts });
+    const cases: [body: Json, code: number, type: string, headers?: Record<string, string>][] = [
+      [{}, 401, "authentication_error", { "x-api-key": "sk-wrong" }],
+      [{ model: "none" }, 404, "not_found_error"],
+      [{ messages: [] }, 400, "invalid_request_error"],
+      [{}, 429, "rate_limit_error"],
     ];
-    assert.deepEqual(
-      results.map(([code, type]) => [code, type]),
-      [
-        [401, "authentication_error"],
-        [404, "not_found_error"],
-        [400, "invalid_request_error"],
-        [429, "rate_limit_error"],
-      ],
-    );
+    for (const [body, code, type, headers] of cases) {
+      const error = await errorOf(await ask({ model: "m", ...body }, headers, COUNT));
+      assert.deepEqual(error.slice(0, 2), [code, type]);
+    }
   });
 });
 
@@ -649,16 +544,15 @@ describe("GET /v1/models for clients of this format", () => {
     const { url } = await start(t, { lab: { a: speak(""), b: speak("") } });
     const list = async (query: string, headers: Record<string, string> = VERSION) =>
       json(await fetch(`${url}/v1/models${query}`, { headers }));
-    const all = await list("");
-    const ids = all.data.map(({ id }: Json) => id);
+    const { data, ...page } = await list("");
+    const ids = data.map(({ id }: Json) => id);
     assert.deepEqual(ids, ["a", "b", "both"]);
-    assert.deepEqual([all.has_more, all.first_id, all.last_id], [false, "a", "both"]);
-    const [first] = all.data;
-    assert.deepEqual([first.type, first.display_name, first.max_tokens], ["model", "a", null]);
-    assert.ok(!Number.isNaN(Date.parse(first.created_at)));
-    assert.deepEqual(await list("?limit=2"), all);
-    const one = await list("/b");
-    assert.deepEqual([one.id, one.type], ["b", "model"]);
+    assert.deepEqual(page, { has_more: false, first_id: "a", last_id: "both" });
+    const { type, display_name, max_tokens, created_at } = data[0];
+    assert.deepEqual([type, display_name, max_tokens], ["model", "a", null]);
+    assert.ok(!Number.isNaN(Date.parse(created_at)));
+    assert.deepEqual(await list("?limit=2"), { data, ...page });
+    assert.deepEqual(await list("/b"), data[1]);
     assert.equal((await list("", { authorization: `Bearer ${KEY}` })).object, "list");
   });
 

@@ -20,7 +20,9 @@ const BASE = { model: "m", max_tokens: 100, messages: HI };
 const read = (over: Json = {}) =>
   runSync(readRequest({ json: { ...BASE, ...over }, large: false }, {}));
 const messagesOf = (over: Json) => read(over).messages;
-const userBlocks = (...content: Json[]) => messagesOf({ messages: [{ role: "user", content }] });
+const user = (...content: Json[]) => ({ role: "user", content });
+const assistant = (...content: Json[]) => ({ role: "assistant", content });
+const userBlocks = (...content: Json[]) => messagesOf({ messages: [user(...content)] });
 
 /** Where a request is refused, and how. */
 function issueOf(over: Json): string {
@@ -53,25 +55,26 @@ const resultOf = (tool_use_id: string, content: unknown, more: Json = {}) => ({
 /** A conversation in which a call is answered. */
 const called = (thoughts: Json[], content: unknown = "x") => [
   ...HI,
-  { role: "assistant", content: [...thoughts, use("t")] },
-  { role: "user", content: [resultOf("t", content)] },
+  assistant(...thoughts, use("t")),
+  user(resultOf("t", content)),
 ];
 
 describe("the parameters of a request", () => {
   it("are those of chat completions under the vendor's names", () => {
-    const chat = read({
-      stream: true,
-      temperature: 0.5,
-      top_p: 0.9,
-      stop_sequences: ["END"],
-      metadata: { user_id: "u1" },
-    });
+    const own = { temperature: 0.5, top_p: 0.9, stop_sequences: ["END"] };
+    const chat = read({ stream: true, ...own, metadata: { user_id: "u1" } });
     const { model, stream, maxTokens, temperature, top_p, stop, user, wantsThinking } = chat;
     assert.deepEqual(
       [model, stream, maxTokens, temperature, top_p, stop, user, wantsThinking],
       ["m", true, 100, 0.5, 0.9, ["END"], "u1", false],
     );
     assert.equal(chat.native!.nativeOnly, undefined);
+  });
+
+  it("are not set if they are -1, which goes as it came to a provider of the same format", () => {
+    const { top_p, native } = read({ top_p: -1, top_k: -1 });
+    assert.deepEqual([top_p, native!.nativeOnly], [undefined, undefined]);
+    assert.deepEqual([native!.body["top_p"], native!.body["top_k"]], [-1, -1]);
   });
 
   it("say whether the model thinks, how deep, and whether the client sees it", () => {
@@ -92,9 +95,8 @@ describe("the parameters of a request", () => {
   });
 
   it("have the client's tools, which the model may call unless the client says otherwise", () => {
-    const tools = [
-      { type: "custom", name: "f", description: "d", input_schema: { type: "object" } },
-    ];
+    const parameters = { type: "object" };
+    const tools = [{ type: "custom", name: "f", description: "d", input_schema: parameters }];
     const choices: [Json, unknown, boolean | undefined][] = [
       [{}, "auto", undefined],
       [{ tool_choice: { type: "any" } }, "required", undefined],
@@ -109,24 +111,17 @@ describe("the parameters of a request", () => {
       const chat = read({ tools, ...over });
       assert.deepEqual(chat.tool_choice, choice);
       assert.equal(chat.parallel_tool_calls, parallel);
-      const [first] = chat.tools!;
-      assert.equal(first!.function.description, "d");
-      assert.deepEqual(first!.function.parameters, { type: "object" });
+      const declared = { name: "f", description: "d", parameters, strict: undefined };
+      assert.deepEqual(chat.tools![0]!.function, declared);
     }
   });
 
   it("have the schema of the reply under either name", () => {
-    const format = { type: "json_schema", schema: { type: "object" } };
+    const [type, schema] = ["json_schema", { type: "object" }];
+    const json_schema = { name: "reply", description: undefined, schema, strict: true };
+    const format = { type, schema };
     for (const over of [{ output_config: { format } }, { output_format: format }])
-      assert.deepEqual(read(over).response_format, {
-        type: "json_schema",
-        json_schema: {
-          name: "reply",
-          description: undefined,
-          schema: { type: "object" },
-          strict: true,
-        },
-      });
+      assert.deepEqual(read(over).response_format, { type, json_schema });
   });
 
   it("have strict schemas only where all properties are required, as OpenAI demands", () => {
@@ -169,143 +164,105 @@ describe("messages", () => {
       [[text("one"), text("two")], "one\n\ntwo"],
       [[document("The end."), text("What does it say?")], "The end.\n\nWhat does it say?"],
       [
-        [{ type: "document", title: "Notes", source: list }, text("Well?")],
+        [{ ...document(""), title: "Notes", source: list }, text("Well?")],
         "Notes\n\na\n\nb\n\nWell?",
       ],
     ];
     for (const [blocks, expected] of contents)
       assert.equal(userBlocks(...blocks)[0]!.content, expected);
     // An assistant's texts are the pieces of one.
-    const answer = { role: "assistant", content: [text("one"), text(" and two")] };
-    assert.equal(messagesOf({ messages: [...HI, answer] })[1]!.content, "one and two");
+    for (const [pieces, expected] of [
+      [[text("one"), text(" and two")], "one and two"],
+      [[{ type: "redacted_thinking", data: "x" }], ""],
+    ] as const)
+      assert.equal(messagesOf({ messages: [assistant(...pieces)] })[0]!.content, expected);
   });
 
   it("have images and documents as parts", () => {
     const base64 = { type: "base64", media_type: "image/png", data: "QQ==" };
     const pdf = { type: "base64", media_type: "application/pdf", data: "Qg==" };
     const [{ content } = { content: "" }] = userBlocks(
-      { type: "text", text: "See:" },
+      text("See:"),
       { type: "image", source: base64 },
       { type: "image", source: { type: "url", url: "https://x.example/i.png" } },
       { type: "document", source: pdf, title: "r.pdf", context: "A report." },
-      { type: "document", source: { type: "text", data: "Plain." }, title: "Notes" },
+      { ...document("Plain."), title: "Notes" },
       { type: "document", source: { type: "content", content: "In one." } },
     );
+    const file_data = "data:application/pdf;base64,Qg==";
     assert.deepEqual(content, [
-      { type: "text", text: "See:" },
+      text("See:"),
       { type: "image_url", image_url: { url: "data:image/png;base64,QQ==", detail: undefined } },
       { type: "image_url", image_url: { url: "https://x.example/i.png", detail: undefined } },
-      { type: "text", text: "A report." },
-      {
-        type: "file",
-        file: { filename: "r.pdf", file_data: "data:application/pdf;base64,Qg==" },
-      },
-      { type: "text", text: "Notes\n\nPlain." },
-      { type: "text", text: "\n\nIn one." },
+      text("A report."),
+      { type: "file", file: { filename: "r.pdf", file_data } },
+      text("Notes\n\nPlain."),
+      text("\n\nIn one."),
     ]);
   });
 
   it("have calls, thoughts and results as chat completions has them", () => {
     const image = { type: "image", source: { type: "url", url: "https://x.example/" } };
     const redacted = { type: "redacted_thinking", data: "x" };
+    const results = [
+      resultOf("a", "one"),
+      resultOf("b", [text("two"), text("three"), image], { is_error: true }),
+    ];
     const messages = [
       ...HI,
+      assistant(signed, redacted, text("Let me see."), use("a", { x: 1 }), use("b")),
+      user(...results, text("Go on.")),
+    ];
+    const called = (id: string, args: string) => ({
+      id,
+      type: "function",
+      function: { name: "f", arguments: args },
+    });
+    const shown = "Error: two\nthree\n(What the tool shows follows in the next message.)";
+    const shows = [
+      text("What the tool call b shows:"),
+      { type: "image_url", image_url: { url: "https://x.example/", detail: undefined } },
+      text("Go on."),
+    ];
+    assert.deepEqual(messagesOf({ messages }).slice(1), [
       {
         role: "assistant",
-        content: [signed, redacted, text("Let me see."), use("a", { x: 1 }), use("b")],
+        content: "Let me see.",
+        reasoning_content: "Hm.",
+        tool_calls: [called("a", '{"x":1}'), called("b", "{}")],
       },
-      {
-        role: "user",
-        content: [
-          resultOf("a", "one"),
-          resultOf("b", [text("two"), text("three"), image], { is_error: true }),
-          text("Go on."),
-        ],
-      },
-    ];
-    const [, assistant, ...rest] = messagesOf({ messages });
-    assert.deepEqual(assistant, {
-      role: "assistant",
-      content: "Let me see.",
-      reasoning_content: "Hm.",
-      tool_calls: [
-        { id: "a", type: "function", function: { name: "f", arguments: '{"x":1}' } },
-        { id: "b", type: "function", function: { name: "f", arguments: "{}" } },
-      ],
-    });
-    assert.deepEqual(rest, [
       { role: "tool", tool_call_id: "a", content: "one" },
-      {
-        role: "tool",
-        tool_call_id: "b",
-        content: "Error: two\nthree\n(What the tool shows follows in the next message.)",
-      },
-      {
-        role: "user",
-        content: [
-          { type: "text", text: "What the tool call b shows:" },
-          { type: "image_url", image_url: { url: "https://x.example/", detail: undefined } },
-          { type: "text", text: "Go on." },
-        ],
-      },
+      { role: "tool", tool_call_id: "b", content: shown },
+      { role: "user", content: shows },
     ]);
   });
 
-  it("have the results directly behind their calls, also if the client sends them one by one", () => {
-    const messages = [
-      ...HI,
-      { role: "assistant", content: [use("a"), use("b")] },
-      { role: "user", content: [resultOf("a", "one"), text("Wait.")] },
-      { role: "user", content: [resultOf("b", "two")] },
-    ];
-    assert.deepEqual(
-      messagesOf({ messages }).map(({ role, content }) => [role, content]),
-      [
-        ["user", "Hi"],
-        ["assistant", null],
-        ["tool", "one"],
-        ["tool", "two"],
-        ["user", "Wait."],
-      ],
-    );
-  });
-
-  it("end with the results, also if the assistant said something behind its calls", () => {
-    const contents = (...between: Json[]) => {
-      const calling = { role: "assistant", content: [use("a")] };
-      const waiting = { role: "assistant", content: [text("I wait.")] };
-      const results = { role: "user", content: [resultOf("a", "one"), resultOf("a", "two")] };
-      const messages = [...HI, calling, ...between, waiting, results];
-      return messagesOf({ messages }).map(({ content }) => content);
-    };
-    assert.deepEqual(contents(), ["Hi", "I wait.", null, "one", "two"]);
-    const asked = { role: "user", content: "So?" };
-    assert.deepEqual(contents(asked), ["Hi", "So?", "I wait.", null, "one", "two"]);
-  });
-
-  it("may be empty where the vendor lets them", () => {
-    const messages = [{ role: "assistant", content: [{ type: "redacted_thinking", data: "x" }] }];
-    assert.equal(messagesOf({ messages })[0]!.content, "");
-  });
-});
-
-describe("a parameter of -1", () => {
-  it("is one that is not set, and goes as it came to a provider of the same format", () => {
-    const { top_p, native } = read({ top_p: -1, top_k: -1 });
-    assert.deepEqual([top_p, native!.nativeOnly], [undefined, undefined]);
-    assert.deepEqual([native!.body["top_p"], native!.body["top_k"]], [-1, -1]);
-  });
-
-  it("is refused where the vendor has no such value, and so are others below 0", () => {
-    for (const over of [{ temperature: -1 }, { top_p: -0.5 }, { top_k: -2 }, { top_k: -1.5 }])
-      assert.throws(() => read(over), /expected/);
+  it("have the results directly behind their calls, whatever stands between them", () => {
+    const contents = (...messages: Json[]) =>
+      messagesOf({ messages: [...HI, ...messages] }).map(({ content }) => content);
+    const [calling, waiting] = [assistant(use("a")), assistant(text("I wait."))];
+    const oneByOne = [user(resultOf("a", "one"), text("Wait.")), user(resultOf("b", "two"))];
+    const calls = assistant(use("a"), use("b"));
+    assert.deepEqual(contents(calls, ...oneByOne), ["Hi", null, "one", "two", "Wait."]);
+    // What the assistant said behind its calls stands before them.
+    const results = user(resultOf("a", "one"), resultOf("a", "two"));
+    const ended = ["I wait.", null, "one", "two"];
+    assert.deepEqual(contents(calling, waiting, results), ["Hi", ...ended]);
+    assert.deepEqual(contents(calling, user(text("So?")), waiting, results), [
+      "Hi",
+      "So?",
+      ...ended,
+    ]);
   });
 });
 
 describe("what only a provider of the same format can serve", () => {
   const tools = (...list: Json[]) => ({ tools: [tool("f"), ...list] });
-  const block = (...content: Json[]) => ({ messages: [{ role: "user", content }] });
+  const block = (...content: Json[]) => ({ messages: [user(...content)] });
+  const answers = [user(resultOf("t", "x"))];
+  const hurry = { role: "system", content: "Hurry." };
   const link = { type: "url", url: "https://a.test/b.pdf" };
+  const bash = { type: "bash_2025", name: "b" };
   const cases: [string, Json][] = [
     ["top_k", { top_k: 5 }],
     ["max_tokens", { max_tokens: 0 }],
@@ -313,10 +270,9 @@ describe("what only a provider of the same format can serve", () => {
     ["tool_choice.type", { ...tools(), tool_choice: { type: "several" } }],
     ["compaction", { compaction: { type: "summarize" } }],
     ["thread", { thread: { type: "create" } }],
-    [
-      "messages[1].clear_at",
-      { messages: [...HI, { role: "system", content: "Hurry.", clear_at: "next_user_message" }] },
-    ],
+    // It may answer calls that the provider keeps.
+    ["thread", { thread: { type: "continue", previous_message_id: "x" }, messages: answers }],
+    ["messages[1].clear_at", { messages: [...HI, { ...hurry, clear_at: "next_user_message" }] }],
     ["output_format", { output_format: { type: "grammar" } }],
     ["output_config.format", { output_config: { format: { type: "grammar" } } }],
     ["container", { container: "c" }],
@@ -324,32 +280,26 @@ describe("what only a provider of the same format can serve", () => {
     ["stop_sequences", { stop_sequences: ["a", "b", "c", "d", "e"] }],
     ["context_management.edits[0]", { context_management: { edits: [{ type: "compact_2026" }] } }],
     ["tools[1].type", tools({ type: "web_search_20250305", name: "web_search" })],
-    [
-      "tools[1].type",
-      { ...tools({ type: "bash_2025", name: "b" }), tool_choice: { type: "tool", name: "b" } },
-    ],
+    ["tools[1].type", { ...tools(bash), tool_choice: { type: "tool", name: "b" } }],
     ["tools[1].name", tools(tool("x".repeat(65)))],
     ["tools", tools(...Array.from({ length: 128 }, (_, n) => tool(`f${n}`)))],
-    ["messages[0].content[1]", block({ type: "text", text: "x" }, { type: "search_result" })],
+    ["messages[0].content[1]", block(text("x"), { type: "search_result" })],
     ["messages[0].content[0].source", block({ type: "image", source: { type: "file" } })],
     ["messages[0].content[0].source", block({ type: "document", source: link })],
     ["messages[0].content[0].citations", block({ ...document("x"), citations: { enabled: true } })],
-    [
-      "messages[1].content[0]",
-      { messages: [...HI, { role: "assistant", content: [{ type: "server_tool_use" }] }] },
-    ],
+    ["messages[1].content[0]", { messages: [...HI, assistant({ type: "server_tool_use" })] }],
   ];
   it("is noted at its place", () => {
-    for (const [place, over] of cases)
-      assert.equal(
-        onlyOf(over),
-        `${place}: needs a model of a provider that speaks the Messages API`,
-      );
+    const needs = "needs a model of a provider that speaks the Messages API";
+    for (const [place, over] of cases) {
+      assert.equal(onlyOf(over), `${place}: ${needs}`);
+      assert.deepEqual(read(over).native!.body["messages"], over["messages"] ?? HI);
+    }
   });
 
   it("counts as a file of ten pages where a document is only an address", () => {
     const content = [{ type: "document", source: link }];
-    for (const messages of [[{ role: "user", content }], called([], content)])
+    for (const messages of [[user(...content)], called([], content)])
       assert.equal(mediaTokens(read({ messages }), "anthropic"), 31_000);
   });
 
@@ -358,13 +308,13 @@ describe("what only a provider of the same format can serve", () => {
       service_tier: "auto",
       metadata: { user_id: "u" },
       context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
-      system: [{ type: "text", text: "x", cache_control: { type: "ephemeral" } }],
+      system: [{ ...text("x"), cache_control: { type: "ephemeral" } }],
       thread: null,
       compaction: null,
       messages: [
         ...HI,
         { role: "system", output_config: { effort: "low" } },
-        { role: "system", content: "Hurry.", clear_at: "never" },
+        { ...hurry, clear_at: "never" },
       ],
     };
     assert.equal(onlyOf(over), "nothing");
@@ -372,17 +322,6 @@ describe("what only a provider of the same format can serve", () => {
       messagesOf(over).map(({ role }) => role),
       ["system", "user", "system"],
     );
-  });
-
-  it("has a limit of 0 tokens", () => assert.equal(read({ max_tokens: 0 }).maxTokens, 0));
-
-  it("may answer calls of a conversation that the provider keeps", () => {
-    const over = {
-      thread: { type: "continue", previous_message_id: "msg_1" },
-      messages: [{ role: "user", content: [resultOf("t", "x")] }],
-    };
-    assert.match(onlyOf(over), /^thread: /);
-    assert.deepEqual(read(over).native!.body["messages"], over.messages);
   });
 
   it("counts as much as it has bytes, without the data of media", () => {
@@ -399,12 +338,17 @@ describe("what only a provider of the same format can serve", () => {
 });
 
 describe("a request that is wrong in every format", () => {
+  const untouched = new Proxy({}, { get: () => assert.fail("a tool was read") });
   const without = 'may only be set, other than to "none", together with tools';
   const cases: [string, Json][] = [
     ["max_tokens: is required", { max_tokens: undefined }],
     ["messages: expected at least 1 element, got 0", { messages: [] }],
     ["messages: is required", { messages: undefined }],
     ["temperature: expected a number from 0 to 1, got 1.5", { temperature: 1.5 }],
+    ["temperature: expected a number from 0 to 1, got -1", { temperature: -1 }],
+    ["top_p: expected a number from 0 to 1, got -0.5", { top_p: -0.5 }],
+    ["top_k: expected an integer of at least 0, got -2", { top_k: -2 }],
+    ["top_k: expected an integer, got -1.5", { top_k: -1.5 }],
     [
       "thinking.budget_tokens: expected an integer of at least 1024, got 5",
       { thinking: { type: "enabled", budget_tokens: 5 } },
@@ -413,13 +357,10 @@ describe("a request that is wrong in every format", () => {
       'messages[0].role: expected one of "user", "assistant", "system", got "tool"',
       { messages: [{ role: "tool", content: "x" }] },
     ],
-    [
-      "messages[0].content[0].text: is required",
-      { messages: [{ role: "user", content: [{ type: "text" }] }] },
-    ],
+    ["messages[0].content[0].text: is required", { messages: [user({ type: "text" })] }],
     [
       "messages[1].content[1].tool_use_id: answers no tool call of an assistant message before it",
-      { messages: [...HI, { role: "user", content: [text("x"), resultOf("no", "x")] }] },
+      { messages: [...HI, user(text("x"), resultOf("no", "x"))] },
     ],
     [
       "tool_choice: names a function that is not among the tools",
@@ -428,12 +369,7 @@ describe("a request that is wrong in every format", () => {
     [`tool_choice: ${without}`, { tool_choice: { type: "any" } }],
     [`tool_choice: ${without}`, { tools: [], tool_choice: { type: "tool", name: "f" } }],
     ["messages[1].content: is required", { messages: [...HI, { role: "system" }] }],
-    [
-      "tools: expected at most 10000 elements, got 10001",
-      {
-        tools: Array(10_001).fill(new Proxy({}, { get: () => assert.fail("a tool was read") })),
-      },
-    ],
+    ["tools: expected at most 10000 elements, got 10001", { tools: Array(10_001).fill(untouched) }],
   ];
   it("is refused, with the reason", () => {
     for (const [expected, over] of cases) assert.equal(issueOf(over), expected);
@@ -455,7 +391,7 @@ describe("the request for a provider of the same format", () => {
   it("has no blocks of other models that the provider refuses", () => {
     const { body } = read({ messages: called([own, signed]) }).native!;
     assert.deepEqual(body["messages"], called([signed]));
-    const alone = (...content: Json[]) => [...HI, { role: "assistant", content }, ...HI];
+    const alone = (...content: Json[]) => [...HI, assistant(...content), ...HI];
     const passed = (messages: unknown[]) => read({ messages }).native!.body["messages"];
     assert.deepEqual(passed(alone(own)), alone(text("(no answer)")));
     // A reply without a text, which only the last message may be.
@@ -463,7 +399,7 @@ describe("the request for a provider of the same format", () => {
     assert.deepEqual(passed(alone().slice(0, -1)), alone().slice(0, -1));
     assert.deepEqual(passed(alone(own, text("\n\n"), text("x"))), alone(text("x")));
     assert.deepEqual(passed(alone(text(" "))), alone(text("(no answer)")));
-    const others = [{ role: "user", content: [text(" ")] }, ...alone(text(" ")).slice(0, -1)];
+    const others = [user(text(" ")), ...alone(text(" ")).slice(0, -1)];
     assert.deepEqual(passed(others), others);
   });
 
@@ -472,8 +408,8 @@ describe("the request for a provider of the same format", () => {
     const of = (messages: unknown[], over: Json = { thinking }) =>
       read({ messages, ...over }).native!.body["thinking"];
     const call = (id: string, ...thoughts: Json[]) => [
-      { role: "assistant", content: [...thoughts, use(id)] },
-      { role: "user", content: [resultOf(id, "x")] },
+      assistant(...thoughts, use(id)),
+      user(resultOf(id, "x")),
     ];
     const instruction = { role: "system", content: "Hurry." };
     const answered = { role: "assistant", content: "Done." };

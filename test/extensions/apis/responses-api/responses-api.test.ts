@@ -25,7 +25,10 @@ const TOOLS = [
   { type: "function", name: "get_time", parameters: { type: "object" } },
   { type: "web_search", external_web_access: true },
 ];
+const hello = { role: "user", content: "hi" };
 const called = { id: "call_1", type: "function", function: { name: "get_time", arguments: "{}" } };
+/** Of the call of the model `caller`. */
+const result = { type: "function_call_output", call_id: "call_1", output: "14:05" };
 const behaviours: Behaviours = {
   model: speak("It is 14:05.", { reasoning: "First the city." }),
   caller: status(200, completion({ content: null, reasoning_content: "R", tool_calls: [called] })),
@@ -36,16 +39,17 @@ const behaviours: Behaviours = {
   broken: status(500),
 };
 
+/** The stream begins before the provider says anything. */
+const QUICK = { server: { keep_alive_ms: 20 } };
+
 async function start(t: TestContext, over: object = {}) {
   const provider = await startProvider(t, behaviours);
   const config = configFor(provider.url, Object.keys(behaviours), { apis: ["responses"], ...over });
   const gateway = await startGateway(t, config);
-  const ask = (body: object | string, headers: Record<string, string> = {}) =>
-    post(
-      `${gateway.url}/v1/responses`,
-      typeof body === "string" ? body : { model: "model", input: "hi", ...body },
-      headers,
-    );
+  const ask = (body: object | string, headers: Record<string, string> = {}) => {
+    const request = typeof body === "string" ? body : { model: "model", input: "hi", ...body };
+    return post(`${gateway.url}/v1/responses`, request, headers);
+  };
   return { ...gateway, provider, ask };
 }
 
@@ -67,7 +71,6 @@ describe("POST /v1/responses", () => {
     await expect(fetch(`${url}/v1/responses`), "405 method_not_allowed", null);
     const image = { type: "input_image", image_url: "https://example.org/a.png" };
     const asked = { role: "user", content: [image] };
-    const hello = { role: "user", content: "hi" };
     const call = { type: "function_call", call_id: "c", name: "f", arguments: "{}" };
     const result = { type: "function_call_output", call_id: "c", output: [image] };
     const unsupported = "400 unsupported_value";
@@ -102,23 +105,14 @@ describe("POST /v1/responses", () => {
     const data_dir = folder();
     const { ask } = await start(t, { data_dir, timeouts: { leave_ms: 0 } });
     const asked = { tools: TOOLS, stream: true };
-    await (await ask({ ...asked, model: "model" })).text();
-    await (await ask({ ...asked, model: "broken" })).text();
-    await (await ask({ ...asked, model: "cut" })).text();
-    const left = await ask({ ...asked, model: "hanging" });
-    const reader = left.body!.getReader();
+    for (const model of ["model", "broken", "cut"]) await (await ask({ ...asked, model })).text();
+    const reader = (await ask({ ...asked, model: "hanging" })).body!.getReader();
     await reader.read();
     await reader.cancel();
-    const notes = ["left out: web_search"];
-    assert.deepEqual(
-      (await settled(data_dir, 4)).map((line) => [line["status"], line["notes"]]),
-      [
-        ["completed", notes],
-        ["failed", notes],
-        ["failed", notes],
-        ["cancelled", notes],
-      ],
-    );
+    const lines = await settled(data_dir, 4);
+    const ends = lines.map(({ status }) => status);
+    assert.deepEqual(ends, ["completed", "failed", "failed", "cancelled"]);
+    for (const { notes } of lines) assert.deepEqual(notes, ["left out: web_search"]);
   });
 
   it("gives a model its sealed reasoning back, also after a restart", async (t) => {
@@ -131,8 +125,7 @@ describe("POST /v1/responses", () => {
     await first.gateway.close();
 
     const second = await start(t, over);
-    const result = { type: "function_call_output", call_id: "call_1", output: "14:05" };
-    const input = [{ role: "user", content: "hi" }, ...output, result];
+    const input = [hello, ...output, result];
     assert.equal((await second.ask({ ...turn, model: "model", input })).status, 200);
     const { body } = await second.provider.nth(0);
     assert.equal(body["messages"][1].reasoning_content, "R");
@@ -148,8 +141,6 @@ describe("POST /v1/responses", () => {
     assert.equal(sealed.type, "reasoning");
     const vendors = { type: "reasoning", summary: [], encrypted_content: "gAAAAABpvendor" };
     const changed = { ...sealed, encrypted_content: `${sealed.encrypted_content}A` };
-    const result = { type: "function_call_output", call_id: "call_1", output: "14:05" };
-    const hello = { role: "user", content: "hi" };
     const input = [hello, sealed, vendors, changed, ...output.slice(1), result];
     assert.equal((await ask({ tools: TOOLS, input, stream: true })).status, 200);
     const { body } = await provider.nth(0);
@@ -157,16 +148,14 @@ describe("POST /v1/responses", () => {
     assert.equal(called.tool_calls[0].id, "call_1");
     assert.equal(called.reasoning_content, undefined);
     const [line] = await settled(data_dir, 1);
-    assert.deepEqual(line!["notes"], [
-      "left out: web_search",
-      "left out: reasoning sealed elsewhere (3)",
-    ]);
+    const elsewhere = "left out: reasoning sealed elsewhere (3)";
+    assert.deepEqual(line!["notes"], ["left out: web_search", elsewhere]);
   });
 
   describe("asked for a WebSocket", () => {
-    const upgrade = { connection: "keep-alive, Upgrade", upgrade: "websocket" };
     const handshake = {
-      ...upgrade,
+      connection: "keep-alive, Upgrade",
+      upgrade: "websocket",
       "sec-websocket-version": "13",
       "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
       authorization: `Bearer ${KEY}`,
@@ -185,15 +174,12 @@ describe("POST /v1/responses", () => {
       assert.equal(res.statusCode, 426);
       assert.deepEqual([res.headers.upgrade, res.headers.connection], ["HTTP/1.1", "Upgrade"]);
       assert.equal(res.headers["access-control-allow-origin"], origin);
-      const { error } = JSON.parse(text);
-      assert.deepEqual(
-        [error.type, error.code, error.param],
-        ["invalid_request_error", "upgrade_required", null],
-      );
-      assert.match(error.message, /send the request by POST/);
-      const id = res.headers["x-request-id"] as string;
-      assert.equal(error.request_id, id);
-      assert.equal((await accessOf(id))["error_code"], "upgrade_required");
+      const { message, ...error } = JSON.parse(text).error;
+      assert.match(message, /send the request by POST/);
+      const request_id = res.headers["x-request-id"] as string;
+      const [type, code] = ["invalid_request_error", "upgrade_required"];
+      assert.deepEqual(error, { type, code, param: null, request_id });
+      assert.equal((await accessOf(request_id))["error_code"], code);
     });
 
     it("is as before for all other requests, and without the API", async (t) => {
@@ -213,20 +199,10 @@ describe("POST /v1/responses", () => {
   });
 
   it("says an error before the first word as events, if the stream has begun", async (t) => {
-    const { ask } = await start(t, {
-      server: { port: 0, keep_alive_ms: 20 },
-      timeouts: { first_token_ms: 200 },
-    });
-    const asked = {
-      model: "silent",
-      stream: true,
-      instructions: "Be brief.",
-      tools: TOOLS,
-      tool_choice: "none",
-      temperature: 0.5,
-      metadata: { a: "b" },
-    };
-    const answer = await ask(asked);
+    const { ask } = await start(t, { ...QUICK, timeouts: { first_token_ms: 200 } });
+    const more = { instructions: "Be brief.", temperature: 0.5, metadata: { a: "b" } };
+    const asked = { model: "silent", tools: TOOLS, tool_choice: "none", ...more };
+    const answer = await ask({ ...asked, stream: true });
     assert.equal(answer.status, 200);
     const events = readEvents(await answer.text());
     assert.deepEqual(
@@ -236,11 +212,11 @@ describe("POST /v1/responses", () => {
     const echoed = { ...asked, parallel_tool_calls: true, top_p: 1, store: false };
     for (const { response } of events.filter(({ type }) => type !== "error"))
       for (const [field, value] of Object.entries(echoed))
-        if (field !== "stream") assert.deepEqual(response[field], value, field);
+        assert.deepEqual(response[field], value, field);
   });
 
   it("calls the prompt `input` in such an error too", async (t) => {
-    const { ask, provider } = await start(t, { server: { port: 0, keep_alive_ms: 20 } });
+    const { ask, provider } = await start(t, QUICK);
     const answer = await ask({ model: "silent", stream: true });
     status(400, { error: { code: "context_length_exceeded" } })(await provider.nth(0));
     const error = readEvents(await answer.text()).find(({ type }) => type === "error")!;

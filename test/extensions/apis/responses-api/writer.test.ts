@@ -20,31 +20,24 @@ const tools = new Map([
   ["tool_search", { type: "tool_search", name: "tool_search", namespace: undefined }],
 ] as const);
 
-function writer(stream: boolean, more: object = {}, showsReasoning = true) {
-  return createResponseWriter({
+const writer = (stream: boolean, more: object = {}) =>
+  createResponseWriter({
     stream,
     model: "m",
     now: 1_700_000_000_500,
     echo: { tools: [] },
     tools,
-    showsReasoning,
+    showsReasoning: true,
     showsLogprobs: false,
     seal: undefined,
     ...more,
   });
-}
 
 type Finish = Parameters<ReturnType<typeof writer>["end"]>[1];
 
-function streamed(
-  parts: readonly Part[],
-  finish: Finish = "stop",
-  more: object = {},
-  showsReasoning = true,
-) {
-  const { add, end } = writer(true, more, showsReasoning);
-  const text = parts.map((part) => add([part])).join("") + end(USAGE, finish);
-  return readEvents(text);
+function streamed(parts: readonly Part[], finish: Finish = "stop", more: object = {}) {
+  const { add, end } = writer(true, more);
+  return readEvents(parts.map((part) => add([part])).join("") + end(USAGE, finish));
 }
 
 /** A reply without what is drawn by chance. */
@@ -53,16 +46,16 @@ const comparable = (response: object): unknown =>
 
 const text = (piece: string): Part => ({ type: "text", text: piece });
 const reasoning = (piece: string): Part => ({ type: "reasoning", text: piece });
-const called = (call: number, name: string): Part => ({
-  type: "tool_call",
-  call,
-  id: `call_${call}`,
-  name,
-});
+const called = (call: number, name: string): Part => {
+  const id = `call_${call}`;
+  return { type: "tool_call", call, id, name };
+};
 const args = (call: number, piece: string): Part => ({ type: "tool_arguments", call, text: piece });
 const types = (events: readonly ResponseEvent[]) =>
   events.map(({ type }) => type.replace("response.", ""));
 const last = (events: readonly ResponseEvent[]) => events.at(-1)!["response"];
+const outputOf = (...given: Parameters<typeof streamed>): any[] => last(streamed(...given)).output;
+const fieldsOf = (items: readonly any[], name: string) => items.map((item) => item[name]);
 
 describe("a reply of the Responses API", () => {
   const everything = [
@@ -167,12 +160,9 @@ describe("a reply of the Responses API", () => {
       const { status, incomplete_details, output } = last(events);
       assert.deepEqual([status, incomplete_details], ["incomplete", { reason }]);
       const whole = Array(4).fill("completed");
-      assert.deepEqual(
-        output.map((item: { readonly status: string }) => item.status),
-        [...whole, "incomplete", "incomplete"],
-      );
+      assert.deepEqual(fieldsOf(output, "status"), [...whole, "incomplete", "incomplete"]);
     }
-    assert.equal(last(streamed([text("Half")], "length")).output[0].status, "incomplete");
+    assert.equal(outputOf([text("Half")], "length")[0].status, "incomplete");
   });
 
   it("has a refusal as an item of its own", () => {
@@ -185,16 +175,14 @@ describe("a reply of the Responses API", () => {
 
   it("hides reasoning that nobody asked for, seals it for those who keep it", () => {
     const parts = [reasoning("First "), reasoning("this."), text("A")];
-    assert.deepEqual(
-      last(streamed(parts, "stop", {}, false)).output.map(({ type }: any) => type),
-      ["message"],
-    );
+    const hidden = { showsReasoning: false };
+    assert.deepEqual(fieldsOf(outputOf(parts, "stop", hidden), "type"), ["message"]);
     const seal = (content: string) => `sealed:${content}`;
-    const events = streamed(parts, "stop", { seal }, false);
+    const events = streamed(parts, "stop", { ...hidden, seal });
     const [item] = last(events).output;
     assert.deepEqual([item.summary, item.encrypted_content], [[], "sealed:First this."]);
     assert.ok(!JSON.stringify(events).replaceAll("sealed:First this.", "").includes("First"));
-    const [shown] = last(streamed(parts, "stop", { seal })).output;
+    const [shown] = outputOf(parts, "stop", { seal });
     assert.deepEqual(shown.summary, [{ type: "summary_text", text: "First this." }]);
     assert.equal(shown.encrypted_content, "sealed:First this.");
   });
@@ -202,30 +190,23 @@ describe("a reply of the Responses API", () => {
   it("has log probabilities only where they were asked for", () => {
     const logprobs = [{ token: "A", logprob: -0.5, bytes: [65], top_logprobs: [] }];
     const parts: Part[] = [{ type: "text", text: "A", logprobs }];
-    const found = (more: object) =>
-      last(streamed(parts, "stop", more)).output[0].content[0].logprobs;
-    assert.deepEqual(found({}), []);
-    assert.deepEqual(found({ showsLogprobs: true }), logprobs);
+    const found = (more: object) => outputOf(parts, "stop", more)[0].content[0].logprobs;
+    const shows = { showsLogprobs: true };
+    assert.deepEqual([found({}), found(shows)], [[], logprobs]);
     const bare: Part = { type: "text", text: "", logprobs };
-    const call = [bare, called(0, "f"), args(0, "{}"), bare];
-    const items = last(streamed(call, "tool_calls", { showsLogprobs: true })).output;
-    assert.deepEqual(
-      items.map(({ type }: any) => type),
-      ["function_call"],
-      "no message is made of them alone",
-    );
-    const [halved] = last(streamed([bare, ...parts], "stop", { showsLogprobs: true })).output;
+    const call = outputOf([bare, called(0, "f"), args(0, "{}"), bare], "tool_calls", shows);
+    assert.deepEqual(fieldsOf(call, "type"), ["function_call"], "no message is of them alone");
+    const [halved] = outputOf([bare, ...parts], "stop", shows);
     assert.deepEqual(halved.content[0].logprobs, [...logprobs, ...logprobs], "half a character");
-  });
-
-  it("has a list of bytes also for tokens whose bytes the provider does not state", () => {
+    // A list of bytes also for tokens whose bytes the provider does not state.
     const token = { token: "A", logprob: -0.5, bytes: null };
-    const logprobs = [{ ...token, top_logprobs: [token] }];
-    const events = streamed([{ type: "text", text: "A", logprobs }], "stop", {
-      showsLogprobs: true,
-    });
+    const unstated = [{ ...token, top_logprobs: [token] }];
+    const [{ content }] = outputOf(
+      [{ type: "text", text: "A", logprobs: unstated }],
+      "stop",
+      shows,
+    );
     const listed = { ...token, bytes: [] };
-    const [{ content }] = last(events).output;
     assert.deepEqual(content[0].logprobs, [{ ...listed, top_logprobs: [listed] }]);
   });
 
@@ -270,12 +251,11 @@ describe("a reply of the Responses API", () => {
   it("names the model that goes on with it", () => {
     const { add, resumed, end } = writer(true);
     const begun = add([text("Half")]);
-    const events = readEvents(
-      begun + resumed!("other", "fp_1") + add([text(" and half")]) + end(USAGE, "stop"),
-    );
-    assert.equal(events[0]!["response"].model, "m");
-    assert.equal(last(events).model, "other");
-    assert.equal(last(events).output[0].content[0].text, "Half and half");
+    const rest = resumed!("other", "fp_1") + add([text(" and half")]) + end(USAGE, "stop");
+    const events = readEvents(begun + rest);
+    const { model, output } = last(events);
+    assert.deepEqual([events[0]!["response"].model, model], ["m", "other"]);
+    assert.equal(output[0].content[0].text, "Half and half");
   });
 
   it("ends with the error if it fails, and with what was complete", () => {
@@ -292,9 +272,6 @@ describe("a reply of the Responses API", () => {
     assert.equal(failed!.type, "response.failed");
     const { status, error: reason, output } = failed!["response"];
     assert.deepEqual([status, reason], ["failed", { code, message }]);
-    assert.deepEqual(
-      output.map(({ type }: any) => type),
-      ["reasoning"],
-    );
+    assert.deepEqual(fieldsOf(output, "type"), ["reasoning"]);
   });
 });

@@ -40,25 +40,28 @@ const result = (id: string, output: unknown = "14:05") => ({
 /** Requests that are refused, each with the code and the place. */
 function assertRefused(...cases: [more: object, code: string, place: string, input?: unknown][]) {
   for (const [more, code, place, input] of cases)
-    assert.deepEqual(refused(more, input), [code, place], JSON.stringify(more).slice(0, 200));
+    assert.deepEqual(refused(more, input), [code, place]);
 }
 const MISSING = "missing_required_parameter";
 const INVALID = "invalid_value";
 const UNSUPPORTED = "unsupported_value";
 const asked = { role: "user", content: "What time is it?" };
 const get_time = { type: "function", name: "get_time", parameters: { type: "object" } };
+const tool = (name: string) => ({ ...get_time, name });
+const namespace = (name: string, ...tools: object[]) => ({ type: "namespace", name, tools });
+const search = { type: "tool_search", execution: "client", parameters: { type: "object" } };
+const inputText = (text: string) => ({ type: "input_text", text });
 const PIXEL = "data:image/png;base64,iVBORw0KGgo=";
+/** The names of the functions that a model gets. */
+const namesOf = ({ chat }: ReturnType<typeof read>) =>
+  chat.tools?.map(({ function: { name } }) => name);
 
 describe("a request of the Responses API", () => {
   it("has a text as input, and instructions as the system's first text", () => {
     const { chat } = read({ instructions: "Be brief.", max_output_tokens: 9, user: "u" });
-    assert.deepEqual(chat.messages, [
-      { role: "system", content: "Be brief." },
-      { role: "user", content: "hi" },
-    ]);
-    assert.equal(chat.maxTokens, 9);
-    assert.equal(chat.user, "u");
-    assert.equal(chat.stream, false);
+    const system = { role: "system", content: "Be brief." };
+    assert.deepEqual(chat.messages, [system, { role: "user", content: "hi" }]);
+    assert.deepEqual([chat.maxTokens, chat.user, chat.stream], [9, "u", false]);
   });
 
   it("keeps what only some providers take, the end user as a hash", () => {
@@ -83,25 +86,16 @@ describe("a request of the Responses API", () => {
   });
 
   it("makes one message of all that an assistant did between two inputs", () => {
+    const said = [{ type: "output_text", text: "I look.", annotations: [] }];
     const made = messages([
-      { type: "message", role: "developer", content: [{ type: "input_text", text: "Be kind." }] },
+      { type: "message", role: "developer", content: [inputText("Be kind.")] },
       asked,
       { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "ok:Two cities." },
-      {
-        type: "message",
-        id: "msg_1",
-        role: "assistant",
-        status: "completed",
-        phase: "commentary",
-        content: [{ type: "output_text", text: "I look.", annotations: [] }],
-      },
+      { type: "message", id: "msg_1", role: "assistant", phase: "commentary", content: said },
       call("a"),
       call("b"),
       result("a"),
-      result("b", [
-        { type: "input_text", text: "08:" },
-        { type: "input_text", text: "05" },
-      ]),
+      result("b", [inputText("08:"), inputText("05")]),
       { role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
     ]);
     const called = (id: string) => ({
@@ -150,27 +144,20 @@ describe("a request of the Responses API", () => {
       assert.deepEqual([message.reasoning_content, facts.unreadReasoning], [thought, unread]);
     }
     assert.equal(messages([asked, { type: "reasoning", summary: [] }]).length, 1, "interrupted");
-    assertRefused([
-      {},
-      "invalid_type",
-      "input[1].summary[0]",
-      [asked, { type: "reasoning", summary: [1] }],
-    ]);
+    const number = { type: "reasoning", summary: [1] };
+    assertRefused([{}, "invalid_type", "input[1].summary[0]", [asked, number]]);
   });
 
   it("may have 10,000 sealed texts, and opens no more", () => {
     let opened = 0;
+    const openNone = () => {
+      opened += 1;
+      return undefined;
+    };
     const of = (count: number) => {
-      const items = Array.from({ length: count }, () => ({
-        type: "reasoning",
-        encrypted_content: "x",
-      }));
+      const items = Array(count).fill({ type: "reasoning", encrypted_content: "x" });
       const json = { model: "m", input: [asked, ...items] };
-      const steps = readRequest({ json, large: false }, () => {
-        opened += 1;
-        return undefined;
-      });
-      return runSync(steps);
+      return runSync(readRequest({ json, large: false }, openNone));
     };
     assert.equal(of(10_000).facts.unreadReasoning, 10_000);
     opened = 0;
@@ -185,10 +172,10 @@ describe("a request of the Responses API", () => {
       call("a"),
       call("b"),
       call("c"),
-      result("a", [{ type: "input_text", text: "see" }, image]),
+      result("a", [inputText("see"), image]),
       result("b"),
       result("c", [image]),
-      { role: "user", content: [image, { type: "input_text", text: "more" }] },
+      { role: "user", content: [image, inputText("more")] },
     ]);
     const part = { type: "image_url", image_url: { url: PIXEL, detail: "high" } };
     const follows = "(What the tool shows follows in the next message.)";
@@ -248,63 +235,41 @@ describe("a request of the Responses API", () => {
 
   it("declares free-form tools, namespaces and the client's search as functions", () => {
     const grammar = { type: "grammar", syntax: "lark", definition: "start: /.+/" };
-    const { chat, facts } = read({
+    const given = read({
       tools: [
         get_time,
         { type: "custom", name: "patch", description: "Edits.", format: grammar },
-        { type: "namespace", name: "fs", description: "Files.", tools: [get_time] },
-        { type: "tool_search", execution: "client", parameters: { type: "object" } },
+        namespace("fs", get_time),
+        search,
         { type: "tool_search", execution: "server" },
         { type: "web_search", external_web_access: true },
       ],
     });
-    const functions = chat.tools!.map((tool) => tool.function);
-    assert.deepEqual(
-      functions.map(({ name }) => name),
-      ["get_time", "patch", "fs__get_time", "tool_search"],
-    );
-    assert.match(functions[1]!.description!, /^Edits\.\n\n.*lark grammar:\nstart: \/\.\+\/$/s);
-    assert.deepEqual(functions[1]!.parameters!["required"], ["input"]);
+    assert.deepEqual(namesOf(given), ["get_time", "patch", "fs__get_time", "tool_search"]);
+    const { chat, facts } = given;
+    const patch = chat.tools![1]!.function;
+    assert.match(patch.description!, /^Edits\.\n\n.*lark grammar:\nstart: \/\.\+\/$/s);
+    assert.deepEqual(patch.parameters!["required"], ["input"]);
     assert.equal(chat.tool_choice, "auto");
     assert.deepEqual(facts.leftOut, ["tool_search", "web_search"]);
-    assert.deepEqual(facts.tools.get("fs__get_time"), {
-      type: "function",
-      name: "get_time",
-      namespace: "fs",
-    });
+    const origin = { type: "function", name: "get_time", namespace: "fs" };
+    assert.deepEqual(facts.tools.get("fs__get_time"), origin);
   });
 
   it("finds tools among the items, and calls of them by the names of their functions", () => {
     const exec = { type: "custom", name: "exec", format: { type: "text" } };
-    const search = {
-      type: "tool_search_call",
-      call_id: "s",
-      execution: "client",
-      arguments: { q: 1 },
-    };
-    const { chat } = read({}, [
-      {
-        type: "additional_tools",
-        role: "developer",
-        tools: [{ type: "namespace", name: "functions", tools: [exec] }],
-      },
+    const searched = { type: "tool_search_call", call_id: "s", execution: "client" };
+    const execCall = { type: "custom_tool_call", call_id: "a", name: "exec", input: 'a "b"' };
+    const given = read({}, [
+      { type: "additional_tools", role: "developer", tools: [namespace("functions", exec)] },
       asked,
-      {
-        type: "custom_tool_call",
-        call_id: "a",
-        name: "exec",
-        namespace: "functions",
-        input: 'a "b"',
-      },
+      { ...execCall, namespace: "functions" },
       { type: "custom_tool_call_output", call_id: "a", output: "done" },
-      search,
+      { ...searched, arguments: { q: 1 } },
       { type: "tool_search_output", call_id: "s", execution: "client", tools: [get_time] },
     ]);
-    assert.deepEqual(
-      chat.tools!.map((tool) => tool.function.name),
-      ["functions__exec", "get_time"],
-    );
-    const [, first, , second, found] = chat.messages;
+    assert.deepEqual(namesOf(given), ["functions__exec", "get_time"]);
+    const [, first, , second, found] = given.chat.messages;
     assert.ok(first?.role === "assistant" && second?.role === "assistant");
     assert.deepEqual(first.tool_calls[0]!.function, {
       name: "functions__exec",
@@ -312,46 +277,34 @@ describe("a request of the Responses API", () => {
     });
     assert.deepEqual(second.tool_calls[0]!.function, { name: "tool_search", arguments: '{"q":1}' });
     assert.equal(found!.content, "These tools can be called now: get_time");
-    const [, withText] = read({}, [asked, { ...search, arguments: '{"q":1}' }]).chat.messages;
+    const [, withText] = read({}, [asked, { ...searched, arguments: '{"q":1}' }]).chat.messages;
     assert.deepEqual(withText, second, "a text stays as it is");
   });
 
   it("takes a message between a client's own agents as one of the user", () => {
-    const content = [
-      { type: "input_text", text: "Payload: " },
-      { type: "encrypted_content", encrypted_content: "say hi" },
-    ];
+    const sealed = { type: "encrypted_content", encrypted_content: "say hi" };
+    const content = [inputText("Payload: "), sealed];
     const made = messages([asked, { type: "agent_message", author: "/root", content }]);
     assert.deepEqual(made.at(-1), { role: "user", content: "Payload: say hi" });
   });
 
   it("has the later one of two tools with the same name, in the place of the first", () => {
     const later = { ...get_time, description: "Later." };
-    const { chat } = read({ tools: [get_time, { ...get_time, name: "other" }, later] });
-    assert.deepEqual(
-      chat.tools!.map((tool) => [tool.function.name, tool.function.description]),
-      [
-        ["get_time", "Later."],
-        ["other", undefined],
-      ],
-    );
+    const given = read({ tools: [get_time, tool("other"), later] });
+    assert.deepEqual(namesOf(given), ["get_time", "other"]);
+    assert.equal(given.chat.tools![0]!.function.description, "Later.");
   });
 
   it("shortens names of at most 256 characters so that they stay different", () => {
     const long = (length: number, end = "") => "n".repeat(length) + end;
-    const tool = (name: string) => ({ ...get_time, name });
-    const namespace = (name: string, ...tools: object[]) => ({ type: "namespace", name, tools });
     for (const [declared, count] of [
       [namespace("mcp__a_long_server", tool(long(50, "1")), tool(long(50, "2"))), 2],
       [namespace(long(256), get_time, tool(long(256))), 2],
       [tool(long(256)), 1],
     ] as const) {
-      const names = read({ tools: [declared] }).chat.tools!.map((each) => each.function.name);
-      assert.deepEqual(
-        names.map((name) => name.length),
-        Array(count).fill(64),
-      );
-      assert.equal(new Set(names).size, count);
+      const names = namesOf(read({ tools: [declared] }))!;
+      assert.ok(names.every((name) => name.length === 64));
+      assert.deepEqual([names.length, new Set(names).size], [count, count]);
     }
     const tools = [get_time];
     const tool_choice = { type: "function", name: "f", namespace: long(257) };
@@ -367,8 +320,7 @@ describe("a request of the Responses API", () => {
 
   it("may have 128 tools, in whatever lists and namespaces they stand", () => {
     const tools = (count: number, prefix: string) =>
-      Array.from({ length: count }, (_, index) => ({ ...get_time, name: `${prefix}${index}` }));
-    const namespace = { type: "namespace", name: "ns", tools: tools(40, "a") };
+      Array.from({ length: count }, (_, index) => tool(`${prefix}${index}`));
     const searched = { type: "tool_search_call", call_id: "s", arguments: {} };
     const input = (last: number) => [
       asked,
@@ -376,9 +328,9 @@ describe("a request of the Responses API", () => {
       searched,
       { type: "tool_search_output", call_id: "s", tools: tools(last, "c") },
     ];
-    const list = [namespace, ...tools(8, "d")];
+    const list = [namespace("ns", ...tools(40, "a")), ...tools(8, "d")];
     assert.equal(read({ tools: list }, input(40)).chat.tools!.length, 128);
-    assert.deepEqual(refused({ tools: list }, input(41)), ["invalid_value", "input[3].tools[40]"]);
+    assertRefused([{ tools: list }, INVALID, "input[3].tools[40]", input(41)]);
     // A tool that is found again is the same tool.
     const again = [...input(40), ...input(40).slice(1)];
     assert.equal(read({ tools: list }, again).chat.tools!.length, 128);
@@ -387,35 +339,29 @@ describe("a request of the Responses API", () => {
   it("counts the tools of a list before it looks at one of them", () => {
     const look = () => assert.fail("a tool was looked at");
     const untouched = new Proxy({}, { get: look, has: look, getOwnPropertyDescriptor: look });
-    const tools = Array.from({ length: 129 }, () => untouched);
+    const tools = Array(129).fill(untouched);
+    const found = { type: "tool_search_output", call_id: "a" };
     const tool_choice = { type: "allowed_tools", mode: "auto", tools };
-    const places: [object, string, unknown?][] = [
-      [{ tools }, "tools"],
-      [{ tools: [{ type: "namespace", name: "ns", tools }] }, "tools[0].tools"],
-      [{}, "input[1].tools", [asked, { type: "additional_tools", tools }]],
-      [{}, "input[1].tools", [asked, { type: "tool_search_output", call_id: "a", tools }]],
-      [{ tools: [get_time], tool_choice }, "tool_choice.tools"],
-    ];
-    for (const [more, place, input] of places)
-      assert.deepEqual(refused(more, input), [INVALID, place]);
+    assertRefused(
+      [{ tools }, INVALID, "tools"],
+      [{ tools: [namespace("ns", ...tools)] }, INVALID, "tools[0].tools"],
+      [{}, INVALID, "input[1].tools", [asked, { type: "additional_tools", tools }]],
+      [{}, INVALID, "input[1].tools", [asked, { ...found, tools }]],
+      [{ tools: [get_time], tool_choice }, INVALID, "tool_choice.tools"],
+    );
   });
 
   it("follows tool_choice as far as its tools are here", () => {
-    const tools = [get_time, { ...get_time, name: "other" }, { type: "web_search" }];
-    const choice = (tool_choice: unknown) => read({ tools, tool_choice }).chat;
-    assert.equal(choice("required").tool_choice, "required");
-    assert.deepEqual(choice({ type: "function", name: "other" }).tool_choice, {
-      type: "function",
-      function: { name: "other" },
-    });
-    const allowed = { type: "allowed_tools", mode: "required" };
-    const narrowed = choice({ ...allowed, tools: [{ type: "function", name: "other" }] });
-    assert.deepEqual(
-      [narrowed.tool_choice, narrowed.tools!.map((tool) => tool.function.name)],
-      ["required", ["other"]],
-    );
     const hosted = { type: "web_search" };
-    const search = { type: "tool_search", execution: "client", parameters: { type: "object" } };
+    const tools = [get_time, tool("other"), hosted];
+    const choice = (tool_choice: unknown) => read({ tools, tool_choice });
+    assert.equal(choice("required").chat.tool_choice, "required");
+    const other = { type: "function", name: "other" };
+    const function_ = (name: string) => ({ type: "function", function: { name } });
+    assert.deepEqual(choice(other).chat.tool_choice, function_("other"));
+    const allowed = { type: "allowed_tools", mode: "required" };
+    const narrowed = choice({ ...allowed, tools: [other] });
+    assert.deepEqual([narrowed.chat.tool_choice, namesOf(narrowed)], ["required", ["other"]]);
     const atService = { ...search, execution: "server" };
     assertRefused(
       [{ tools, tool_choice: hosted }, UNSUPPORTED, "tool_choice"],
@@ -427,21 +373,15 @@ describe("a request of the Responses API", () => {
     );
     assert.equal(read({ tools: [hosted] }).chat.tools, undefined);
     const searched = read({ tools: [search], tool_choice: { type: "tool_search" } }).chat;
-    assert.deepEqual(searched.tool_choice, { type: "function", function: { name: "tool_search" } });
+    assert.deepEqual(searched.tool_choice, function_("tool_search"));
   });
 
   it("never takes a choice of another tool for the function of the same name", () => {
     const named = { type: "mcp", server_label: "s", name: "f" };
-    const tools = [
-      { type: "mcp", server_label: "s", server_url: "http://x" },
-      { ...get_time, name: "f" },
-    ];
+    const tools = [{ type: "mcp", server_label: "s", server_url: "http://x" }, tool("f")];
     const custom = { type: "custom", name: "f" };
-    const allowed = (tool: object, mode = "auto") => ({
-      type: "allowed_tools",
-      mode,
-      tools: [tool],
-    });
+    const type = "allowed_tools";
+    const allowed = (each: object, mode = "auto") => ({ type, mode, tools: [each] });
     assert.equal(read({ tools, tool_choice: allowed(named) }).chat.tools, undefined);
     assertRefused(
       [{ tools, tool_choice: named }, UNSUPPORTED, "tool_choice"],
@@ -455,62 +395,57 @@ describe("a request of the Responses API", () => {
     const type = "allowed_tools";
     const list = [{ type: "function", name: "get_time" }];
     const tools = [get_time];
-    const of = (more: object) => refused({ tools, tool_choice: { type, mode: "auto", ...more } });
-    const place = "tool_choice.tools";
-    const cases: [object, [string, string]][] = [
-      [{}, [MISSING, place]],
-      [{ tools: [] }, [INVALID, place]],
-      [{ tools: [{ name: "get_time" }] }, [MISSING, `${place}[0].type`]],
-      [{ tools: [...list, { type: "function", name: "zz" }] }, [INVALID, `${place}[1]`]],
-      [{ tools: [{ type: "web_search" }] }, [INVALID, `${place}[0]`]],
-      [{ tools: list, mode: undefined }, [MISSING, "tool_choice.mode"]],
+    const cases: [more: object, code: string, place: string][] = [
+      [{}, MISSING, "tools"],
+      [{ tools: [] }, INVALID, "tools"],
+      [{ tools: [{ name: "get_time" }] }, MISSING, "tools[0].type"],
+      [{ tools: [...list, { type: "function", name: "zz" }] }, INVALID, "tools[1]"],
+      [{ tools: [{ type: "web_search" }] }, INVALID, "tools[0]"],
+      [{ tools: list, mode: undefined }, MISSING, "mode"],
     ];
-    for (const [more, expected] of cases) assert.deepEqual(of(more), expected);
+    for (const [more, code, place] of cases) {
+      const tool_choice = { type, mode: "auto", ...more };
+      assertRefused([{ tools, tool_choice }, code, `tool_choice.${place}`]);
+    }
     const chosen = read({ tools, tool_choice: { type, mode: "auto", tools: list } });
     assert.equal(chosen.chat.tools!.length, 1);
   });
 
   it("is refused where two different tools would be one function", () => {
-    const f = { ...get_time, name: "f" };
     const custom = { type: "custom", name: "f" };
-    const namespace = { type: "namespace", name: "ns", tools: [get_time, f] };
-    const flat = { ...get_time, name: "ns__f" };
-    const search = { type: "tool_search", execution: "client", parameters: { type: "object" } };
-    const named = { ...get_time, name: "tool_search" };
+    const ns = namespace("ns", get_time, tool("f"));
     const more = { type: "additional_tools", role: "developer", tools: [custom] };
     assertRefused(
-      [{ tools: [flat, namespace] }, INVALID, "tools[1].tools[1]"],
-      [{ tools: [namespace, flat] }, INVALID, "tools[1]"],
-      [{ tools: [f, custom] }, INVALID, "tools[1]"],
-      [{ tools: [named, search] }, INVALID, "tools[1]"],
-      [{ tools: [f] }, INVALID, "input[0].tools[0]", [more, asked]],
+      [{ tools: [tool("ns__f"), ns] }, INVALID, "tools[1].tools[1]"],
+      [{ tools: [ns, tool("ns__f")] }, INVALID, "tools[1]"],
+      [{ tools: [tool("f"), custom] }, INVALID, "tools[1]"],
+      [{ tools: [tool("tool_search"), search] }, INVALID, "tools[1]"],
+      [{ tools: [tool("f")] }, INVALID, "input[0].tools[0]", [more, asked]],
     );
-    assert.equal(read({ tools: [namespace, namespace, search, search] }).chat.tools!.length, 3);
+    assert.equal(read({ tools: [ns, ns, search, search] }).chat.tools!.length, 3);
   });
 
   it("asks for thinking, and shows it as a summary", () => {
-    const thinking = (reasoning: object | null) => {
+    const cases: [reasoning: object | null, expected: unknown[]][] = [
+      [null, [false, false, undefined]],
+      [{ summary: "auto" }, [true, true, undefined]],
+      [{ summary: null, generate_summary: "auto" }, [true, true, undefined]],
+      [{ effort: "high" }, [true, false, "high"]],
+      [{ effort: "low", summary: "detailed" }, [true, true, "low"]],
+      [{ effort: "none", summary: "auto" }, [false, false, undefined]],
+    ];
+    for (const [reasoning, expected] of cases) {
       const { wantsThinking, showThinking, effort } = read({ reasoning }).chat;
-      return [wantsThinking, showThinking, effort];
-    };
-    assert.deepEqual(thinking(null), [false, false, undefined]);
-    assert.deepEqual(thinking({ summary: "auto" }), [true, true, undefined]);
-    assert.deepEqual(thinking({ summary: null, generate_summary: "auto" }), [
-      true,
-      true,
-      undefined,
-    ]);
-    assert.deepEqual(thinking({ effort: "high" }), [true, false, "high"]);
-    assert.deepEqual(thinking({ effort: "low", summary: "detailed" }), [true, true, "low"]);
-    assert.deepEqual(thinking({ effort: "none", summary: "auto" }), [false, false, undefined]);
+      assert.deepEqual([wantsThinking, showThinking, effort], expected);
+    }
   });
 
   it("has its format in text.format", () => {
-    const schema = { type: "object", properties: {} };
-    const format = { type: "json_schema", name: "answer", schema, strict: true };
-    assert.deepEqual(read({ text: { format, verbosity: "low" } }).chat.response_format, {
-      type: "json_schema",
-      json_schema: { name: "answer", schema, strict: true, description: undefined },
+    const type = "json_schema";
+    const schema = { name: "answer", schema: { type: "object", properties: {} }, strict: true };
+    assert.deepEqual(read({ text: { format: { type, ...schema } } }).chat.response_format, {
+      type,
+      json_schema: { ...schema, description: undefined },
     });
     assert.equal(read({ text: { format: { type: "text" } } }).chat.response_format, undefined);
   });
@@ -541,14 +476,13 @@ describe("a request of the Responses API", () => {
 
   it("names the place of what is wrong in the client's own words", () => {
     const clip = { type: "input_audio", input_audio: { data: "", format: "wav" } };
-    const spaced = { ...get_time, name: "no spaces" };
     assertRefused(
       [{}, INVALID, "input[0].type", [{ type: "web_search_call" }]],
       [{}, MISSING, "input[0].content", [{ role: "user" }]],
       [{}, MISSING, "input[1].name", [asked, { ...call("a"), name: undefined }]],
       [{}, INVALID, "input[1].call_id", [asked, result("nobody")]],
       [{}, INVALID, "input[0].content[0].type", [{ role: "system", content: [clip] }]],
-      [{ tools: [spaced] }, INVALID, "tools[0].name"],
+      [{ tools: [tool("no spaces")] }, INVALID, "tools[0].name"],
       [{ tools: [{ type: "local_shell" }] }, INVALID, "tools[0].type"],
       [{ reasoning: { effort: "ultra" } }, INVALID, "reasoning.effort"],
     );
@@ -561,13 +495,10 @@ describe("a request of the Responses API", () => {
       [{ type: "refusal" }, MISSING, "refusal"],
       [{ type: "encrypted_content", text: "x" }, MISSING, "encrypted_content"],
     ];
-    for (const [part, code, member] of parts)
-      assertRefused([
-        {},
-        code,
-        `input[0].content[0].${member}`,
-        [{ role: "user", content: [part] }],
-      ]);
+    for (const [part, code, member] of parts) {
+      const input = [{ role: "user", content: [part] }];
+      assertRefused([{}, code, `input[0].content[0].${member}`, input]);
+    }
     const content = [
       { type: "output_text", text: "b" },
       { type: "input_image", image_url: PIXEL },
@@ -579,14 +510,8 @@ describe("a request of the Responses API", () => {
   });
 
   it("names the part of a tool's output that is refused after it was moved", () => {
-    const input_audio = { data: 0, format: "wav" };
-    const output = [
-      { type: "input_text", text: "x" },
-      { type: "input_audio", input_audio },
-    ];
-    assert.deepEqual(refused({}, [asked, call("a"), call("b"), result("a"), result("b", output)]), [
-      "invalid_type",
-      "input[4].output[1].input_audio.data",
-    ]);
+    const clip = { type: "input_audio", input_audio: { data: 0, format: "wav" } };
+    const input = [asked, call("a"), call("b"), result("a"), result("b", [inputText("x"), clip])];
+    assertRefused([{}, "invalid_type", "input[4].output[1].input_audio.data", input]);
   });
 });

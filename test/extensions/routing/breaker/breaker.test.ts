@@ -6,9 +6,8 @@ import { ProviderError } from "../../../../src/core/providers/provider-error.ts"
 import { certificate } from "../../../support/certificate.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
-import { folder } from "../../../support/folder.ts";
-import { configFor, startGateway, user } from "../../../support/gateway.ts";
-import { completion, startProvider, status } from "../../../support/provider.ts";
+import { merge, startWith, user } from "../../../support/gateway.ts";
+import { speak, status, type Behaviour } from "../../../support/provider.ts";
 import { breakersBy } from "../../../support/routing.ts";
 
 const SETTINGS = { failures: 3, cooldown_ms: 10_000 };
@@ -163,48 +162,47 @@ describe("a breaker", () => {
 
 describe("the breaker of a model whose provider has other settings after a reload", () => {
   it("does not rest until the time that was stated of the one before", async (t) => {
-    const provider = await startProvider(t, (asked) => {
-      const isOld = asked.headers.authorization === "Bearer sk-old";
-      const headers = { "content-type": "application/json" };
-      const pause = isOld ? { "retry-after": "3000" } : {};
-      status(isOld ? 429 : 200, completion({ content: "Hi." }), { ...headers, ...pause })(asked);
-    });
-    const config = (api_key: string, more: object = {}) =>
-      configFor(provider.url, ["m"], { providers: { lab: { api_key, ...more } } });
-    const { chat, gateway } = await startGateway(t, config("sk-old"));
+    const limited = status(429, {}, { "content-type": "application/json", "retry-after": "3000" });
+    const m: Behaviour = (asked) =>
+      (asked.headers.authorization === "Bearer sk-old" ? limited : speak("Hi."))(asked);
+    const lab = (api_key: string, more: object = {}) => ({ lab: { api_key, ...more } });
+    const { chat, gateway, provider, config } = await startWith(
+      t,
+      { m },
+      { providers: lab("sk-old") },
+    );
+    const reload = (providers: object) =>
+      gateway.reload(checkConfig(merge(config, { providers }), {}));
     const ask = async () => (await chat({ model: "m", messages: user("hi") })).status;
     assert.deepEqual([await ask(), await ask()], [503, 503]);
-    gateway.reload(checkConfig(config("sk-old"), {}));
+    reload(lab("sk-old"));
     assert.equal(await ask(), 503);
     assert.equal(provider.asked.length, 1, "the pause is kept");
-    gateway.reload(checkConfig(config("sk-new"), {}));
+    reload(lab("sk-new"));
     assert.equal(await ask(), 200);
-    gateway.reload(checkConfig(config("sk-old"), {}));
+    reload(lab("sk-old"));
     assert.equal(await ask(), 503);
-    gateway.reload(checkConfig(config("sk-old", { timeouts: { idle_ms: 9_000 } }), {}));
+    reload(lab("sk-old", { timeouts: { idle_ms: 9_000 } }));
     await ask();
     assert.equal(provider.asked.length, 3, "it may be what the operator has mended");
   });
-});
 
-it("the breaker of a model outlives a reload that is refused", async (t) => {
-  const provider = await startProvider(t, status(401));
-  const config = (files: object) =>
-    checkConfig(
-      configFor(provider.url, [], {
-        providers: { far: { dialect: "openai", base_url: "https://far.example", ...files } },
-        models: { far: { provider: "far" }, m: { provider: "lab" } },
-      }),
-    );
-  const { chat, gateway } = await startGateway(
-    t,
-    configFor(provider.url, ["m"], { data_dir: folder() }),
-  );
-  const ask = () => chat({ model: "m", messages: user("hi") });
-  await ask();
-  const [{ cert_file }, { key_file }] = [certificate(), certificate()];
-  assert.throws(() => gateway.reload(config({ cert_file, key_file })));
-  gateway.reload(config({}));
-  await ask();
-  assert.equal(provider.asked.length, 1);
+  it("is the same one after a reload that was refused", async (t) => {
+    const { chat, gateway, provider, config } = await startWith(t, { m: status(401) });
+    const ask = () => chat({ model: "m", messages: user("hi") });
+    await ask();
+    const far = { dialect: "openai", base_url: "https://far.example" };
+    const reload = (files: object) => {
+      const more = {
+        providers: { far: { ...far, ...files } },
+        models: { far: { provider: "far" } },
+      };
+      gateway.reload(checkConfig(merge(config, more), {}));
+    };
+    const [{ cert_file }, { key_file }] = [certificate(), certificate()];
+    assert.throws(() => reload({ cert_file, key_file }));
+    reload({});
+    await ask();
+    assert.equal(provider.asked.length, 1);
+  });
 });

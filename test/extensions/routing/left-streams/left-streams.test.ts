@@ -4,7 +4,6 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import http from "node:http";
 import { describe, it, type TestContext } from "node:test";
 import {
   costOf,
@@ -13,12 +12,11 @@ import {
   PRICE,
   priced,
   settled,
-  settles,
   usageRecords,
   type Line,
 } from "../../../support/books.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
-import { KEY, merge, user, type RunningGateway } from "../../../support/gateway.ts";
+import { merge, user, type RunningGateway } from "../../../support/gateway.ts";
 import {
   chunk,
   endless,
@@ -33,40 +31,30 @@ import {
 import { createLeftStreams } from "../../../../src/extensions/routing/left-streams/index.ts";
 import { settled as standingStill, waitFor, within } from "../../../support/wait.ts";
 
-const SSE = { "content-type": "text/event-stream" };
 const NO_END = 600_000;
+const LONG = { timeouts: { leave_ms: NO_END, closing_ms: NO_END } };
 const END = event(chunk({}, "stop")) + event(usageChunk());
 
 /** Says one word, and then what the test says. */
-const word: Behaviour = ({ res }) => {
-  res.writeHead(200, SSE);
-  res.write(event(chunk({ content: "Once" })));
-};
+const word = stream([chunk({ content: "Once" })], "open");
 
-/**
- * A client of a stream. It leaves, for all that the gateway can see, when its socket is destroyed.
- */
-async function open(gw: RunningGateway, body: object = {}, reads = true) {
-  const req = http.request(`${gw.url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { "content-type": "application/json", authorization: `Bearer ${KEY}` },
-  });
-  req.on("error", () => undefined);
-  let text = "";
-  req.on("response", (res) => {
-    res.on("error", () => undefined);
-    if (reads) res.setEncoding("utf8").on("data", (piece: string) => (text += piece));
-    else res.pause();
-  });
-  req.end(JSON.stringify({ model: "m", stream: true, messages: user("Say something."), ...body }));
+/** A client of a stream. */
+function open(gw: RunningGateway, body: object = {}) {
+  const client = new AbortController();
+  const request = { model: "m", stream: true, messages: user("Say something."), ...body };
+  const answer = gw.chat(request, {}, client.signal);
+  answer.catch(() => undefined);
   return {
-    req,
-    /** Waits for a text in what came. */
-    has: (part: string) => waitFor(() => text.includes(part), `${part} at the client`),
+    /** Reads until this text has come, and then no more. */
+    async has(part: string): Promise<void> {
+      const reader = (await answer).body!.pipeThrough(new TextDecoderStream()).getReader();
+      for (let text = ""; !text.includes(part); ) text += (await reader.read()).value;
+      reader.releaseLock();
+    },
     /** Resolves when the gateway knows. */
     async leave(): Promise<void> {
       const before = gw.gateway.report().inFlight;
-      req.destroy();
+      client.abort();
       await waitFor(
         () => gw.gateway.report().inFlight < before,
         "the gateway to know that the client has left",
@@ -77,9 +65,9 @@ async function open(gw: RunningGateway, body: object = {}, reads = true) {
 
 /** A model whose provider is read on without an end, and a client that has left its stream. */
 async function afterLeaving(t: TestContext, over: object = {}, behaviour = word) {
-  const settings = merge({ timeouts: { leave_ms: NO_END, closing_ms: NO_END } }, over) as object;
-  const scene = await priced(t, { m: behaviour, n: speak("Fine.") }, settings);
-  const client = await open(scene.gw);
+  const models = { m: behaviour, n: speak("Fine.") };
+  const scene = await priced(t, models, merge(LONG, over) as object);
+  const client = open(scene.gw);
   await client.has("content");
   const asked = await scene.provider.nth(0);
   await client.leave();
@@ -88,13 +76,8 @@ async function afterLeaving(t: TestContext, over: object = {}, behaviour = word)
 
 const closed = (asked: Asked, what = "the provider's connection to close") =>
   waitFor(() => asked.closed() || asked.socket.destroyed, what);
-const figures = ({ status, http_status, usage_source, usage, cost }: Line) => ({
-  status,
-  http_status,
-  usage_source,
-  usage,
-  cost,
-});
+const figures = (settle: Line) =>
+  Object.fromEntries(Object.keys(BILLED).map((name) => [name, settle[name]]));
 const BILLED = {
   status: "cancelled",
   http_status: 499,
@@ -104,30 +87,29 @@ const BILLED = {
 };
 
 describe("a client that leaves a stream after text was delivered", { concurrency: 4 }, () => {
-  it("is billed by the figures that come within leave_ms, and read on until they are there, also if the gateway was full", async (t) => {
-    const { dir, gw, asked } = await afterLeaving(t, { server: { max_in_flight: 1 } });
-    assert.deepEqual([settles(dir), asked.closed()], [[], false], "the books wait");
+  it("is billed by the figures that come within leave_ms, and read on until they are there; its places are free meanwhile", async (t) => {
+    const bounds = { server: { max_in_flight: 1 }, accounts: { acme: { max_in_flight: 1 } } };
+    const { dir, gw, asked } = await afterLeaving(t, bounds);
+    assert.equal((await gw.chat({ model: "n", messages: user("hi") })).status, 200);
+    const before = await settled(dir);
+    assert.deepEqual([before.length, asked.closed()], [1, false], "the books wait");
     asked.res.write(END); // neither [DONE] nor an end
     await closed(asked);
-    const [settle] = await settled(dir);
+    const [, settle] = await settled(dir, 2);
     assert.deepEqual(figures(settle!), BILLED);
     assert.deepEqual(
       [settle!["finish_reason"], settle!["model_served"], settle!["error_code"]],
       ["stop", "m", null],
     );
     assert.equal(settle!["attempts"][0].outcome, "completed", "the provider has finished");
-    const line = await waitFor(() => gw.access[0], "the line of the access log");
+    const line = await waitFor(() => gw.access[1], "the line of the access log");
     assert.equal(line["status"], 499);
     assert.deepEqual(gw.diagnostics, []);
   });
 
   it("is not waited for when the figures were there before it left", async (t) => {
-    const { dir, gw, provider } = await priced(
-      t,
-      { m: word },
-      { timeouts: { leave_ms: NO_END, closing_ms: NO_END } },
-    );
-    const client = await open(gw);
+    const { dir, gw, provider } = await priced(t, { m: word }, LONG);
+    const client = open(gw);
     const asked = await provider.nth(0);
     asked.res.write(END + event(chunk({ content: " more" })) + event(usageChunk()));
     await client.has("more");
@@ -139,7 +121,7 @@ describe("a client that leaves a stream after text was delivered", { concurrency
   it("pays an estimate when leave_ms is over: text that came meanwhile counts, the connection closes", async (t) => {
     const leave_ms = 400;
     const { dir, gw, provider } = await priced(t, { m: word }, { timeouts: { leave_ms } });
-    const client = await open(gw);
+    const client = open(gw);
     await client.has("Once");
     const asked = await provider.nth(0);
     const left = performance.now();
@@ -149,17 +131,11 @@ describe("a client that leaves a stream after text was delivered", { concurrency
     const ms = performance.now() - left;
     assert.ok(ms >= leave_ms - 20, `closed after ${ms} ms, although it is read on for ${leave_ms}`);
     const [settle] = await settled(dir);
-    const { usage } = settle!;
+    const { status, usage_source, usage, attempts, cost } = settle!;
     assert.deepEqual(
-      [
-        settle!["status"],
-        settle!["usage_source"],
-        usage.completion_tokens,
-        settle!["attempts"][0].outcome,
-      ],
-      ["cancelled", "estimated", 100, "cancelled"],
+      [status, usage_source, usage.completion_tokens, attempts[0].outcome, cost],
+      ["cancelled", "estimated", 100, "cancelled", costOf(usage, PRICE)],
     );
-    assert.equal(settle!["cost"], costOf(usage, PRICE));
   });
 
   const CUT: readonly [
@@ -196,37 +172,21 @@ describe("a client that leaves a stream after text was delivered", { concurrency
     let written = 0;
     let left = false;
     const behaviour: Behaviour = async ({ res }) => {
-      res.writeHead(200, SSE);
+      res.writeHead(200, { "content-type": "text/event-stream" });
       while (!left) {
         written += 1;
         if (!res.write(piece)) await once(res, "drain");
       }
       res.end(END + event("[DONE]"));
     };
-    const { dir, gw } = await priced(t, { m: behaviour }, { timeouts: { leave_ms: NO_END } });
-    const { req } = await open(gw, {}, false);
+    const { dir, gw } = await priced(t, { m: behaviour }, LONG);
+    const client = open(gw);
     await waitFor(() => written > 0, "the provider to begin");
     await standingStill(() => written, "the provider to be held back", 300);
     left = true;
-    req.destroy();
+    await client.leave();
     const [settle] = await within(settled(dir), "the settle line");
     assert.deepEqual(figures(settle!), BILLED);
-  });
-
-  it("frees its account's place at once, and its exchange", async (t) => {
-    const { dir, gw, provider } = await priced(
-      t,
-      { m: word, n: speak("Fine.") },
-      { timeouts: { leave_ms: NO_END }, accounts: { acme: { max_in_flight: 1 } } },
-    );
-    const client = await open(gw);
-    await client.has("Once");
-    assert.equal((await gw.chat({ model: "n", messages: user("hi") })).status, 429);
-    await client.leave();
-    assert.equal((await gw.chat({ model: "n", messages: user("hi") })).status, 200);
-    assert.equal(gw.gateway.report().inFlight, 0);
-    (await provider.nth(0)).res.end(END);
-    assert.equal((await settled(dir, 2)).length, 2);
   });
 
   it("a gateway that closes ends the reading at once, and settles it before the books close", async (t) => {
@@ -252,46 +212,27 @@ describe("a client that leaves before anything was delivered", { concurrency: 4 
   ];
   for (const [name, behaviour, streaming] of CASES)
     it(`${name}: the provider is cut at once, whatever leave_ms is`, async (t) => {
-      const { gw, provider, dir } = await priced(
-        t,
-        { m: behaviour },
-        { timeouts: { leave_ms: NO_END } },
-      );
-      const client = await open(gw, { stream: streaming });
+      const { gw, provider, dir } = await priced(t, { m: behaviour }, LONG);
+      const client = open(gw, { stream: streaming });
       const asked = await provider.nth(0);
       await client.leave();
       await closed(asked);
-      const [settle] = await settled(dir);
-      assert.equal(settle!["status"], "cancelled");
+      const { status, usage_source, usage, cost } = (await settled(dir))[0]!;
       // The provider has the prompt: 14 bytes, four a token.
-      assert.equal(settle!["usage_source"], "estimated");
-      assert.equal(settle!["usage"].prompt_tokens, 4);
-      assert.ok(Number(settle!["cost"]) > 0);
+      assert.deepEqual([status, usage_source, usage.prompt_tokens], ["cancelled", "estimated", 4]);
+      assert.ok(Number(cost) > 0);
     });
 });
 
-describe("closing_ms", { concurrency: 4 }, () => {
-  const finished: Behaviour = ({ res }) => {
-    res.writeHead(200, SSE);
-    res.write(event(chunk({ content: "Once" })) + event(chunk({}, "stop")));
-  };
-
-  it("usage that comes in this time counts; a provider's own overrides the general one", async (t) => {
-    const over = {
-      timeouts: { closing_ms: 1 },
-      providers: { lab: { timeouts: { closing_ms: NO_END } } },
-    };
-    const { dir, gw, provider } = await priced(t, { m: finished }, over);
-    const response = gw.chat({ model: "m", stream: true, messages: user("hi") });
-    const asked = await provider.nth(0);
-    await (await response).body!.getReader().read();
-    asked.res.end(event(usageChunk()));
-    assert.deepEqual(figures((await settled(dir))[0]!), {
-      ...BILLED,
-      status: "completed",
-      http_status: 200,
-    });
-  });
+it("usage that comes within closing_ms counts; a provider's own overrides the general one", async (t) => {
+  const finished = stream([chunk({ content: "Once" }), chunk({}, "stop")], "open");
+  const lab = { timeouts: { closing_ms: NO_END } };
+  const over = { timeouts: { closing_ms: 1 }, providers: { lab } };
+  const { dir, gw, provider } = await priced(t, { m: finished }, over);
+  await open(gw).has("Once");
+  (await provider.nth(0)).res.end(event(usageChunk()));
+  const expected = { ...BILLED, status: "completed", http_status: 200 };
+  assert.deepEqual(figures((await settled(dir))[0]!), expected);
 });
 
 describe("the streams that are read on", () => {
