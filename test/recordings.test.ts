@@ -1,32 +1,138 @@
-// Recorded replies of real providers, replayed through a running gateway: the client gets what the
-// recording says. The recordings are kept beside the project, or where RECORDINGS says: a folder
-// for each vendor, in it whole bodies (*.json) and streams (*.chunks.txt, each line the JSON of one
-// event). What they say is read by support/recording.ts, not by the gateway's dialects. What
-// clients are told of recorded errors is written down in cases.test.ts.
+// Recorded traffic of real providers, replayed through a running gateway. The client gets what a
+// recorded reply says, which is read by support/recording.ts, not by the gateway's dialects. What it
+// gets of errors, and of what is easily read wrongly (filtered replies, failed tool calls, two
+// replies in one stream), is written down here by hand; test/core/routing/content-failures.test.ts
+// has what an alias and the breaker make of that. The recordings are kept beside the project, or
+// where RECORDINGS says (a folder for each vendor) and CASES: bodies (*.json), streams as they came
+// (*.sse) and streams of which each line is the JSON of one event (*.chunks.txt). Where a folder is
+// absent, its tests are skipped.
 
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { describe, it, type TestContext } from "node:test";
+import {
+  assemble,
+  assertSound,
+  configFor,
+  json,
+  readStream,
+  startGateway,
+  user,
+} from "./support/gateway.ts";
+import { LONG } from "./support/long.ts";
+import { inPieces, startProvider } from "./support/provider.ts";
+import { noRecordings, RECORDINGS, recordings } from "./support/recorded.ts";
+import { readReply, type Call } from "./support/recording.ts";
 import { completionShape } from "./support/shapes.ts";
-import { assemble, assertSound, json, readStream } from "./support/gateway.ts";
-import { framed, linesOf, noRecordings, RECORDINGS, replay, SIZES } from "./support/recorded.ts";
-import { readReply, type Call, type Reply } from "./support/recording.ts";
 
-/** Folders of other names are read as OpenAI-compatible traffic. */
-const VENDORS = [
-  ...["openai", "deepseek", "mistral", "groq", "openrouter", "vllm", "sglang", "llama.cpp"],
-  ...["ollama", "qwen", "moonshot", "zhipu", "xai", "anthropic", "gemini"],
-];
+/** The sizes in bytes of the pieces that a recording is sent in. */
+const SIZES = LONG ? [Infinity, 1_000, 7, 1] : [7];
+const inSizes = (name: string, run: (t: TestContext, size: number) => Promise<void>): void => {
+  for (const size of SIZES)
+    it(`${name}${size === Infinity ? "" : `, in pieces of ${size}`}`, (t) => run(t, size));
+};
+
+/** The bytes of a stream whose lines are the JSON of one event each, as the vendor frames them. */
+function framed(vendor: string, lines: readonly string[]): string {
+  const named = (line: string) =>
+    vendor === "anthropic" ? `event: ${JSON.parse(line).type}\n` : "";
+  const events = lines.map((line) => `${named(line)}data: ${line}\n\n`).join("");
+  return ["anthropic", "gemini"].includes(vendor) ? events : `${events}data: [DONE]\n\n`;
+}
+const linesOf = (text: string): string[] =>
+  text.split(/\r?\n/).filter((line) => line.trim() !== "");
+
+interface Recorded {
+  readonly vendor: string;
+  /** The file's name, which says by its ending what the text is. */
+  readonly name: string;
+  readonly text: string;
+  /** Of the provider's answer. Absent: 200. */
+  readonly status?: number | undefined;
+  /** Of the tools that the client has. */
+  readonly tools: readonly string[];
+}
+
+/** What a client gets that asks for thinking, where the model "m" answers with these bytes. */
+async function replay(
+  t: TestContext,
+  { vendor, name, text, status = 200, tools }: Recorded,
+  size: number,
+) {
+  const streaming = !name.endsWith(".json");
+  const bytes = name.endsWith(".chunks.txt") ? framed(vendor, linesOf(text)) : text;
+  const mediaType = streaming && status === 200 ? "text/event-stream" : "application/json";
+  const { url, asked } = await startProvider(t, inPieces(status, mediaType, bytes, size));
+  const recorded = { vendor, base_url: url, api_key: "sk-provider-secret" };
+  const models = { m: { provider: "recorded" } };
+  const gateway = await startGateway(t, configFor(url, ["m"], { providers: { recorded }, models }));
+  const response = await gateway.chat({
+    model: "m",
+    messages: user("Say what you said."),
+    thinking: { type: "enabled" },
+    ...(tools.length > 0 && {
+      tools: tools.map((tool) => ({
+        type: "function",
+        function: { name: tool, parameters: { type: "object" } },
+      })),
+      tool_choice: "auto",
+    }),
+    ...(streaming && { stream: true, stream_options: { include_usage: true } }),
+  });
+  const read = await (streaming ? readStreamed : readWhole)(response);
+  const line = await gateway.accessOf(response.headers.get("x-request-id")!);
+  return { ...read, response, line, paths: asked.map(({ path }) => path).join(" ") };
+}
+
+/** What a client is told; without `finish`, it is an error. */
+interface Read {
+  readonly error?: { readonly code: string } | undefined;
+  readonly finish?: string | null;
+  readonly message?: any;
+  readonly usage?: any;
+}
+
+async function readWhole(response: Response): Promise<Read> {
+  const given = await json(response);
+  if (given.error) return { error: given.error };
+  completionShape(given);
+  assert.match(given.id, /^chatcmpl-[0-9a-f]{32}$/);
+  assert.deepEqual([given.object, given.model, given.choices.length], ["chat.completion", "m", 1]);
+  const [{ message, finish_reason: finish }] = given.choices;
+  return { message, finish, usage: given.usage };
+}
+
+/** The same of a stream, whose form is checked. */
+async function readStreamed(response: Response): Promise<Read> {
+  const { chunks, done, error } = await readStream(response);
+  const { message, finish_reason: finish } = assemble(chunks);
+  assertSound(chunks, "m", { finished: finish !== null });
+  assert.equal(done, error === undefined);
+  const fragments = chunks.flatMap(({ choices }) =>
+    choices.flatMap(({ delta }) => delta["tool_calls"] ?? []),
+  );
+  const begun = fragments.filter(
+    (fragment) => "id" in fragment || "type" in fragment || "name" in fragment.function,
+  );
+  const calls: readonly object[] = message["tool_calls"] ?? [];
+  assert.deepEqual(
+    begun.map(({ index, type }) => [index, type]),
+    calls.map((_, index) => [index, "function"]),
+  );
+  const counted = chunks.filter(({ usage }) => usage !== null);
+  assert.deepEqual(
+    counted.map((chunk) => [chunks.indexOf(chunk), chunk.choices]),
+    done ? [[chunks.length - 1, []]] : [],
+  );
+  return { error, message, finish, usage: counted[0]?.usage };
+}
 
 /** Where each dialect is to be called, seen from base_url. */
-function pathOf(folder: string, streamed: boolean): RegExp {
-  if (folder === "anthropic") return /^\/v1\/messages$/;
-  if (folder === "gemini")
-    return streamed
-      ? /^\/v1beta\/models\/m:streamGenerateContent\?alt=sse$/
-      : /^\/v1beta\/models\/m:generateContent$/;
-  return /^\/chat\/completions$/;
+function pathOf(vendor: string, streamed: boolean): string {
+  if (vendor === "anthropic") return "/v1/messages";
+  if (vendor !== "gemini") return "/chat/completions";
+  return `/v1beta/models/m:${streamed ? "streamGenerateContent?alt=sse" : "generateContent"}`;
 }
 
 function assertCalls(given: readonly any[], recorded: readonly Call[]): void {
@@ -40,116 +146,129 @@ function assertCalls(given: readonly any[], recorded: readonly Call[]): void {
     if (typeof args === "string") assert.equal(call.function.arguments, args);
     else assert.deepEqual(JSON.parse(call.function.arguments), args);
   });
-  assert.equal(
-    new Set(given.map(({ id }) => id)).size,
-    given.length,
-    "every call has an id of its own",
-  );
+  const ids = new Set(given.map(({ id }) => id));
+  assert.equal(ids.size, given.length, "every call has an id of its own");
 }
-
-function assertMessage(message: any, recorded: Reply): void {
-  assert.equal(message.role, "assistant");
-  assert.equal(message.content ?? "", recorded.text);
-  assert.equal(message.reasoning_content ?? "", recorded.thinking);
-  assert.equal(message.refusal ?? "", recorded.refusal);
-  assertCalls(message.tool_calls ?? [], recorded.calls);
-}
-
-/** The recorded figures; where there are none, figures that fit together. */
-function assertUsage(usage: any, recorded: Reply, accessLine: Record<string, unknown>): void {
-  if (recorded.usage !== undefined) assert.deepEqual(usage, recorded.usage);
-  assert.equal(usage.prompt_cache_hit_tokens + usage.prompt_cache_miss_tokens, usage.prompt_tokens);
-  assert.equal(usage.prompt_tokens + usage.completion_tokens, usage.total_tokens);
-  assert.equal(accessLine["usage_source"], recorded.usage === undefined ? "estimated" : undefined);
-}
-
-/** A whole reply; its message, finish and figures. */
-async function readWhole(response: Response, { finish }: Reply) {
-  const given = await json(response);
-  if (finish === undefined || finish === "failed") {
-    assert.deepEqual([response.status, given.error?.code], [503, "upstream_error"]);
-    return undefined;
-  }
-  assert.equal(response.status, 200, JSON.stringify(given));
-  completionShape(given);
-  assert.match(given.id, /^chatcmpl-[0-9a-f]{32}$/);
-  assert.deepEqual([given.object, given.model, given.choices.length], ["chat.completion", "m", 1]);
-  const [{ message, finish_reason }] = given.choices;
-  return { message, finish_reason, usage: given.usage };
-}
-
-/** The same of a stream, whose form is checked. */
-async function readStreamed(response: Response, { finish, text, thinking, calls }: Reply) {
-  assert.equal(response.status, 200);
-  const { chunks, done, error } = await readStream(response);
-  const { message, finish_reason } = assemble(chunks);
-  if (finish === undefined || finish === "failed") {
-    assertSound(chunks, "m", { finished: false });
-    const shown = [message["content"] ?? "", message["reasoning_content"] ?? ""];
-    assert.deepEqual([done, error?.code, shown], [false, "upstream_error", [text, thinking]]);
-    return undefined;
-  }
-  assert.ok(done, JSON.stringify(error));
-  assertSound(chunks, "m");
-  const fragments = chunks.flatMap(({ choices }) =>
-    choices.flatMap(({ delta }) => delta["tool_calls"] ?? []),
-  );
-  const begun = fragments.filter(
-    (fragment) => "id" in fragment || "type" in fragment || "name" in fragment.function,
-  );
-  assert.deepEqual(
-    begun.map(({ index, type }) => [index, type]),
-    calls.map((_, index) => [index, "function"]),
-  );
-  const counted = chunks.filter(({ usage }) => usage !== null);
-  assert.deepEqual(
-    counted.map((chunk) => [chunks.indexOf(chunk), chunk.choices]),
-    [[chunks.length - 1, []]],
-  );
-  return { message, finish_reason, usage: counted[0]!.usage };
-}
-
-async function assertReplayed(t: TestContext, folder: string, name: string, size: number) {
-  const recording = readFileSync(join(RECORDINGS, folder, name), "utf8");
-  const streaming = name.endsWith(".chunks.txt");
-  const lines = linesOf(recording);
-  const events = streaming ? lines.map((line) => JSON.parse(line)) : [JSON.parse(recording)];
-  const recorded = readReply(folder, events);
-  const { response, gateway, paths } = await replay(t, {
-    provider: VENDORS.includes(folder) ? { vendor: folder } : { dialect: "openai" },
-    text: streaming ? framed(folder, lines) : recording,
-    size,
-    streaming,
-    tools: [...new Set(recorded.calls.map(({ name }) => name))],
-  });
-  assert.match(paths.join(" "), pathOf(folder, streaming));
-  const read = await (streaming ? readStreamed : readWhole)(response, recorded);
-  if (!read) return;
-  assertMessage(read.message, recorded);
-  assert.equal(read.finish_reason, recorded.finish);
-  const line = await gateway.accessOf(response.headers.get("x-request-id")!);
-  assertUsage(read.usage, recorded, line);
-}
-
-const folders = noRecordings
-  ? []
-  : readdirSync(RECORDINGS, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory())
-      .map(({ name }) => name);
-const isError = (path: string): boolean => "error" in JSON.parse(readFileSync(path, "utf8"));
-const recordings = folders.flatMap((folder) =>
-  readdirSync(join(RECORDINGS, folder))
-    .filter((name) => name.endsWith(".chunks.txt") || name.endsWith(".json"))
-    .filter((name) => !name.endsWith(".json") || !isError(join(RECORDINGS, folder, name)))
-    .map((name) => [folder, name] as const),
-);
 
 describe("recordings", { skip: noRecordings }, () => {
   it("are there", () =>
     assert.ok(recordings.length > 0, `there is nothing to replay in ${RECORDINGS}`));
 
-  for (const [folder, name] of recordings)
-    for (const size of SIZES)
-      it(`${folder}/${name}${size === Infinity ? "" : `, in pieces of ${size}`}`, (t) =>
-        assertReplayed(t, folder, name, size));
+  for (const { vendor, name, text } of recordings) {
+    const streamed = name.endsWith(".chunks.txt");
+    const events = (streamed ? linesOf(text) : [text]).map((line) => JSON.parse(line));
+    if (events.some((event) => "error" in event)) continue;
+    inSizes(`${vendor}/${name}`, async (t, size) => {
+      const recorded = readReply(vendor, events);
+      const tools = [...new Set(recorded.calls.map((call) => call.name))];
+      const given = await replay(t, { vendor, name, text, tools }, size);
+      const { response, message, usage, line } = given;
+      assert.equal(response.status, 200);
+      assert.equal(given.paths, pathOf(vendor, streamed));
+      assert.deepEqual(
+        [given.finish, message.role, message.content ?? ""],
+        [recorded.finish, "assistant", recorded.text],
+      );
+      assert.equal(message.reasoning_content ?? "", recorded.thinking);
+      assert.equal(message.refusal ?? "", recorded.refusal);
+      assertCalls(message.tool_calls ?? [], recorded.calls);
+      // Where no figures are recorded, there are some that fit together.
+      if (recorded.usage !== undefined) assert.deepEqual(usage, recorded.usage);
+      const { prompt_cache_hit_tokens: hit, prompt_cache_miss_tokens: miss, prompt_tokens } = usage;
+      assert.equal(hit + miss, prompt_tokens);
+      assert.equal(prompt_tokens + usage.completion_tokens, usage.total_tokens);
+      const source = recorded.usage === undefined ? "estimated" : undefined;
+      assert.equal(line["usage_source"], source);
+    });
+  }
+});
+
+const CASES = process.env["CASES"] ?? resolve("../shared/cases");
+const isCase = (name: string): boolean => /\.(json|sse|chunks\.txt)$/.test(name);
+
+/**
+ * The file, its vendor, and the status of the provider's answer; what the client gets: the status,
+ * then the code of the error or the reason of the end; and the thoughts and calls of a stream, or
+ * the tokens of prompt, completion and reasoning.
+ */
+type Case = readonly [
+  name: string,
+  vendor: string,
+  status: number,
+  outcome: string,
+  content?: RegExp,
+];
+
+const TABLE: readonly Case[] = [
+  [
+    "anthropic-spliced-message-start.chunks.txt",
+    "anthropic",
+    200,
+    "200 upstream_error",
+    /^I will call the tool\. toolu_first test-tool \{"value":"Spark$/,
+  ],
+  ["azure-filtered-reply-without-message.json", "openai", 200, "200 content_filter", /^15 19 0$/],
+  ["gemini-model-armor-finish.json", "gemini", 200, "200 content_filter", /^19 33 27$/],
+  ["gemini-model-armor-prompt-blocked.json", "gemini", 200, "200 content_filter"],
+  ["groq-tool-use-failed-400.json", "groq", 400, "503 upstream_error"],
+  [
+    "groq-tool-use-failed.sse",
+    "groq",
+    200,
+    "200 upstream_error",
+    /^We need to call the tool with invalid parameters/,
+  ],
+  // The reply was finished for its length before the error came.
+  [
+    "openrouter-error-with-usage.sse",
+    "openrouter",
+    200,
+    "200 length",
+    /^We need to respond to a greeting\. The user$/,
+  ],
+  ["perplexity-too-many-prompt-tokens-400.json", "generic", 400, "400 context_length_exceeded"],
+];
+
+/** The errors among the recordings. */
+const ERRORS: readonly Case[] = [
+  ["gemini/google-429-retry-info.json", "gemini", 429, "503 model_overloaded, in 35 s"],
+  ["openai/reasoning-model-legacy-parameter-error.json", "openai", 400, "400 upstream_rejected"],
+];
+
+const tokensIn = ({ usage }: Read): string =>
+  usage === undefined
+    ? ""
+    : `${usage.prompt_tokens} ${usage.completion_tokens} ${usage.completion_tokens_details.reasoning_tokens}`;
+
+function contentIn({ message }: Read): string {
+  const [call] = message.tool_calls ?? [];
+  const called = call ? [call.id, call.function.name, call.function.arguments] : [];
+  return [message.reasoning_content, ...called].join(" ");
+}
+
+describe("recordings that are easily read wrongly", {
+  skip: !existsSync(CASES) && `there are no recordings at ${CASES}`,
+}, () => {
+  it("every file in the folder has its row in this test", () =>
+    assert.deepEqual(
+      TABLE.map(([name]) => name),
+      readdirSync(CASES).filter(isCase).sort(),
+    ));
+
+  for (const [folder, rows] of [
+    [CASES, TABLE],
+    [RECORDINGS, ERRORS],
+  ] as const)
+    for (const [name, vendor, status, outcome, content = /^/] of rows)
+      inSizes(name, async (t, size) => {
+        const text = readFileSync(join(folder, name), "utf8");
+        const tools = ["test-tool", "get_something_by_name"];
+        const given = await replay(t, { vendor, name, text, status, tools }, size);
+        const { response, error, finish, message } = given;
+        const wait = response.headers.get("retry-after");
+        const told = error?.code ?? finish;
+        assert.equal(`${response.status} ${told}${wait ? `, in ${wait} s` : ""}`, outcome);
+        assert.equal(message?.content ?? "", "");
+        assert.match(name.endsWith(".json") ? tokensIn(given) : contentIn(given), content);
+      });
 });

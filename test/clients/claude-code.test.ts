@@ -23,9 +23,8 @@ import {
   type Provider,
 } from "../support/provider.ts";
 import { blocksOf } from "../support/readme.ts";
-import { notInstalled } from "./lab.ts";
+import { notInstalled, runLines } from "./lab.ts";
 import { ADDRESS, clientProgram, KEY_VARIABLE, linesFor } from "./manual.ts";
-import { runLines } from "./shell.ts";
 
 const PROGRAM = fileURLToPath(
   new URL("node_modules/@anthropic-ai/claude-code/cli-wrapper.cjs", import.meta.url),

@@ -11,9 +11,8 @@ import { PROVIDER_KEY, type Model, type Said, type Understood } from "../support
 import { folder } from "../support/folder.ts";
 import { configFor, KEY, startGateway } from "../support/gateway.ts";
 import { blocksOf } from "../support/readme.ts";
-import { BEHIND, DIALECTS, notInstalled, type Behind } from "./lab.ts";
+import { BEHIND, DIALECTS, notInstalled, runLines, type Behind } from "./lab.ts";
 import { clientProgram, KEY_VARIABLE, linesFor } from "./manual.ts";
-import { runLines } from "./shell.ts";
 
 const PATCH = `*** Begin Patch
 *** Update File: notes.txt

@@ -6,8 +6,10 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import type { TestContext } from "node:test";
+import { fileURLToPath } from "node:url";
 import demoConfig from "../../src/extensions/providers/demo/demo.json" with { type: "json" };
 import type { GatewayDeps } from "../support/config.ts";
+import { folder } from "../support/folder.ts";
 import { startAnthropic } from "../support/fake-anthropic.ts";
 import { startGemini } from "../support/fake-gemini.ts";
 import { startOpenai } from "../support/fake-openai.ts";
@@ -25,7 +27,9 @@ import {
   startGateway,
   type RunningGateway,
 } from "../support/gateway.ts";
-import { waitFor } from "../support/wait.ts";
+import { launch } from "../support/program.ts";
+import { startShell } from "../support/readme.ts";
+import { waitFor, within } from "../support/wait.ts";
 
 /**
  * False, or why a suite is skipped; where the clients are demanded (in CI) that is an error
@@ -233,6 +237,31 @@ export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const item of items) all.push(item);
   return all;
+}
+
+export const scriptAt = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+
+/**
+ * Runs the Python with the client libraries to its end, with these arguments: its exit code, and what
+ * it printed on both streams. `what` names the run if it takes too long.
+ */
+export async function runPython(what: string, args: readonly string[]) {
+  const env = { PYTHONIOENCODING: "utf-8", PYTHONDONTWRITEBYTECODE: "1" };
+  const { child, ended } = launch({ args: [], cwd: ".", command: [PYTHON] }, args, { env });
+  const { code, stdout, stderr } = await within(ended, what).finally(() => child.kill("SIGKILL"));
+  return { code, output: stdout + stderr };
+}
+
+/**
+ * Runs lines of bash that a reader copies, in a folder, with a new home and nothing else of these
+ * surroundings but PATH. Returns how they ended, and what they printed.
+ */
+export async function runLines(t: TestContext, lines: string, cwd: string, env: object) {
+  const { PATH } = process.env;
+  const shell = startShell(lines, { cwd, env: { PATH, HOME: folder(), ...env } });
+  t.after(() => shell.child.kill("SIGKILL"));
+  const code = await shell.ended();
+  return { code, output: shell.output().trim() };
 }
 
 export { KEY };

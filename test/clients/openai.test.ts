@@ -1,15 +1,18 @@
 // The official openai client for JavaScript, unmodified, against the running gateway: chat
-// completions with its helpers, with models of each format behind the gateway. Other classes of errors
-// are tried with the client for Python.
+// completions and the Responses API with its helpers, with models of each format behind the gateway.
+// Other classes of errors are tried with the client for Python. The AI SDK and OpenAI's agents on the
+// Responses API are in frameworks.test.ts.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import type { ResponseInput } from "openai/resources/responses/responses";
 import { waitFor, within } from "../support/wait.ts";
 import {
   AFTER_CALLS,
   assertLeft,
   BAD_ENDINGS,
   BEFORE_BAD_ENDING,
+  CALLS,
   callsVia,
   clock,
   collect,
@@ -28,16 +31,17 @@ import {
 
 describe("openai for JavaScript", { skip: notInstalled() }, async () => {
   const { default: OpenAI } = await import("openai");
-  const { zodResponseFormat } = await import("openai/helpers/zod");
+  const { zodResponseFormat, zodTextFormat } = await import("openai/helpers/zod");
   const { z } = await import("zod");
 
   /** No retries unless a test is about them. */
-  const completionsOf = ({ baseURL }: Lab, options: object = {}) =>
-    new OpenAI({ baseURL, apiKey: KEY, maxRetries: 0, ...options }).chat.completions;
+  const clientOf = ({ baseURL }: Lab, options: object = {}) =>
+    new OpenAI({ baseURL, apiKey: KEY, maxRetries: 0, ...options });
 
   async function start(t: TestContext) {
     const lab = await startLab(t);
-    return { lab, completions: completionsOf(lab) };
+    const { responses, chat } = clientOf(lab);
+    return { lab, responses, completions: chat.completions };
   }
 
   const messages = [{ role: "user" as const, content: QUESTION }];
@@ -175,13 +179,47 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
         await within(left, "the stream that was left");
         await assertLeft(lab, behind);
       });
+
+      it("Responses: a conversation with tools goes on with its own items", async (t) => {
+        const { lab, responses } = await start(t);
+        const request = {
+          model: named("parallel"),
+          tools: [{ type: "function" as const, name: "get_time", strict: false, parameters }],
+          reasoning: { summary: "auto" as const },
+          include: ["reasoning.encrypted_content" as const],
+          store: false,
+        };
+        const first = await responses.stream({ ...request, input: messages }).finalResponse();
+        const [thought] = first.output;
+        assert.ok(thought?.type === "reasoning" && thought.encrypted_content);
+        assert.deepEqual(thought.summary, [{ type: "summary_text", text: REASONING }]);
+        const calls = first.output.filter((item) => item.type === "function_call");
+        assert.deepEqual(
+          calls.map(({ call_id, name, arguments: args }) => ({
+            id: call_id,
+            name,
+            arguments: args,
+          })),
+          callsVia(behind, true),
+        );
+        const results = calls.map(({ call_id, arguments: args }) => ({
+          type: "function_call_output" as const,
+          call_id,
+          output: clock(JSON.parse(args).city),
+        }));
+        const input = [...messages, ...first.output, ...results] as ResponseInput;
+        const second = await responses.create({ ...request, input });
+        assert.equal(second.output_text, AFTER_CALLS);
+        const { messages: heard } = lab.provider(behind).heard.at(-1)!;
+        assert.equal(heard.filter(({ role }) => role === "tool").length, CALLS.length);
+      });
     });
   }
 
   it("comes back after a 429 when the gateway said, under the same id", async (t) => {
     let now = 0;
     const lab = await startLab(t, { limits: { rpm: 1 } }, { monotonic: () => now });
-    const completions = completionsOf(lab, { maxRetries: 1 });
+    const completions = clientOf(lab, { maxRetries: 1 }).chat.completions;
     const ask = () =>
       completions.create({ model: "exact", messages }, { headers: { "X-Request-Id": "again" } });
     await ask();
@@ -197,17 +235,42 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
     await waitFor(() => lab.access.length === 3, "the lines of the access log");
     const lines = lab.access.map(({ status, request_id }) => `${status} ${request_id}`);
     assert.deepEqual(lines, ["200 again", "429 again", "200 again"]);
-    const impatient = completionsOf(lab).create({ model: "exact", messages });
+    const impatient = clientOf(lab).chat.completions.create({ model: "exact", messages });
     await assert.rejects(impatient, OpenAI.RateLimitError);
   });
 
   it("does not buy a generation again that took too long", async (t) => {
     const lab = await startLab(t, { timeouts: { first_token_ms: 50 } });
-    const completions = completionsOf(lab, { maxRetries: 2 });
+    const completions = clientOf(lab, { maxRetries: 2 }).chat.completions;
     await assert.rejects(completions.create({ model: "silent", messages }), {
       status: 503,
       code: "upstream_timeout",
     });
     assert.equal(lab.provider("openai").asked.length, 1);
+  });
+
+  it("Responses: parses structured output, whole and streamed", async (t) => {
+    const { responses } = await start(t);
+    const format = zodTextFormat(z.object({ answer: z.string() }), "reply");
+    const request = { model: "demo-chat", input: QUESTION, text: { format } };
+    const whole = await responses.parse(request);
+    assert.equal(typeof whole.output_parsed!.answer, "string");
+    const streamed = await responses.stream(request).finalResponse();
+    assert.deepEqual(streamed.output_parsed, whole.output_parsed);
+  });
+
+  it("Responses: throws the SDK's own errors", async (t) => {
+    const { responses } = await start(t);
+    const stored = responses.create({ model: "demo-chat", input: QUESTION, store: true });
+    await assert.rejects(stored, (error) => {
+      assert.ok(error instanceof OpenAI.BadRequestError);
+      assert.deepEqual([error.code, error.param], ["unsupported_value", "store"]);
+      assert.match(error.requestID!, /^req_/);
+      return true;
+    });
+    for (const model of BAD_ENDINGS) {
+      const events = await responses.create({ model, input: QUESTION, stream: true });
+      await assert.rejects(collect(events), OpenAI.APIError);
+    }
   });
 });

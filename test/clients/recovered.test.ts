@@ -16,8 +16,7 @@ import {
   WHOLE,
 } from "../support/recovered.ts";
 import { waitFor } from "../support/wait.ts";
-import { collect, KEY, notInstalled, noPython } from "./lab.ts";
-import { runPython } from "./python-script.ts";
+import { collect, KEY, notInstalled } from "./lab.ts";
 
 async function start(t: TestContext) {
   const provider = await startProvider(t, inTurn(broken(texts(SHOWN)), goesOn));
@@ -44,11 +43,9 @@ async function assertRecovered({ provider, gateway }: Started): Promise<void> {
 const model = "m";
 const messages = [{ role: "user" as const, content: "Go on." }];
 
-describe("clients of broken streams", { skip: notInstalled() || noPython() }, async () => {
+describe("clients of broken streams", { skip: notInstalled() }, async () => {
   const { default: OpenAI } = await import("openai");
   const { default: Anthropic } = await import("@anthropic-ai/sdk");
-  const { streamText } = await import("ai");
-  const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
 
   const own = { apiKey: KEY, maxRetries: 0 };
   const openai = ({ baseURL }: Started) => new OpenAI({ baseURL, ...own });
@@ -85,29 +82,6 @@ describe("clients of broken streams", { skip: notInstalled() || noPython() }, as
       const said = content.map((block) => block.type === "text" && block.text);
       assert.deepEqual([stop_reason, said], ["end_turn", [WHOLE]]);
       return pieces.join("");
-    },
-    async "AI SDK: streamText"({ baseURL }) {
-      const settings = { name: "chat-gateway", baseURL, apiKey: KEY, includeUsage: true };
-      const reply = streamText({
-        model: createOpenAICompatible(settings)(model),
-        prompt: "Go on.",
-        maxRetries: 0,
-        onError: ({ error }) => assert.fail(String(error)),
-      });
-      assert.equal(await reply.finishReason, "stop");
-      return reply.text;
-    },
-    async "openai for Python: the streaming helper"({ baseURL }) {
-      const program = `
-import sys, openai
-client = openai.OpenAI(base_url=sys.argv[1], api_key=sys.argv[2], max_retries=0)
-request = {"model": "m", "messages": [{"role": "user", "content": "Go on."}]}
-with client.chat.completions.stream(**request) as stream:
-    pieces = [event.delta for event in stream if event.type == "content.delta"]
-print("".join(pieces), end="")`;
-      const { code, output } = await runPython("the Python client", ["-c", program, baseURL, KEY]);
-      assert.equal(code, 0, output);
-      return output;
     },
   };
 

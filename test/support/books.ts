@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import * as money from "../../scripts/reconcile/money.ts";
 import type { GatewayDeps } from "./config.ts";
 import { folder } from "./folder.ts";
 import { configFor, merge, startGateway, user } from "./gateway.ts";
@@ -158,12 +159,6 @@ export function handMade(
 
 // ---- money
 
-/** A price with all of its digits, per token, as a fraction of two integers. */
-function perToken(price: number): [bigint, bigint] {
-  const [whole = "", decimals = ""] = price.toFixed(6).split(".");
-  return [BigInt(whole + decimals), 10n ** 6n * 10n ** 6n];
-}
-
 /** A fraction, written out as a decimal number: long division, which must come to an end. */
 export function decimal(numerator: bigint, denominator: bigint): string {
   let digits = "";
@@ -176,20 +171,12 @@ export function decimal(numerator: bigint, denominator: bigint): string {
   return `${numerator / denominator}${digits && "."}${digits}`;
 }
 
-/** An exact decimal, as a fraction. */
-export function fraction(text: string): [bigint, bigint] {
-  assert.match(text, /^(0|[1-9]\d*)(\.\d*[1-9])?$/, "an exact decimal without zeros to spare");
-  const [whole = "", decimals = ""] = text.split(".");
-  return [BigInt(whole + decimals), 10n ** BigInt(decimals.length)];
+/** The sum of exact decimals, which have no zeros to spare. */
+export function sum(amounts: readonly string[]): string {
+  const exact = amounts.map(money.pico);
+  assert.deepEqual(exact.map(money.amountOf), amounts);
+  return money.amountOf(money.sum(exact));
 }
-
-/** The sum of exact decimals. */
-export const sum = (amounts: readonly string[]): string =>
-  decimal(
-    ...amounts
-      .map(fraction)
-      .reduce<[bigint, bigint]>(([a, b], [c, d]) => [a * d + c * b, b * d], [0n, 1n]),
-  );
 
 export interface Price {
   readonly input_cache_hit?: number;
@@ -211,19 +198,20 @@ export function costOf(
     output,
   }: Price,
 ): string {
-  const written: number = usage["cache_write_tokens"] ?? 0;
-  const classes = [
-    [usage["prompt_cache_hit_tokens"], input_cache_hit],
-    [usage["prompt_cache_miss_tokens"] - written, input_cache_miss],
-    [written, input_cache_write],
-    [usage["completion_tokens"], output],
-  ] as const;
-  return sum(
-    classes.map(([tokens, price]) => {
-      const [numerator, denominator] = perToken(price);
-      return decimal(BigInt(tokens) * numerator, denominator);
-    }),
-  );
+  const counts = {
+    ...money.NO_COUNTS,
+    prompt: usage["prompt_cache_hit_tokens"] + usage["prompt_cache_miss_tokens"],
+    hit: usage["prompt_cache_hit_tokens"],
+    write: usage["cache_write_tokens"] ?? 0,
+    completion: usage["completion_tokens"],
+  };
+  const price = {
+    hit: String(input_cache_hit),
+    miss: String(input_cache_miss),
+    write: String(input_cache_write),
+    output: String(output),
+  };
+  return money.amountOf(money.costOf(counts, price));
 }
 
 // ---- a gateway with prices

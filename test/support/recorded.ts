@@ -1,81 +1,26 @@
-// Recorded traffic of providers: where it is kept, beside the project, what of it the tests of the
-// client APIs read, and how it is replayed. One place says so: a wrong path would only skip tests.
+// Recorded traffic of providers: where it is kept, beside the project, and what it is. One place
+// says so: a wrong path would only skip tests.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { TestContext } from "node:test";
-import { configFor, startGateway, user } from "./gateway.ts";
-import { LONG } from "./long.ts";
-import { inPieces, startProvider } from "./provider.ts";
 
 /** Folders of recordings, one a vendor. */
 export const RECORDINGS = process.env["RECORDINGS"] ?? resolve("../shared/fixtures");
-/** Single recorded replies that showed a fault. */
-export const CASES = process.env["CASES"] ?? resolve("../shared/cases");
 
 /** Why tests on recordings are skipped. False: they are not. */
 export const noRecordings = !existsSync(RECORDINGS) && `there are no recordings at ${RECORDINGS}`;
 
-const VENDORS = ["anthropic", "openai", "deepseek", "mistral", "groq", "qwen", "xai", "gemini"];
+const vendors = noRecordings ? [] : readdirSync(RECORDINGS, { withFileTypes: true });
 
-/** The whole replies and streams of these vendors. */
-export const recordings = VENDORS.filter(
-  (vendor) => !noRecordings && existsSync(join(RECORDINGS, vendor)),
-).flatMap((vendor) =>
-  readdirSync(join(RECORDINGS, vendor))
-    .filter((name) => /\.json$|\.chunks\.txt$/.test(name))
-    .map((name) => ({ vendor, name, text: readFileSync(join(RECORDINGS, vendor, name), "utf8") })),
-);
-
-/** The sizes in bytes of the pieces that a recording is sent in. */
-export const SIZES = LONG ? [Infinity, 1_000, 7, 1] : [7];
-
-/** The bytes of a stream whose lines are the JSON of one event each, as the vendor frames them. */
-export function framed(vendor: string, lines: readonly string[]): string {
-  const named = (line: string) =>
-    vendor === "anthropic" ? `event: ${JSON.parse(line).type}\n` : "";
-  const events = lines.map((line) => `${named(line)}data: ${line}\n\n`).join("");
-  return ["anthropic", "gemini"].includes(vendor) ? events : `${events}data: [DONE]\n\n`;
-}
-
-export const linesOf = (text: string): string[] =>
-  text.split(/\r?\n/).filter((line) => line.trim() !== "");
-
-interface Replayed {
-  /** The row of the provider in the configuration, without its address and key. */
-  readonly provider: object;
-  /** Absent: 200. */
-  readonly status?: number;
-  readonly text: string;
-  /** Of the pieces, in bytes. */
-  readonly size: number;
-  readonly streaming: boolean;
-  /** Of the tools that the client has. */
-  readonly tools?: readonly string[];
-}
-
-/** What a client gets that asks for thinking, where the model "m" answers with these bytes. */
-export async function replay(
-  t: TestContext,
-  { provider, status = 200, text, size, streaming, tools = [] }: Replayed,
-) {
-  const mediaType = streaming && status === 200 ? "text/event-stream" : "application/json";
-  const { url, asked } = await startProvider(t, inPieces(status, mediaType, text, size));
-  const recorded = { ...provider, base_url: url, api_key: "sk-provider-secret" };
-  const models = { m: { provider: "recorded" } };
-  const gateway = await startGateway(t, configFor(url, ["m"], { providers: { recorded }, models }));
-  const response = await gateway.chat({
-    model: "m",
-    messages: user("Say what you said."),
-    thinking: { type: "enabled" },
-    ...(tools.length > 0 && {
-      tools: tools.map((name) => ({
-        type: "function",
-        function: { name, parameters: { type: "object" } },
+/** Whole bodies, and streams: each line is the JSON of one event. */
+export const recordings = vendors
+  .filter((entry) => entry.isDirectory())
+  .flatMap(({ name: vendor }) =>
+    readdirSync(join(RECORDINGS, vendor))
+      .filter((name) => /\.json$|\.chunks\.txt$/.test(name))
+      .map((name) => ({
+        vendor,
+        name,
+        text: readFileSync(join(RECORDINGS, vendor, name), "utf8"),
       })),
-      tool_choice: "auto",
-    }),
-    ...(streaming && { stream: true, stream_options: { include_usage: true } }),
-  });
-  return { response, gateway, paths: asked.map(({ path }) => path) };
-}
+  );

@@ -1,6 +1,8 @@
-// Reads recorded traffic of providers as wire.md says under "Towards providers" that it is to be
+// Reads recorded replies of providers as wire.md says under "Towards providers" that they are to be
 // read, without the gateway's dialects: what a client must get. It knows which vendor it reads by
-// the name of the folder that the recording lies in.
+// the name of the folder that the recording lies in. It reads what the recordings have in them:
+// other shapes are written down in the tests of the dialects, and those that are easily read
+// wrongly in test/recordings.test.ts.
 
 type Json = Record<string, any>;
 
@@ -17,7 +19,7 @@ export interface Reply {
   readonly thinking: string;
   readonly refusal: string;
   readonly calls: readonly Call[];
-  /** As clients are told it; "failed": it failed at the provider; absent: it has no end. */
+  /** As clients are told it; absent: it is an error. */
   readonly finish: string | undefined;
   /** Absent: no figures were given. */
   readonly usage: Json | undefined;
@@ -28,52 +30,41 @@ export function readReply(vendor: string, events: readonly Json[]): Reply {
   let reader = openai;
   if (vendor === "anthropic") reader = anthropic;
   else if (vendor === "gemini") reader = gemini;
-  const read = reader(events, vendor);
+  const { reason, ...read } = reader(events, vendor);
+  const finish = FINISH[reason];
   return {
     ...read,
-    finish: read.finish === "stop" && read.calls.length > 0 ? "tool_calls" : read.finish,
+    finish: finish === "stop" && read.calls.length > 0 ? "tool_calls" : finish,
   };
 }
 
-/**
- * The four that clients know, and a fifth for generations that failed; all others end as "stop"
- * does.
- */
-const FINISH: readonly [finish: string, reasons: string][] = [
-  ["length", "length max_tokens model_length model_context_window_exceeded MAX_TOKENS"],
-  ["tool_calls", "tool_calls function_call tool_use"],
-  [
-    "content_filter",
-    "content_filter sensitive refusal SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII LANGUAGE IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION MODEL_ARMOR",
-  ],
-  [
-    "failed",
-    "insufficient_system_resource network_error abort error function_call_filter MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS MALFORMED_RESPONSE MISSING_THOUGHT_SIGNATURE",
-  ],
-];
-/** Of "content_filter: SAFETY" the word before the colon counts. */
-const finishOf = (reason: string): string =>
-  FINISH.find(([, reasons]) => reasons.split(" ").includes(reason.split(":")[0]!))?.[0] ?? "stop";
+/** What a reader finds. `reason`: the provider's own word for why the reply ended. */
+type Read = Omit<Reply, "finish"> & { readonly reason: string };
 
-/** `written`: of the prompt to the cache. */
+const FINISH: Readonly<Record<string, string>> = {
+  ...{ stop: "stop", STOP: "stop", end_turn: "stop", length: "length" },
+  ...{ tool_calls: "tool_calls", tool_use: "tool_calls" },
+};
+
+const joined = (list: readonly Json[], member: string): string =>
+  list.map((each) => each[member] ?? "").join("");
+const ofType = (list: readonly Json[], type: string): Json[] =>
+  list.filter((each) => each["type"] === type);
+
 function usageOf(
   prompt: number,
-  { cached, written = 0 }: { readonly cached: number; readonly written?: number },
+  cached: number,
   completion: number,
   reasoning: number,
 ): Json | undefined {
   if (!(prompt >= 0 && completion >= 0 && prompt + completion > 0)) return undefined;
-  const hit = Math.min(cached, prompt);
   return {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
-    prompt_cache_hit_tokens: hit,
-    prompt_cache_miss_tokens: prompt - hit,
-    prompt_tokens_details: {
-      cached_tokens: hit,
-      ...(written > 0 && { cache_write_tokens: Math.min(written, prompt - hit) }),
-    },
+    prompt_cache_hit_tokens: cached,
+    prompt_cache_miss_tokens: prompt - cached,
+    prompt_tokens_details: { cached_tokens: cached },
     completion_tokens_details: { reasoning_tokens: Math.min(reasoning, completion) },
   };
 }
@@ -82,253 +73,111 @@ function usageOf(
 
 /** A string, or parts of several types, of which texts and thinking count. */
 function texts(content: unknown): { text: string; thinking: string } {
-  if (!Array.isArray(content))
-    return { text: typeof content === "string" ? content : "", thinking: "" };
-  const textOf = (given: unknown) =>
-    Array.isArray(given)
-      ? given.map((part: Json) => part["text"] ?? "").join("")
-      : String(given ?? "");
-  const those = (type: string) =>
-    content
-      .filter((part: Json) => part["type"] === type)
-      .map((part: Json) => textOf(part[type]))
-      .join("");
-  return { text: those("text"), thinking: those("thinking") };
+  if (!Array.isArray(content)) return { text: String(content ?? ""), thinking: "" };
+  const thoughts = ofType(content, "thinking").flatMap(({ thinking }) => thinking);
+  return { text: joined(ofType(content, "text"), "text"), thinking: joined(thoughts, "text") };
 }
 
-/** A call whose fragments are being put together. */
-interface OpenCall {
-  readonly index: unknown;
-  id: string | undefined;
-  name: string;
-  args: unknown;
-}
-
-/**
- * The call that a fragment belongs to: that with its id, without one that with its index, without
- * either the last one. Undefined: it begins another.
- */
-function callOf(calls: readonly OpenCall[], { index, id, function: given = {} }: Json) {
-  const latest = calls.findLast((call) => index === undefined || call.index === index);
-  if (id)
-    return calls.find((call) => call.id === id) ?? (latest?.id === undefined ? latest : undefined);
-  return given.name && latest?.name !== "" ? undefined : latest;
-}
-
-function addFragment(calls: OpenCall[], fragment: Json): void {
-  const { index, id, function: given = {} } = fragment;
-  let call = callOf(calls, fragment);
-  if (!call) {
-    call = { index, id: undefined, name: "", args: "" };
-    calls.push(call);
-  }
-  call.id ??= id || undefined;
-  call.name ||= given.name ?? "";
-  if (typeof given.arguments === "string") call.args = `${call.args}${given.arguments}`;
-  else if (given.arguments) call.args = given.arguments;
-}
-
-/** The finish that an event tells of. */
-function finishIn(choice: Json | undefined): string | undefined {
-  if (choice?.["finish_reason"]) return finishOf(choice["finish_reason"]);
-  // A whole message is an end in itself. What a filter has emptied may lack it, and has a reason.
-  return choice?.["message"] ? "stop" : undefined;
-}
-
-const thoughtIn = (said: Json): string => said["reasoning_content"] ?? said["reasoning"] ?? "";
-
-const choiceOf = (event: Json): Json | undefined =>
-  event["choices"]?.find((each: Json) => (each["index"] ?? 0) === 0);
-
-const usageIn = (event: Json): Json | undefined =>
-  event["usage"] ?? choiceOf(event)?.["usage"] ?? event["x_groq"]?.usage;
-
-/** What is read of the prompt from a cache, wherever a vendor says so. */
-function cachedIn(usage: Json | undefined): number {
-  const details = usage?.["prompt_tokens_details"] ?? usage?.["prompt_token_details"];
-  const counts = [
-    usage?.["prompt_cache_hit_tokens"],
-    usage?.["num_cached_tokens"],
-    details?.cached_tokens,
-    usage?.["cached_tokens"],
-  ];
-  return counts.find((count) => count !== undefined && count !== null) ?? 0;
-}
-
-function openaiUsage(usage: Json | undefined, vendor: string): Reply["usage"] {
-  const reasoning = usage?.["completion_tokens_details"]?.reasoning_tokens ?? 0;
-  // xAI counts what was thought beside the completion, not in it.
-  const completion = usage?.["completion_tokens"] + (vendor === "xai" ? reasoning : 0);
-  const details = usage?.["prompt_tokens_details"];
-  const written = details?.cache_write_tokens ?? details?.cache_creation_input_tokens ?? 0;
-  return usageOf(
-    usage?.["prompt_tokens"],
-    { cached: cachedIn(usage), written },
-    completion,
-    reasoning,
+function openai(events: readonly Json[], vendor: string): Read {
+  const choices: Json[] = events.flatMap((event) => event["choices"]?.[0] ?? []);
+  const said: Json[] = choices.map(({ delta, message }) => delta ?? message);
+  const thoughts = said.map(
+    ({ reasoning_content, reasoning, content }) =>
+      (reasoning_content ?? reasoning ?? "") + texts(content).thinking,
   );
-}
-
-function openai(events: readonly Json[], vendor: string): Reply {
-  let text = "";
-  let thinking = "";
-  let refusal = "";
-  let finish: string | undefined;
-  let usage: Json | undefined;
-  let lastThought = "";
-  const calls: OpenCall[] = [];
-
-  /** xAI's streams may say a piece of thinking twice. */
-  const think = (thought: string) => {
-    if (thought === "") return;
-    if (vendor !== "xai" || thought !== lastThought) thinking += thought;
-    lastThought = thought;
-  };
-
-  for (const event of events) {
-    const choice = choiceOf(event);
-    usage = usageIn(event) ?? usage;
-    if (event["error"] || choice?.["error"]) finish = "failed";
-    const said: Json = choice?.["delta"] ?? choice?.["message"] ?? {};
-    const parts = texts(said["content"]);
-    think(thoughtIn(said) + parts.thinking);
-    text += parts.text;
-    refusal += said["refusal"] ?? "";
-    for (const fragment of said["tool_calls"] ?? []) addFragment(calls, fragment);
-    if (finish === "failed") continue;
-    finish = choice?.["finish_reason"] ? finishIn(choice) : (finish ?? finishIn(choice));
+  // xAI's streams may say a piece of thinking twice.
+  const isTwice = (thought: string, at: number) => vendor === "xai" && thought === thoughts[at - 1];
+  const calls: { index: unknown; id: string | undefined; name: string; args: string }[] = [];
+  for (const { index, id, function: given } of said.flatMap(({ tool_calls }) => tool_calls ?? [])) {
+    const begun = calls.find((call) => (id ? call.id === id : call.index === index));
+    if (begun) begun.args += given.arguments;
+    else calls.push({ index, id, name: given.name, args: given.arguments });
   }
-
+  const usage: Json = events.findLast((event) => event["usage"])?.["usage"] ?? {};
+  const { prompt_tokens_details: details, completion_tokens_details } = usage;
+  const reasoning = completion_tokens_details?.reasoning_tokens ?? 0;
   return {
-    text,
-    thinking,
-    refusal,
-    calls: calls.map(({ id, name, args }) => ({ id, name, args: args || "{}" })),
-    finish,
-    usage: openaiUsage(usage, vendor),
+    text: said.map(({ content }) => texts(content).text).join(""),
+    thinking: thoughts.filter((thought, at) => !isTwice(thought, at)).join(""),
+    refusal: joined(said, "refusal"),
+    calls: calls.map(({ index: _, ...call }) => call),
+    reason: joined(choices, "finish_reason"),
+    usage: usageOf(
+      usage["prompt_tokens"],
+      usage["prompt_cache_hit_tokens"] ?? details?.cached_tokens ?? 0,
+      // xAI counts what was thought beside the completion, not in it.
+      usage["completion_tokens"] + (vendor === "xai" ? reasoning : 0),
+      reasoning,
+    ),
   };
 }
 
 // ---- Anthropic: wire.md "Anthropic replies"
 
-function addDelta(block: Json, delta: Json): void {
-  if (delta["type"] === "text_delta") block["text"] += delta["text"];
-  if (delta["type"] === "thinking_delta") block["thinking"] += delta["thinking"];
-  if (delta["type"] === "input_json_delta") block["json"] += delta["partial_json"];
+/** Of a stream the same as a whole reply has. A later figure replaces an earlier one. */
+function anthropicReply(events: readonly Json[]): Json {
+  const [first, ...rest] = events;
+  if (first!["type"] === "message") return first!;
+  const { usage: begun } = first!["message"];
+  const { delta, usage } = ofType(rest, "message_delta").at(-1)!;
+  const content = ofType(rest, "content_block_start").map(({ index, content_block }) => {
+    const deltas = rest.flatMap((event) =>
+      event["index"] === index ? (event["delta"] ?? []) : [],
+    );
+    const json = joined(deltas, "partial_json");
+    const text = content_block.text + joined(deltas, "text");
+    return { ...content_block, json, text, thinking: joined(deltas, "thinking") };
+  });
+  return { content, stop_reason: delta.stop_reason, usage: { ...begun, ...usage } };
 }
 
-/** A later figure replaces an earlier one; null replaces nothing. */
-const merged = (usage: Json, later: Json = {}): Json => ({
-  ...usage,
-  ...Object.fromEntries(Object.entries(later).filter(([, value]) => value !== null)),
-});
-
-function anthropic(events: readonly Json[]): Reply {
-  /** All blocks in the order in which they began; those of a stream are filled by its deltas. */
-  const blocks: Json[] = [];
-  const open = new Map<number, Json>();
-  let usage: Json = {};
-  let reason: string | undefined;
-  let ended = false;
-  let failed = false;
-  for (const event of events) {
-    const delta: Json = event["delta"] ?? {};
-    const block = open.get(event["index"]) ?? {};
-    switch (event["type"]) {
-      case "message":
-        blocks.push(...event["content"]);
-        [usage, reason, ended] = [event["usage"] ?? {}, event["stop_reason"], true];
-        break;
-      case "message_start":
-        blocks.push(...(event["message"].content ?? []));
-        usage = { ...event["message"].usage };
-        break;
-      case "content_block_start":
-        open.set(event["index"], { ...event["content_block"], json: "" });
-        blocks.push(open.get(event["index"])!);
-        break;
-      case "content_block_delta":
-        addDelta(block, delta);
-        break;
-      case "message_delta":
-        reason = delta["stop_reason"] ?? reason;
-        usage = merged(usage, event["usage"]);
-        break;
-      case "message_stop":
-        ended = true;
-        break;
-      case "error":
-        failed = true;
-    }
-  }
-  const those = (type: string) => blocks.filter((block) => block["type"] === type);
-  const prompt =
-    usage["input_tokens"] +
-    (usage["cache_creation_input_tokens"] ?? 0) +
-    (usage["cache_read_input_tokens"] ?? 0);
-  const finish = () => {
-    if (failed) return "failed";
-    return ended || reason ? finishOf(reason ?? "") : undefined;
-  };
+function anthropic(events: readonly Json[]): Read {
+  const { content, stop_reason, usage } = anthropicReply(events);
+  const cached = usage.cache_read_input_tokens ?? 0;
   return {
-    text: those("text")
-      .map(({ text }) => text)
-      .join(""),
-    thinking: those("thinking")
-      .map(({ thinking }) => thinking)
-      .join(""),
+    text: joined(ofType(content, "text"), "text"),
+    thinking: joined(ofType(content, "thinking"), "thinking"),
     refusal: "",
-    calls: those("tool_use").map(({ id, name, json, input }) => ({
+    calls: ofType(content, "tool_use").map(({ id, name, json, input }) => ({
       id,
       name,
-      args: json || (input ?? {}),
+      args: json || input,
     })),
-    finish: finish(),
+    reason: stop_reason,
     usage: usageOf(
-      prompt,
-      {
-        cached: usage["cache_read_input_tokens"] ?? 0,
-        written: usage["cache_creation_input_tokens"] ?? 0,
-      },
-      usage["output_tokens"],
-      usage["output_tokens_details"]?.thinking_tokens ?? 0,
+      usage.input_tokens + (usage.cache_creation_input_tokens ?? 0) + cached,
+      cached,
+      usage.output_tokens,
+      usage.output_tokens_details?.thinking_tokens ?? 0,
     ),
   };
 }
 
 // ---- Gemini: wire.md "Gemini replies"
 
-function gemini(events: readonly Json[]): Reply {
-  let finish: string | undefined;
-  let usage: Json | undefined;
-  const parts: Json[] = [];
-  for (const event of events) {
-    const [candidate] = event["candidates"] ?? [];
-    parts.push(...(candidate?.content?.parts ?? []));
-    usage = event["usageMetadata"] ?? usage;
-    if (candidate?.finishReason) finish = finishOf(candidate.finishReason);
-    if (candidate === undefined && event["promptFeedback"]?.blockReason) finish = "content_filter";
-    if (event["error"]) finish = "failed";
-  }
-  const said = (thought: boolean) =>
-    parts
-      .filter((part) => (part["thought"] === true) === thought)
-      .map((part) => part["text"] ?? "")
-      .join("");
-  const thoughts = usage?.["thoughtsTokenCount"] ?? 0;
-  const completion = (usage?.["candidatesTokenCount"] ?? 0) + thoughts;
+function gemini(events: readonly Json[]): Read {
+  const candidates: Json[] = events.flatMap((event) => event["candidates"] ?? []);
+  const parts: Json[] = candidates.flatMap(({ content }) => content?.parts ?? []);
+  const usage: Json = events.findLast((event) => event["usageMetadata"])?.["usageMetadata"] ?? {};
+  const thoughts = usage["thoughtsTokenCount"] ?? 0;
   return {
-    text: said(false),
-    thinking: said(true),
+    text: joined(
+      parts.filter((part) => !part["thought"]),
+      "text",
+    ),
+    thinking: joined(
+      parts.filter((part) => part["thought"]),
+      "text",
+    ),
     refusal: "",
-    calls: parts
-      .filter((part) => part["functionCall"])
-      .map(({ functionCall: { id, name, args } }) => ({ id, name, args: args ?? {} })),
-    finish,
+    calls: parts.flatMap(({ functionCall: call }) =>
+      call ? [{ id: call.id, name: call.name, args: call.args }] : [],
+    ),
+    reason: joined(candidates, "finishReason"),
     usage: usageOf(
-      usage?.["promptTokenCount"] + (usage?.["toolUsePromptTokenCount"] ?? 0),
-      { cached: usage?.["cachedContentTokenCount"] ?? 0 },
-      completion,
+      usage["promptTokenCount"],
+      usage["cachedContentTokenCount"] ?? 0,
+      (usage["candidatesTokenCount"] ?? 0) + thoughts,
       thoughts,
     ),
   };

@@ -179,7 +179,7 @@ const decoderOf = (native?: { dialect: string; body: object; headers: object }) 
   newDialect().decoder(DECODED, native as never);
 
 // What follows the end counts for nothing. Another reply inside a stream is a fault: their calls are not
-// spliced (cases.test.ts).
+// spliced (recordings.test.ts).
 describe("the end of a stream", () => {
   const begin = (id: unknown) => ({ ...start(), message: { ...start().message, id } });
   const rest = [...streamOf([textBlock("Hello.")]), ended(), STOP];
