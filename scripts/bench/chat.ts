@@ -6,8 +6,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
-import { createClient, type Request } from "../conformance/client.ts";
-import { exchangeOf } from "../conformance/exchange.ts";
+import { createClient, exchangeOf, type Request } from "../conformance/client.ts";
 import { first } from "../conformance/shapes.ts";
 import type { Target } from "./targets.ts";
 
