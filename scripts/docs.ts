@@ -4,20 +4,19 @@
 // A table between `<!-- generated: NAME -->` and `<!-- end -->` is written whole. In a table
 // between `<!-- filled: NAME -->` and `<!-- end -->` the first column names what a row is about,
 // the last one is written by hand, and the columns between are filled in.
-import { programSlots } from "../src/command-line/command.ts";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { pathToFileURL } from "node:url";
+import { programSlots, type CommandOption } from "../src/command-line/command.ts";
+import { COMMON_OPTIONS, synopsis } from "../src/command-line/help.ts";
 import { configSchema } from "../src/config/schema.ts";
+import { traitsOf } from "../src/config/vendors.ts";
+import vendorsJson from "../src/config/vendors.json" with { type: "json" };
+import type { Price } from "../src/core/ledger/price.ts";
 import { ERRORS } from "../src/core/openai/errors.ts";
 import type { JsonSchema } from "../src/core/schema/checker.ts";
-import { COMMON_OPTIONS, synopsis } from "../src/command-line/help.ts";
-import type { CommandOption } from "../src/command-line/command.ts";
 import { FAMILIES, type Family } from "../src/extensions/operations/metrics/families.ts";
+import { VENDOR_ROWS } from "../src/extensions/operations/vendor-models/index.ts";
 import { serveCommand } from "../src/program.ts";
-import { checking, formats, installed } from "../test/support/config.ts";
-import { modelsTable, providersTable } from "./providers.ts";
-
-export const MANUAL = new URL("../src/manual/", import.meta.url);
+import { checking, formats, installed, VENDORS } from "../test/support/config.ts";
 
 /** What the program knows of one row, by the name of the row. */
 type Facts = ReadonlyMap<string, readonly string[]>;
@@ -52,8 +51,15 @@ const GENERATED: Readonly<Record<string, () => string>> = {
 };
 
 const FILLED: Readonly<Record<string, () => Facts>> = {
-  fields: fieldFacts,
-  errors: errorFacts,
+  fields: () =>
+    new Map(configurationFields().map(({ path, type, fallback }) => [path, [type, fallback]])),
+  errors: () =>
+    new Map(
+      Object.entries(ERRORS).map(([code, { status, type }]) => [
+        code,
+        [`${status}`, `\`${type}\``],
+      ]),
+    ),
 };
 
 const commands = new Map([["serve", serveCommand], ...installed.family(programSlots.command)]);
@@ -64,12 +70,8 @@ export const ERROR_CODES = Object.keys(ERRORS);
 export const METRIC_NAMES = Object.keys(FAMILIES);
 /** The options of all commands, as their synopses show them. */
 export const OPTIONS = [
-  ...new Set(
-    [...commands.values()].flatMap(({ options = {} }) =>
-      Object.keys(options).map((name) => `--${name}`),
-    ),
-  ),
-];
+  ...new Set([...commands.values()].flatMap(({ options = {} }) => Object.keys(options))),
+].map((name) => `--${name}`);
 
 /** All fields of gateway.json that hold a value. */
 export function configurationFields(): Field[] {
@@ -132,7 +134,9 @@ function fieldsIn(schema: JsonSchema, path: string, isRequired: boolean): Field[
     return fieldsIn(entries, `${path}.${PLACEHOLDERS[path]}`, false);
   const items = own["items"] as JsonSchema | undefined;
   if (items && isObjectSchema(items)) return fieldsIn(items, `${path}[]`, false);
-  return [{ path, type: typeText(own), fallback: fallbackText(schema, isRequired) }];
+  const absent = isRequired ? "required" : "none";
+  const fallback = "default" in schema ? `\`${JSON.stringify(schema["default"])}\`` : absent;
+  return [{ path, type: typeText(own), fallback }];
 }
 
 const isObjectSchema = (schema: JsonSchema): boolean =>
@@ -166,21 +170,14 @@ function united(one: JsonSchema, other: JsonSchema): JsonSchema {
   return { properties, required: required[0]!.filter((name) => required[1]!.includes(name)) };
 }
 
-function fallbackText(schema: JsonSchema, isRequired: boolean): string {
-  if ("default" in schema) return `\`${JSON.stringify(schema["default"])}\``;
-  return isRequired ? "required" : "none";
-}
-
 function typeText(schema: JsonSchema): string {
   const names = schema["enum"] as readonly string[] | undefined;
-  if (names) return names.length > MAX_LISTED_NAMES ? "name" : listed(names);
+  if (names && names.length > MAX_LISTED_NAMES) return "name";
+  if (names) return names.map((name) => `\`"${name}"\``).join(", ");
   const [type] = [schema["type"]].flat();
   if (type === "array") return `list of ${typeText(withoutNull(schema["items"] as JsonSchema))}`;
   return `${type}${rangeText(schema)}`;
 }
-
-const listed = (names: readonly string[]): string =>
-  names.map((name) => `\`"${name}"\``).join(", ");
 
 function rangeText({ minimum, maximum }: JsonSchema): string {
   if (minimum === undefined) return "";
@@ -188,23 +185,17 @@ function rangeText({ minimum, maximum }: JsonSchema): string {
   return `, ${minimum} to ${maximum}`;
 }
 
-function fieldFacts(): Facts {
-  return new Map(configurationFields().map(({ path, type, fallback }) => [path, [type, fallback]]));
-}
-
-function errorFacts(): Facts {
-  const rows = Object.entries(ERRORS).map(
-    ([code, { status, type }]) => [code, [String(status), `\`${type}\``]] as const,
-  );
-  return new Map(rows);
-}
+const rowOf = (cells: readonly unknown[]): string => `| ${cells.join(" | ")} |`;
+const tableOf = (head: readonly string[], rows: readonly string[]): string =>
+  [rowOf(head), `|${"---|".repeat(head.length)}`, ...rows].join("\n");
+const codes = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(" ");
 
 function commandsTable(): string {
   const rows = [...commands].map(([name, command]) => {
     const shown = synopsis(name, command).replace(" [--config FILE]", "").replaceAll("|", "\\|");
-    return `| \`${shown}\` | ${command.summary} |`;
+    return rowOf([`\`${shown}\``, command.summary]);
   });
-  return ["| Command | What it does |", "|---|---|", ...rows].join("\n");
+  return tableOf(["Command", "What it does"], rows);
 }
 
 /** A row for each meaning of an option, with the commands in which it has this meaning. */
@@ -218,30 +209,90 @@ function optionsTable(): string {
   for (const [command, { options = {} }] of commands)
     for (const option of Object.entries(options)) add(`\`${command}\``, option);
   const lines = [...rows].map(([row, names]) => row.replace("COMMANDS", names.join(", ")));
-  return ["| Option | Commands | Meaning | Default |", "|---|---|---|---|", ...lines].join("\n");
+  return tableOf(["Option", "Commands", "Meaning", "Default"], lines);
 }
 
 function optionRow(name: string, { value, meaning, required, fallback }: CommandOption): string {
   const form = value === undefined ? `--${name}` : `--${name} ${value.replaceAll("|", "\\|")}`;
   const absent = required ? "required" : (fallback ?? "none");
-  return `| \`${form}\` | COMMANDS | ${meaning} | ${value === undefined ? "off" : absent} |`;
+  return rowOf([`\`${form}\``, "COMMANDS", meaning, value === undefined ? "off" : absent]);
 }
 
 function metricsTable(): string {
-  const rows = Object.entries<Family>(FAMILIES).map(([name, { type, help, labels = [] }]) => {
-    const labelNames = labels.map((label) => `\`${label}\``).join(" ") || "none";
-    return `| \`${name}\` | ${type} | ${labelNames} | ${help} |`;
-  });
-  return ["| Metric | Type | Labels | Meaning |", "|---|---|---|---|", ...rows].join("\n");
+  const rows = Object.entries<Family>(FAMILIES).map(([name, { type, help, labels = [] }]) =>
+    rowOf([`\`${name}\``, type, codes(labels) || "none", help]),
+  );
+  return tableOf(["Metric", "Type", "Labels", "Meaning"], rows);
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
-  for (const name of readdirSync(MANUAL).filter((each) => each.endsWith(".md"))) {
-    const file = new URL(name, MANUAL);
+const TOOL_CHOICES = {
+  all: "all forms",
+  required: "all forms; to name a tool, the gateway leaves out the others",
+  any: "all forms; to name a tool, the gateway leaves out the others",
+  auto: "`none`, `auto`",
+};
+
+/** The vendor presets that the gateway itself goes by. */
+function providersTable(): string {
+  const fields = ["`vendor`", "Default `base_url`", "`thinking`", "`supports`", "`tool_choice`"];
+  const rows = [...VENDORS].map(([vendor, { title, dialect, base_url }]) => {
+    const { note } = vendorsJson[vendor as keyof typeof vendorsJson];
+    const { thinking, supports, tool_choice } = traitsOf({ vendor }, { reasoning: false });
+    const address = (dialect !== "demo" && base_url) || "none";
+    const choices = TOOL_CHOICES[tool_choice];
+    const traits = [`\`${thinking}\``, codes(supports), choices, omittedBy(vendor)];
+    return rowOf([title, `\`${vendor}\``, address, ...traits, note]);
+  });
+  return tableOf(["Provider", ...fields, "Omitted", "Notes"], rows);
+}
+
+/**
+ * The parameters that are not sent: to all models of a vendor, and further ones to its reasoning
+ * models.
+ */
+function omittedBy(vendor: string): string {
+  const always = traitsOf({ vendor }, { reasoning: false }).omit;
+  const whileReasoning = traitsOf({ vendor }, { reasoning: true }).omit;
+  const further = whileReasoning.filter((name) => !always.includes(name));
+  const parts = [];
+  if (always.length > 0) parts.push(codes(always));
+  if (further.length > 0) parts.push(`for reasoning models: ${codes(further)}`);
+  return parts.join("; ") || "none";
+}
+
+/** The columns of prices, with what each shows. */
+const PRICES = {
+  "Cache hit": "input_cache_hit",
+  "Cache miss": "input_cache_miss",
+  "Cache write": "input_cache_write",
+  "Write for 1 h": "input_cache_write_1h",
+  Output: "output",
+} as const;
+
+/** The models that `init` writes, with the day of their figures. */
+function modelsTable(): string {
+  const rows = [...VENDOR_ROWS].flatMap(([vendor, { as_of, prices, models }]) =>
+    Object.entries(models).flatMap(([model, { context_tokens, price, long_prompts = [] }]) => {
+      const row = (name: string, figures: Partial<Price> = {}) => {
+        const costs = Object.values(PRICES).map((column) => figures[column] ?? "none");
+        return rowOf([`\`${vendor}\``, name, context_tokens ?? "none", ...costs, as_of, prices]);
+      };
+      const long = long_prompts.map(({ above_tokens, ...prices }) =>
+        row(`\`${model}\`, prompts above ${above_tokens}`, prices),
+      );
+      return [row(`\`${model}\``, price), ...long];
+    }),
+  );
+  return tableOf(["Vendor", "Model", "Context", ...Object.keys(PRICES), "As of", "Prices"], rows);
+}
+
+if (import.meta.filename === process.argv[1]) {
+  const pages = readdirSync("src/manual").filter((each) => each.endsWith(".md"));
+  for (const file of pages.map((name) => `src/manual/${name}`)) {
     const text = readFileSync(file, "utf8");
     const updated = withTables(text);
     if (updated === text) continue;
     writeFileSync(file, updated);
-    console.log(`written: ${file.pathname}`);
+    console.log(`written: ${file}`);
   }
 }

@@ -13,7 +13,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
-import { pinned } from "./bench/target.ts";
+import { pinned } from "./bench/targets.ts";
 import { createProbe } from "../test/support/probe.ts";
 import { play } from "./fuzz/attack.ts";
 import { startCrowds } from "./fuzz/crowds.ts";

@@ -2,13 +2,12 @@
 // switched on. A change that spends more fails here, however quick the machine is.
 
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { build } from "esbuild";
 import { PROGRAM } from "../scripts/build.ts";
 import { countIn, type Counts } from "../scripts/bench/counts.ts";
-import { gatewayConfig, startProvider } from "../scripts/bench/targets.ts";
+import { AUTHORIZED, serving, startProvider } from "../scripts/bench/targets.ts";
 import { folder } from "./support/folder.ts";
 
 /**
@@ -43,16 +42,12 @@ describe("the hot path", { skip }, () => {
   it("creates no more promises, timers and memory than it is allowed", async (t) => {
     const provider = await startProvider();
     t.after(provider.stop);
-    const place = folder();
-    const file = join(place, "gateway.json");
-    writeFileSync(file, JSON.stringify(gatewayConfig(provider.url, place)));
-    const program = join(place, "chat-gateway.mjs");
+    const program = join(folder(), "chat-gateway.mjs");
     await build({ ...PROGRAM, entryPoints: ["src/main.ts"], outfile: program });
-    const headers = { ...provider.headers, authorization: "Bearer sk-bench" };
-    const command = [program, "serve", "--config", file, "--port", "0"];
+    const command = serving(provider.url, {}, program);
     let excess: readonly string[] = [];
     for (let tries = 1; tries <= TRIES; tries += 1) {
-      const counted = await countIn(command, { ...provider, headers });
+      const counted = await countIn(command, { ...provider, headers: AUTHORIZED });
       const [whole, event] = [rounded(counted.whole), rounded(counted.event)];
       t.diagnostic(JSON.stringify({ whole, event }));
       excess = [

@@ -1,7 +1,7 @@
 // The first table: what the same work costs each target, side by side.
 
 import { setTimeout as pause } from "node:timers/promises";
-import { bodyOf } from "./body.ts";
+import { bodyOf, checkReplies } from "./chat.ts";
 import {
   cpuOf,
   cpuPerEvent,
@@ -13,9 +13,8 @@ import {
   wholeReplies,
   type Effort,
 } from "./load.ts";
-import { checkReplies } from "./replies.ts";
 import { table } from "./table.ts";
-import type { Kind, Target } from "./target.ts";
+import type { Kind, Target } from "./targets.ts";
 
 const STREAMS = 50;
 const EVENTS = 300;

@@ -1,11 +1,12 @@
-// What a process creates for one request, counted instead of timed: promises, timers and bytes of
-// memory. No load of the machine changes these figures.
+// The third table: what the relay and the gateway create for one request, counted instead of timed:
+// promises, timers and bytes of memory. No load of the machine changes these figures.
 
 import { once } from "node:events";
 import http from "node:http";
 import { launch } from "../../test/support/program.ts";
-import { bodyOf, post } from "./body.ts";
-import { stop, type Target } from "./target.ts";
+import { bodyOf, post } from "./chat.ts";
+import { table } from "./table.ts";
+import { AUTHORIZED, serving, stop, TYPESCRIPT, type Target } from "./targets.ts";
 
 /** What one request, or one event of a stream, takes. */
 export interface Counts {
@@ -120,4 +121,25 @@ export async function countIn(command: readonly string[], target: Target): Promi
   } finally {
     await stop(running);
   }
+}
+
+/** Counts in the relay and in the built file. */
+export async function countTable(upstream: Target): Promise<string> {
+  const target = { ...upstream, headers: AUTHORIZED };
+  const relay = await countIn([...TYPESCRIPT, "scripts/bench/relay.ts", upstream.url], target);
+  const gateway = await countIn(serving(upstream.url), target);
+  const rowsOf = (what: string, kind: keyof Figures): string[][] => {
+    const row = (name: string, figure: keyof Counts, unit = 1) => [
+      name,
+      ...[relay, gateway].map((counts) => (counts[kind][figure] / unit).toFixed(1)),
+    ];
+    return [
+      row(`promises for a ${what}`, "promises"),
+      row("timers", "timers"),
+      row("KB allocated", "bytes", 1024),
+      row("KB kept by a minor collection", "kept", 1024),
+    ];
+  };
+  const head = ["", "relay", "chat-gateway"];
+  return table([head, ...rowsOf("whole reply", "whole"), ...rowsOf("streamed event", "event")]);
 }

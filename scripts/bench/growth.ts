@@ -2,11 +2,10 @@
 // something. Flat is 1.0.
 
 import { setTimeout as pause } from "node:timers/promises";
-import { bodyOf } from "./body.ts";
+import { bodyOf } from "./chat.ts";
 import { cpuOf, cpuPerEvent, median, openStreams, wholeReplies, type Effort } from "./load.ts";
 import { table } from "./table.ts";
-import type { Kind, Target } from "./target.ts";
-import { gateway } from "./targets.ts";
+import { gateway, type Kind, type Target } from "./targets.ts";
 
 /** After a load, for what the gateway still does for it: logs, books, the collector of garbage. */
 const QUIET_MS = 1_000;

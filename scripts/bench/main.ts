@@ -11,11 +11,10 @@ import { spawnSync } from "node:child_process";
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
 import { compare } from "./compare.ts";
-import { countTable } from "./count-table.ts";
+import { countTable } from "./counts.ts";
 import { growth } from "./growth.ts";
 import { peers } from "./peers/all.ts";
-import { pinned } from "./target.ts";
-import { gateway, relay, startProvider } from "./targets.ts";
+import { gateway, pinned, relay, startProvider } from "./targets.ts";
 
 const text = { type: "string" } as const;
 const { values } = parseArgs({

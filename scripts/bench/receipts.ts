@@ -17,11 +17,10 @@ import { closeDays } from "../../src/extensions/money/usage/close-days.ts";
 import { openBooks } from "../../src/extensions/money/usage/index.ts";
 import { folder } from "../../test/support/folder.ts";
 import { createRandom } from "../../test/support/random.ts";
-import { bodyOf } from "./body.ts";
+import { bodyOf } from "./chat.ts";
 import { answersOf, memoryOf, percentile, startLoad } from "./load.ts";
 import { table } from "./table.ts";
-import { pinned, type Target } from "./target.ts";
-import { gateway, startProvider } from "./targets.ts";
+import { gateway, pinned, startProvider, type Target } from "./targets.ts";
 
 const { values } = parseArgs({ options: { records: { type: "string", default: "10000000" } } });
 const RECORDS = Number(values.records);

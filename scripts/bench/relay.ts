@@ -1,61 +1,47 @@
 // The floor: what any gateway on node:http has to do at least. It parses and re-serialises both
 // bodies, and each event of a stream, over pooled keep-alive sockets, and does nothing else.
 
-import http from "node:http";
+import http, { type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 
 const [upstream = ""] = process.argv.slice(2);
 const { hostname, port } = new URL(upstream);
 const agent = new http.Agent({ keepAlive: true });
 
-function readText(stream: http.IncomingMessage, then: (text: string) => void): void {
+/** Reads a body of JSON, and gives it as it is sent on. */
+function relayBody(
+  stream: IncomingMessage,
+  send: (body: string, headers: OutgoingHttpHeaders) => void,
+): void {
   const pieces: Buffer[] = [];
   stream.on("data", (piece: Buffer) => pieces.push(piece));
-  stream.on("end", () =>
-    then((pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)).toString()),
-  );
+  stream.on("end", () => {
+    const text = (pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)).toString();
+    const body = JSON.stringify(JSON.parse(text));
+    send(body, { "content-type": "application/json", "content-length": Buffer.byteLength(body) });
+  });
 }
+const relayEvent = (event: string): string =>
+  event === "data: [DONE]"
+    ? `${event}\n\n`
+    : `data: ${JSON.stringify(JSON.parse(event.slice(6)))}\n\n`;
 
 const server = http.createServer({ noDelay: true }, (req, res) => {
-  readText(req, (given) => {
-    const body = JSON.stringify(JSON.parse(given));
-    const headers = {
-      "content-type": "application/json",
-      "content-length": Buffer.byteLength(body),
-    };
-    const out = http.request(
-      { hostname, port, path: "/chat/completions", method: "POST", agent, headers },
-      (reply) => {
-        if (reply.headers["content-type"] === "application/json") {
-          return readText(reply, (answer) => {
-            const text = JSON.stringify(JSON.parse(answer));
-            res
-              .writeHead(200, {
-                "content-type": "application/json",
-                "content-length": Buffer.byteLength(text),
-              })
-              .end(text);
-          });
-        }
-        res.writeHead(200, { "content-type": "text/event-stream" });
-        let rest = "";
-        reply.setEncoding("utf8");
-        reply.on("data", (text: string) => {
-          const events = (rest + text).split("\n\n");
-          rest = events.pop()!;
-          res.write(
-            events
-              .map((event) =>
-                event === "data: [DONE]"
-                  ? `${event}\n\n`
-                  : `data: ${JSON.stringify(JSON.parse(event.slice(6)))}\n\n`,
-              )
-              .join(""),
-          );
-        });
-        reply.on("end", () => res.end());
-      },
-    );
+  relayBody(req, (body, headers) => {
+    const options = { hostname, port, path: "/chat/completions", method: "POST", agent, headers };
+    const out = http.request(options, (reply) => {
+      if (reply.headers["content-type"] === "application/json")
+        return relayBody(reply, (answer, fields) => res.writeHead(200, fields).end(answer));
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      let rest = "";
+      reply.setEncoding("utf8");
+      reply.on("data", (text: string) => {
+        const events = (rest + text).split("\n\n");
+        rest = events.pop()!;
+        res.write(events.map(relayEvent).join(""));
+      });
+      reply.on("end", () => res.end());
+    });
     out.on("error", () => res.destroy());
     res.on("close", () => res.writableFinished || out.destroy());
     out.end(body);

@@ -1,11 +1,95 @@
-// What is measured besides other gateways: the floor, and this gateway from its built file. And the
-// provider behind all of them.
+// What the benchmark measures: processes that take chat requests, each on a core of its own. How one
+// is started, found to listen, and stopped; the floor and this gateway; and the provider behind all.
 
-import { writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { lstatSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { folder } from "../../test/support/folder.ts";
-import { fromSources, launch } from "../../test/support/program.ts";
-import { CALL, sizeOf, started, stop, TYPESCRIPT, type Kind, type Target } from "./target.ts";
+import { fromSources, launch, type Running } from "../../test/support/program.ts";
+import { answered, type Callee } from "./chat.ts";
+
+/** A running process that takes chat requests. */
+export interface Target extends Callee {
+  readonly name: string;
+  readonly model: string;
+  readonly pid: number;
+  /** Milliseconds from its start to its first answer. */
+  readonly startMs: number;
+  /** Ends the process, if it has not ended yet. */
+  readonly stop: () => Promise<void>;
+}
+
+/** Something that can be started as a target. */
+export interface Kind {
+  readonly name: string;
+  /** What it does for each request here, in words, for the list below the table. */
+  readonly switchedOn: string;
+  /** What has to be on the disk beside the runtime it is written for; absent: it is no gateway. */
+  readonly diskBytes: number | undefined;
+  /** Whether the benchmark goes on without it if it fails. */
+  readonly isPeer: boolean;
+  readonly start: (upstream: string) => Promise<Target>;
+}
+
+/** Whether targets can be kept on a core of their own. */
+export const pinned = spawnSync("taskset", ["-V"]).status === 0;
+/** What Node needs to run this folder's sources. */
+export const TYPESCRIPT = ["--import", "tsx"];
+
+/** How a chat request is sent. */
+export const CALL: Pick<Target, "path" | "model" | "headers"> = {
+  path: "/v1/chat/completions",
+  model: "m",
+  headers: { "content-type": "application/json" },
+};
+
+interface Start {
+  readonly name: string;
+  /** What a chat request to it has that is not as in CALL. */
+  readonly call?: Partial<typeof CALL>;
+  /** The port that its process is told; absent: the process says which one it has. */
+  readonly port?: number;
+  readonly command: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** Kills a process and waits until it has ended. */
+export async function stop({ child, ended }: Running): Promise<void> {
+  child.kill("SIGKILL");
+  await ended;
+}
+
+/** Starts a target on one core, away from the load, and waits until it answers. */
+export async function started(start: Start): Promise<Target> {
+  const { name, port, env } = start;
+  const call = { ...CALL, ...start.call };
+  const began = performance.now();
+  const command = pinned ? ["taskset", "-c", "0", ...start.command] : start.command;
+  const program = { command, args: [], cwd: process.cwd() };
+  const running = launch(program, [], { env: { ...process.env, ...env }, heard: "nobody" });
+  const { child, stdout, stderr } = running;
+  const end = () => stop(running);
+  try {
+    const url = port === undefined ? await running.address : `http://127.0.0.1:${port}`;
+    const isAlive = () => child.exitCode === null && child.signalCode === null;
+    await answered({ name, url, ...call }, isAlive).catch((error: Error) => {
+      throw new Error(`${error.message}; it last said: ${(stdout() + stderr()).slice(-300)}`);
+    });
+    const startMs = performance.now() - began;
+    return { name, url, ...call, pid: child.pid!, startMs, stop: end };
+  } catch (error) {
+    await end();
+    throw error;
+  }
+}
+
+/** Bytes of a file, or of all files of a folder. What a symbolic link leads to does not count. */
+export function sizeOf(path: string): number {
+  const found = lstatSync(path);
+  if (found.isSymbolicLink()) return 0;
+  if (!found.isDirectory()) return found.size;
+  return readdirSync(path).reduce((sum, name) => sum + sizeOf(join(path, name)), 0);
+}
 
 /** The provider that all of them have behind them; on the core of the load. */
 export async function startProvider(): Promise<Target> {
@@ -48,6 +132,16 @@ export function gatewayConfig(upstream: string, place: string) {
 }
 
 const FILE = "dist/chat-gateway.mjs";
+/** The headers of a request to it. */
+export const AUTHORIZED = { ...CALL.headers, authorization: "Bearer sk-bench" };
+
+/** The arguments that make a built file a gateway with books of its own. */
+export function serving(upstream: string, over: object = {}, file = FILE): string[] {
+  const place = folder();
+  const config = join(place, "gateway.json");
+  writeFileSync(config, JSON.stringify({ ...gatewayConfig(upstream, place), ...over }));
+  return [file, "serve", "--config", config, "--port", "0"];
+}
 
 /**
  * This gateway, with `over` in its configuration, and all that it does for every request switched
@@ -58,12 +152,10 @@ export const gateway = (over: object = {}): Kind => ({
   switchedOn: "a key, limits, all checks, prices, spend log, usage records, access log and metrics",
   diskBytes: sizeOf(FILE),
   isPeer: false,
-  start(upstream) {
-    const place = folder();
-    const config = join(place, "gateway.json");
-    writeFileSync(config, JSON.stringify({ ...gatewayConfig(upstream, place), ...over }));
-    const call = { headers: { ...CALL.headers, authorization: "Bearer sk-bench" } };
-    const command = [process.execPath, FILE, "serve", "--config", config, "--port", "0"];
-    return started({ name: "chat-gateway", call, command });
-  },
+  start: (upstream) =>
+    started({
+      name: "chat-gateway",
+      call: { headers: AUTHORIZED },
+      command: [process.execPath, ...serving(upstream, over)],
+    }),
 });

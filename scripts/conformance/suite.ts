@@ -3,8 +3,7 @@
 // all that was received meanwhile: each rule about the shape of an answer is so applied to every
 // answer of the run, and a gateway that breaks one rule fails one check.
 
-import { createClient } from "./client.ts";
-import type { Exchange } from "./exchange.ts";
+import { createClient, type Exchange } from "./client.ts";
 import * as expect from "./expect.ts";
 import type { Provider } from "./provider.ts";
 import { CHAT, SAMPLE, sample, testerOf, type Run, type Tester } from "./tester.ts";

@@ -1,7 +1,7 @@
 // How the checks ask a gateway: what a tester offers to one of them, and the requests of the sample.
 
-import { parseJson, type Client, type Opened, type Request } from "./client.ts";
-import { exchangeOf, type Exchange } from "./exchange.ts";
+import { exchangeOf, parseJson, type Client, type Exchange } from "./client.ts";
+import type { Opened, Request } from "./client.ts";
 import * as expect from "./expect.ts";
 import { isObject, type Json } from "./shapes.ts";
 import type { Need, Options } from "./suite.ts";

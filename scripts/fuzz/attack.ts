@@ -10,7 +10,7 @@ import { heightOf, type Probe } from "../../test/support/probe.ts";
 import { launch, runToEnd } from "../../test/support/program.ts";
 import { until as untilAnswered, waitFor, within } from "../../test/support/wait.ts";
 import { familyOf, memoryOf, percentile } from "../bench/load.ts";
-import { pinned } from "../bench/target.ts";
+import { pinned } from "../bench/targets.ts";
 
 export const MB = 1e6;
 export const mb = (bytes: number): string => (bytes / MB).toFixed(0);

@@ -8,7 +8,7 @@ import { endless, event, chunk, speak, startProvider } from "../../test/support/
 import type { Provider } from "../../test/support/provider.ts";
 import type { Scope } from "../../test/support/scope.ts";
 import { settled } from "../../test/support/wait.ts";
-import { bodyOf } from "../bench/body.ts";
+import { bodyOf } from "../bench/chat.ts";
 import { openStreams } from "../bench/load.ts";
 import { gatewayConfig, startProvider as startBenchProvider } from "../bench/targets.ts";
 import { MB, mb, until, type Attack, type Stage } from "./attack.ts";

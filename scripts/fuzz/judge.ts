@@ -4,8 +4,7 @@
 
 import { isUtf8 } from "node:buffer";
 import { RULES } from "../conformance/checks/all.ts";
-import { parseEvents, parseJson } from "../conformance/client.ts";
-import { exchangeOf } from "../conformance/exchange.ts";
+import { exchangeOf, parseEvents, parseJson } from "../conformance/client.ts";
 import * as expect from "../conformance/expect.ts";
 import * as is from "../conformance/forms.ts";
 import { first, isObject, isText, list, type Fields, type Json } from "../conformance/shapes.ts";

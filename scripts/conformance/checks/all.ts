@@ -6,7 +6,6 @@ import "./http.ts";
 import "./answers.ts";
 import "./robust.ts";
 import "./streams.ts";
-import "./figures.ts";
 import "./content.ts";
 import "./messages.ts";
 import "./responses.ts";

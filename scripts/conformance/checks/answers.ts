@@ -1,7 +1,6 @@
 // Levels `spec` and `compatible`: what is true of every whole reply and stream of the run.
 
-import { parseJson } from "../client.ts";
-import type { Exchange } from "../exchange.ts";
+import { parseJson, type Exchange } from "../client.ts";
 import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
 import { first, isCount, isObject, isText, list } from "../shapes.ts";

@@ -1,8 +1,7 @@
 // Level `compatible`: what unmodified clients of other gateways need, which the contract leaves
 // open and wire.md fills. This file has the requests.
 
-import { parseJson } from "../client.ts";
-import type { Exchange } from "../exchange.ts";
+import { parseJson, type Exchange } from "../client.ts";
 import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
 import { first, isText, list } from "../shapes.ts";

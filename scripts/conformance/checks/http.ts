@@ -1,7 +1,6 @@
 // Levels `spec` and `compatible`: what is seen of HTTP, keys, ids, limits and errors.
 
-import { parseJson, parseRaw } from "../client.ts";
-import type { Exchange } from "../exchange.ts";
+import { parseJson, parseRaw, type Exchange } from "../client.ts";
 import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
 import { first, isObject, isText, type Fields } from "../shapes.ts";

@@ -5,7 +5,7 @@ import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
 import { first, isObject, list, wordsOf, type Fields, type Json } from "../shapes.ts";
 import { TOOLS, type Headers, type Tester } from "../tester.ts";
-import { apiOf, expectNames, type Scene } from "./apis.ts";
+import { apiOf, expectNames, type ApiScene } from "./kit.ts";
 import { after, user } from "./kit.ts";
 
 const PATH = "/v1/messages";
@@ -120,7 +120,7 @@ messages('wire.md "Anthropic replies"', {
 
 const takes =
   (fields: Json) =>
-  ({ whole }: Scene) =>
+  ({ whole }: ApiScene) =>
     whole(fields);
 messages('wire.md "Anthropic requests"', {
   "system.blocks: the system's text may be blocks with marks for the cache": takes({

@@ -5,7 +5,7 @@ import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
 import { first, isObject, isText, list, type Fields, type Json } from "../shapes.ts";
 import { PLACE, WORD } from "../tester.ts";
-import { apiOf, expectNames, type Scene } from "./apis.ts";
+import { apiOf, expectNames, type ApiScene } from "./kit.ts";
 import type { Stated } from "./kit.ts";
 
 const SAY = `Say the word ${WORD} and nothing else.`;
@@ -16,7 +16,7 @@ const { checks, ofStream } = apiOf(
   (t, fields) => JSON.stringify({ model: t.model, input: SAY, ...fields }),
   () => ({ path: "/v1/responses" }),
 );
-const responses = (entries: Stated<(scene: Scene) => unknown>) => checks(SOURCE, entries);
+const responses = (entries: Stated<(scene: ApiScene) => unknown>) => checks(SOURCE, entries);
 
 const itemsOf = (response: unknown): Json[] => list(first(response, "output")).filter(isObject);
 const itemOf = (response: unknown, type: string): Json => {
@@ -46,13 +46,13 @@ const joined = (events: readonly Json[], type: string): string =>
 /** The response to a request has these fields; one of its items, if a type is named. */
 const gives =
   (asked: Json, fields: Fields, item?: string) =>
-  async ({ whole }: Scene): Promise<void> => {
+  async ({ whole }: ApiScene): Promise<void> => {
     const response = await whole(asked);
     expect.fields(item === undefined ? response : itemOf(response, item), fields);
   };
 const refused =
   (fields: Json, param: RegExp) =>
-  async ({ post }: Scene): Promise<void> =>
+  async ({ post }: ApiScene): Promise<void> =>
     expect.fields(await post(fields), { status: 400, "error.param": param });
 
 const GET_TIME = { type: "function", name: "get_time", parameters: PLACE, strict: true };
@@ -206,11 +206,11 @@ responses({
 });
 
 const include = ["reasoning.encrypted_content"];
-const summarized = ({ t }: Scene) => ({
+const summarized = ({ t }: ApiScene) => ({
   model: t.reasoningModel,
   reasoning: { summary: "auto" },
 });
-const brief = ({ t }: Scene) => ({
+const brief = ({ t }: ApiScene) => ({
   model: t.reasoningModel,
   reasoning: { effort: "low" },
   include,

@@ -1,11 +1,11 @@
 // Level `robust`: what goes wrong in gateways, as their provider fails and as their clients leave.
 
-import type { Exchange } from "../exchange.ts";
+import type { Exchange } from "../client.ts";
 import { CANARY, ELSEWHERE, PIECES } from "../wire.ts";
 import { BURST } from "../ready.ts";
 import { first } from "../shapes.ts";
 import { CHAT, question } from "../tester.ts";
-import * as expect from "./replies.ts";
+import * as expect from "./scene.ts";
 import { alike, robust, SOON_MS, STREAM, type Scene } from "./scene.ts";
 
 const leavesWaiting =

@@ -1,16 +1,19 @@
 // What the checks of the level `robust` work with: the gateway seen from both sides, as its client
 // and as its provider, which fails in every way that a provider can (provider.ts). Each check has
-// models of its own there, named after what they do.
+// models of its own there, named after what they do. And what the checks expect of a reply, of the
+// provider and of the gateway: they import this file as `expect` too.
 
-import type { Opened } from "../client.ts";
-import type { Exchange } from "../exchange.ts";
-import { within } from "../expect.ts";
-import { PIECES } from "../wire.ts";
+import type { Exchange, Opened } from "../client.ts";
+import * as expect from "../expect.ts";
+import { ERROR } from "../forms.ts";
 import type { Call, Provider } from "../provider.ts";
 import { aliasOf, modelsOf, type Lab } from "../ready.ts";
-import type { Json } from "../shapes.ts";
+import { first, isCount, isObject, type Fields, type Json } from "../shapes.ts";
 import { question, type Headers, type Tester } from "../tester.ts";
+import { PIECES, TEXT } from "../wire.ts";
 import { checkOf, CHECKS, headingOf, type Stated } from "./kit.ts";
+
+export * from "../expect.ts";
 
 export interface Scene {
   readonly t: Tester;
@@ -42,7 +45,7 @@ export const SOON_MS = 2_500;
 /** For what only takes its time where a machine is busy. */
 export const PATIENT_MS = 10_000;
 export const soon = <T>(promise: Promise<T>, what: string): Promise<T> =>
-  within(promise, what, SOON_MS);
+  expect.within(promise, what, SOON_MS);
 
 /** What the checks need of the gateway's configuration, filled as they are stated. */
 export const LABS: Lab[] = [];
@@ -102,3 +105,63 @@ function sceneOf(t: Tester, lab: Lab): Scene {
     sent: async (after) => (await call(after)).body,
   };
 }
+
+/** What the events of a stream say. */
+const dataOf = ({ events }: Exchange) => events.map(({ data }) => data);
+
+export function complete(reply: Exchange, content = TEXT): void {
+  const { status, shown, error, parts } = reply;
+  expect.that(status === 200, "status 200", `${status} ${shown}`);
+  expect.that(reply.content === content, JSON.stringify(content.slice(0, 100)), reply.content);
+  if (!reply.streamed) return;
+  expect.that(error === undefined, "no error event", error);
+  const data = dataOf(reply);
+  const isLast = data.indexOf("[DONE]") === data.length - 1;
+  expect.that(isLast, "[DONE] as the last event", shown);
+  expect.that(parts.length === data.length - 1, "nothing but chunks before [DONE]", shown);
+}
+/** A stream that was cut off after this text. */
+export function broken(reply: Exchange, content: string): void {
+  const { status, shown, parts } = reply;
+  const isCut = status === 200 && reply.content === content;
+  expect.that(isCut, JSON.stringify(content), `${status} ${shown}`);
+  expect.fields(reply.error, ERROR);
+  const data = dataOf(reply);
+  expect.that(!data.includes("[DONE]"), "no [DONE], which means success", shown);
+  const isEnd = parts.length === data.length - 1 && isObject(reply.events.at(-1)?.json);
+  expect.that(isEnd, "one error event, and nothing after it", shown);
+}
+export function refusal({ status, error, shown }: Exchange, expected: number): void {
+  expect.that(status === expected, `status ${expected}`, `${status} ${shown}`);
+  expect.fields(error, ERROR);
+}
+export function servedBy(reply: Exchange, model: string): void {
+  for (const part of reply.parts) expect.same(first(part, "model"), model);
+}
+/** How often the provider was asked for a model; the first of the scene, if none is named. */
+export function calls(scene: Scene, number: number, model?: string): void {
+  const got = scene.calls(model).length;
+  expect.that(got === number, `${number} requests for ${model ?? "the model"}`, got);
+}
+/** Retry-After, and the same number in the message. */
+export function wait({ headers, error, shown }: Exchange): void {
+  const seconds = Number(headers["retry-after"]);
+  const isSaid = String(first(error, "message")).includes(` ${seconds} s`);
+  const holds = isCount(seconds) && seconds > 0 && isSaid;
+  expect.that(holds, "Retry-After, and the same number in the message", shown);
+}
+/** The client of a call has left, so the gateway closes the provider's connection. */
+export const left = (call: Call): Promise<void> =>
+  soon(call.left, "the provider's connection to be closed");
+export async function healthy(t: Tester, when: string): Promise<void> {
+  const { status } = await soon(t.get("/healthz"), `/healthz ${when}`);
+  expect.that(status === 200, `200 from /healthz ${when}`, status);
+}
+
+/** A request with these fields is answered, and the provider was asked with those. */
+export const sent =
+  (fields: object, toProvider: Fields) =>
+  async (scene: Scene): Promise<void> => {
+    complete(await scene.ask(fields));
+    expect.fields(await scene.sent(), toProvider);
+  };

@@ -2,13 +2,13 @@
 // asked.
 
 import { setTimeout as pause } from "node:timers/promises";
-import type { Exchange } from "../exchange.ts";
+import type { Exchange } from "../client.ts";
 import { CALLS, CANARY, FLOOD_BYTES, PIECES, TEXT, THOUGHTS } from "../wire.ts";
 import type { Call } from "../provider.ts";
 import { first, list } from "../shapes.ts";
 import { question, TOOLS } from "../tester.ts";
 import { choicesOf, valuesAt } from "./kit.ts";
-import * as expect from "./replies.ts";
+import * as expect from "./scene.ts";
 import { alike, PATIENT_MS, robust, soon, STREAM } from "./scene.ts";
 
 const cuts = (source: string, headings: readonly string[]) =>

@@ -1,13 +1,49 @@
-// Whether a target answers, and answers right. A gateway that answers with less than the provider
-// sent, or holds a stream back until it is whole, would be measured doing less than the others.
+// The chat requests that all targets of the benchmark get, and whether a target answers them right. A
+// gateway that answers with less than the provider sent, or holds a stream back until it is whole,
+// would be measured doing less than the others.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import http from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
-import { createClient, type Request } from "../conformance/client.ts";
-import { exchangeOf } from "../conformance/exchange.ts";
+import { createClient, exchangeOf, type Request } from "../conformance/client.ts";
 import { first } from "../conformance/shapes.ts";
-import { bodyOf, post, type Callee } from "./body.ts";
-import type { Target } from "./target.ts";
+import type { Target } from "./targets.ts";
+
+/** A request's body, with `filler` bytes of text beside the words that the provider looks for. */
+export function bodyOf(words: string, model: string, filler = 200): string {
+  const messages = [
+    { role: "system", content: words },
+    {
+      role: "user",
+      content: "How does it begin? ".repeat(Math.ceil(filler / 19)).slice(0, filler),
+    },
+  ];
+  return JSON.stringify({ model, stream: words.startsWith("events"), temperature: 0.5, messages });
+}
+
+/** Where chat requests go, and with which headers. */
+export interface Callee {
+  readonly url: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Sends a chat request; resolves with the answer when its head has come. */
+export async function post(
+  { url, path, headers }: Callee,
+  body: string,
+  agent: http.Agent | false = false,
+): Promise<http.IncomingMessage> {
+  const req = http.request(url + path, {
+    method: "POST",
+    agent,
+    headers: { ...headers, "content-length": Buffer.byteLength(body) },
+  });
+  req.end(body);
+  const [res] = (await once(req, "response")) as [http.IncomingMessage];
+  return res;
+}
 
 const START_MS = 120_000;
 
