@@ -16,30 +16,7 @@ export interface Inode {
   readonly born: number;
 }
 
-export interface DiskFaults {
-  /** Nothing more can be written. */
-  isFull: boolean;
-  /** The share of syncs that fail. */
-  failingSyncs: number;
-}
-
-export interface Disk {
-  readonly faults: DiskFaults;
-  find(path: string): Inode | undefined;
-  /** The names in a folder, sorted. */
-  namesIn(path: string): readonly string[];
-  create(path: string, kind: Inode["kind"]): Inode;
-  /** Gives an inode a further name, in the place of what has it. */
-  link(inode: Inode, path: string): void;
-  remove(path: string): void;
-  /** Puts bytes behind those of a file. Throws ENOSPC, after a part of them, if the disk is full. */
-  append(inode: Inode, bytes: Buffer): void;
-  truncate(inode: Inode, size: number): void;
-  /** Brings the content of a file, and all names, to the disk. Throws EIO if that fails. */
-  sync(inode: Inode): void;
-  /** Loses what was not synced. */
-  loseUnsynced(): void;
-}
+export type Disk = ReturnType<typeof createDisk>;
 
 export const systemError = (code: string, call: string, path = ""): NodeJS.ErrnoException =>
   Object.assign(new Error(`${code}: ${call} '${path}'`), { code, syscall: call, path });
@@ -47,14 +24,15 @@ export const systemError = (code: string, call: string, path = ""): NodeJS.Errno
 const EMPTY = Buffer.alloc(0);
 
 /** `numbersFrom`: files of several disks of a world have different numbers. */
-export function createDisk(world: World, numbersFrom = 1): Disk {
+export function createDisk(world: World, numbersFrom = 1) {
   const { random, between } = world.random;
   let names = new Map<string, Inode>();
   let durableNames = new Map<string, Inode>();
   /** What happened to names since the last sync, in order. */
   let journal: ((tree: Map<string, Inode>) => void)[] = [];
-  const faults: DiskFaults = { isFull: false, failingSyncs: 0 };
-  let numbers = numbersFrom;
+  /** Nothing more can be written; the share of syncs that fail. */
+  const faults = { isFull: false, failingSyncs: 0 };
+  let number = numbersFrom;
 
   function change(apply: (tree: Map<string, Inode>) => void): void {
     apply(names);
@@ -62,10 +40,9 @@ export function createDisk(world: World, numbersFrom = 1): Disk {
   }
 
   function create(path: string, kind: Inode["kind"]): Inode {
-    numbers += 1;
+    number += 1;
     const now = world.wallClock();
-    const content = { content: EMPTY, durable: EMPTY };
-    const made: Inode = { number: numbers, kind, ...content, changed: now, born: now };
+    const made = { number, kind, content: EMPTY, durable: EMPTY, changed: now, born: now };
     change((tree) => tree.set(path, made));
     return made;
   }
@@ -82,8 +59,9 @@ export function createDisk(world: World, numbersFrom = 1): Disk {
 
   return {
     faults,
-    find: (path) => names.get(path),
-    namesIn(path) {
+    find: (path: string): Inode | undefined => names.get(path),
+    /** The names in a folder, sorted. */
+    namesIn(path: string): readonly string[] {
       const prefix = path === "/" ? "/" : `${path}/`;
       return [...names.keys()]
         .filter((name) => name.startsWith(prefix) && name.length > prefix.length)
@@ -92,25 +70,29 @@ export function createDisk(world: World, numbersFrom = 1): Disk {
         .sort();
     },
     create,
-    link: (inode, path) => change((tree) => tree.set(path, inode)),
-    remove: (path) => change((tree) => tree.delete(path)),
-    append(inode, bytes) {
+    /** Gives an inode a further name, in the place of what has it. */
+    link: (inode: Inode, path: string) => change((tree) => tree.set(path, inode)),
+    remove: (path: string) => change((tree) => tree.delete(path)),
+    /** Puts bytes behind those of a file. Throws ENOSPC, after a part of them, if the disk is full. */
+    append(inode: Inode, bytes: Buffer): void {
       const fits = faults.isFull ? Math.min(bytes.length, between(0, 40)) : bytes.length;
       inode.content = Buffer.concat([inode.content, bytes.subarray(0, fits)]);
       inode.changed = world.wallClock();
       if (fits < bytes.length) throw systemError("ENOSPC", "write");
     },
-    truncate(inode, size) {
+    truncate(inode: Inode, size: number): void {
       inode.content = Buffer.concat([inode.content.subarray(0, size)], size);
       inode.changed = world.wallClock();
     },
-    sync(inode) {
+    /** Brings the content of a file, and all names, to the disk. Throws EIO if that fails. */
+    sync(inode: Inode): void {
       if (random() < faults.failingSyncs) throw systemError("EIO", "fsync");
       inode.durable = inode.content;
       for (const apply of journal) apply(durableNames);
       journal = [];
     },
-    loseUnsynced() {
+    /** Loses what was not synced. */
+    loseUnsynced(): void {
       for (const apply of journal.slice(0, between(0, journal.length))) apply(durableNames);
       journal = [];
       names = new Map(durableNames);

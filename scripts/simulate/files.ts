@@ -8,13 +8,6 @@ import { basename, dirname, resolve } from "node:path";
 import { type Disk, type Inode, systemError } from "./disk.ts";
 import { countOpen, type SimProcess, type World } from "./world.ts";
 
-/** An open file. Whatever the program writes to one, it appends. */
-interface Descriptor {
-  /** The last name in its path. */
-  readonly name: string;
-  readonly inode: Inode;
-}
-
 export interface FilesOptions {
   readonly world: World;
   readonly disk: Disk;
@@ -47,15 +40,15 @@ const statsOf = ({ number, kind, content, changed, born }: Inode) => ({
 });
 
 async function bytesOf(data: Data): Promise<Buffer> {
-  if (typeof data === "string") return Buffer.from(data);
-  if (data instanceof Uint8Array) return Buffer.from(data);
+  if (typeof data === "string" || data instanceof Uint8Array) return Buffer.from(data as string);
   const pieces: Buffer[] = [];
   for await (const piece of data) pieces.push(Buffer.from(piece as string));
   return Buffer.concat(pieces);
 }
 
 function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
-  const descriptors = new Map<number, Descriptor>();
+  /** Open files, with the last name in the path of each. Whatever is written to one is appended. */
+  const descriptors = new Map<number, { readonly name: string; readonly inode: Inode }>();
   let numbers = 3;
 
   function inodeAt(path: string, call: string): Inode {
@@ -64,27 +57,22 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     return inode;
   }
 
-  function descriptor(fd: number): Descriptor {
+  function descriptor(fd: number) {
     const known = descriptors.get(fd);
     if (!known) throw systemError("EBADF", "fd");
     return known;
   }
 
-  function create(path: string): Inode {
-    const parent = disk.find(dirname(path));
-    if (parent?.kind !== "folder") throw systemError("ENOENT", "open", path);
-    return disk.create(path, "file");
-  }
-
   /** As the flags of open() say: a string, or numbers that only read. */
-  function open(path: string, flags: string | number = "r"): number {
+  function openSync(path: string, flags: string | number = "r"): number {
     const full = resolve(path);
     const name = typeof flags === "string" ? flags : "r";
     const there = disk.find(full);
     if (there && name.includes("x")) throw systemError("EEXIST", "open", path);
     if (!there && name.startsWith("r")) throw systemError("ENOENT", "open", path);
     if (!there || name.startsWith("w")) beforeChange(`opens ${basename(path)}`);
-    const inode = there ?? create(full);
+    if (disk.find(dirname(full))?.kind !== "folder") throw systemError("ENOENT", "open", path);
+    const inode = there ?? disk.create(full, "file");
     if (name.startsWith("w")) disk.truncate(inode, 0);
     numbers += 1;
     descriptors.set(numbers, { name: basename(path), inode });
@@ -92,27 +80,27 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     return numbers;
   }
 
-  function close(fd: number): void {
+  function closeSync(fd: number): void {
     descriptor(fd);
     descriptors.delete(fd);
     countOpen(owner, "file", -1);
   }
 
-  function write(fd: number, data: string | Uint8Array, from = 0): number {
-    const file = descriptor(fd);
+  function writeSync(fd: number, data: string | Uint8Array, from = 0): number {
+    const { name, inode } = descriptor(fd);
     const bytes = Buffer.from(data as string).subarray(typeof data === "string" ? 0 : from);
     try {
-      beforeChange(`writes ${bytes.length} bytes to ${file.name}`);
+      beforeChange(`writes ${bytes.length} bytes to ${name}`);
     } catch (error) {
       // The process dies in the middle of it.
-      disk.append(file.inode, bytes.subarray(0, world.random.between(0, bytes.length)));
+      disk.append(inode, bytes.subarray(0, world.random.between(0, bytes.length)));
       throw error;
     }
-    disk.append(file.inode, bytes);
+    disk.append(inode, bytes);
     return bytes.length;
   }
 
-  function readFile(path: string | number, options?: string | { encoding?: string }) {
+  function readFileSync(path: string | number, options?: string | { encoding?: string }) {
     const inode = typeof path === "number" ? descriptor(path).inode : inodeAt(path, "open");
     if (inode.kind === "folder") throw systemError("EISDIR", "read");
     const encoding = typeof options === "string" ? options : options?.encoding;
@@ -120,29 +108,22 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     return encoding === undefined ? bytes : bytes.toString(encoding as BufferEncoding);
   }
 
-  function writeFile(path: string, data: string | Uint8Array, options: WriteOptions = {}): void {
-    const fd = open(path, options.flag ?? "w");
+  function writeFileSync(path: string, data: string | Uint8Array, more: WriteOptions = {}): void {
+    const fd = openSync(path, more.flag ?? "w");
     try {
-      write(fd, data);
-      if (options.flush) disk.sync(descriptor(fd).inode);
+      writeSync(fd, data);
+      if (more.flush) disk.sync(descriptor(fd).inode);
     } finally {
-      close(fd);
+      closeSync(fd);
     }
   }
 
-  function stat(path: string, { throwIfNoEntry = true } = {}) {
+  function statSync(path: string, { throwIfNoEntry = true } = {}) {
     const inode = throwIfNoEntry ? inodeAt(path, "stat") : disk.find(resolve(path));
     return inode && statsOf(inode);
   }
 
-  function rename(from: string, to: string): void {
-    beforeChange(`renames ${basename(to)}`);
-    const inode = inodeAt(from, "rename");
-    disk.link(inode, resolve(to));
-    disk.remove(resolve(from));
-  }
-
-  function mkdir(path: string, options: { recursive?: boolean } = {}): void {
+  function mkdirSync(path: string, options: { recursive?: boolean } = {}): void {
     const full = resolve(path);
     if (disk.find(full)) {
       if (options.recursive) return;
@@ -150,7 +131,7 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     }
     if (!disk.find(dirname(full))) {
       if (!options.recursive) throw systemError("ENOENT", "mkdir", path);
-      mkdir(dirname(full), options);
+      mkdirSync(dirname(full), options);
     }
     beforeChange(`makes ${basename(path)}`);
     disk.create(full, "folder");
@@ -169,31 +150,33 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
 
   return {
     inodeAt,
-    descriptor,
-    open,
-    close,
+    syncNow: (fd: number): void => disk.sync(descriptor(fd).inode),
     constants,
     existsSync: (path: string) => disk.find(resolve(path)) !== undefined,
-    statSync: stat,
-    lstatSync: stat,
+    statSync,
+    lstatSync: statSync,
     fstatSync: (fd: number) => statsOf(descriptor(fd).inode),
     accessSync(path: string) {
       inodeAt(path, "access");
     },
-    openSync: open,
-    closeSync: close,
-    writeSync: write,
+    openSync,
+    closeSync,
+    writeSync,
     readSync(fd: number, buffer: Buffer, ...[offset, length, position]: ReadPlace) {
       const { content } = descriptor(fd).inode;
       return content.copy(buffer, offset, Math.min(position, content.length), position + length);
     },
     ftruncateSync: (fd: number, size = 0) => truncate(descriptor(fd).inode, size),
     truncateSync: (path: string, size = 0) => truncate(inodeAt(path, "truncate"), size),
-    readFileSync: readFile,
-    writeFileSync: writeFile,
+    readFileSync,
+    writeFileSync,
     appendFileSync: (path: string, data: string, options: WriteOptions = {}) =>
-      writeFile(path, data, { ...options, flag: "a" }),
-    renameSync: rename,
+      writeFileSync(path, data, { ...options, flag: "a" }),
+    renameSync(from: string, to: string) {
+      beforeChange(`renames ${basename(to)}`);
+      disk.link(inodeAt(from, "rename"), resolve(to));
+      disk.remove(resolve(from));
+    },
     linkSync(from: string, to: string) {
       if (disk.find(resolve(to))) throw systemError("EEXIST", "link", to);
       const inode = inodeAt(from, "link");
@@ -204,31 +187,28 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
       if (!force || disk.find(resolve(path))) remove(path, "rm");
     },
     rmdirSync: (path: string) => remove(path, "rmdir"),
-    mkdirSync: mkdir,
+    mkdirSync,
     mkdtempSync(prefix: string) {
       const path = `${prefix}${world.random.between(100_000, 999_999)}`;
-      mkdir(path);
+      mkdirSync(path);
       return path;
     },
     readdirSync(path: string, { withFileTypes = false } = {}) {
       inodeAt(path, "readdir");
       const names = [...disk.namesIn(resolve(path))];
       if (!withFileTypes) return names;
-      return names.map((name) => {
-        const { kind } = inodeAt(`${path}/${name}`, "readdir");
-        return { name, isFile: () => kind === "file" };
-      });
+      return names.map((name) => ({ ...statsOf(inodeAt(`${path}/${name}`, "readdir")), name }));
     },
   };
 }
 
 /** node:fs and node:fs/promises of one process. */
 export function createFiles(options: FilesOptions) {
-  const { world, disk, owner } = options;
-  const sync = createSyncCalls(options);
+  const { world, owner } = options;
+  const { inodeAt, syncNow, ...sync } = createSyncCalls(options);
 
   /** Runs a call in the threads of Node: it takes effect, and returns, some time later. */
-  function later<T>(what: string, call: () => T | Promise<T>): Promise<T> {
+  function later<T>(what: string, call: () => T): Promise<T> {
     return new Promise((resolveCall, reject) => {
       const ms = 0.02 + 0.4 * world.random.random();
       world.after(ms, owner, what, () => {
@@ -241,20 +221,9 @@ export function createFiles(options: FilesOptions) {
     });
   }
 
-  async function writeLater(path: string, data: Data, more: WriteOptions = {}): Promise<void> {
+  async function writeFile(path: string, data: Data, more: WriteOptions = {}): Promise<void> {
     const bytes = await bytesOf(data);
     await later(`writes ${basename(path)}`, () => sync.writeFileSync(path, bytes, more));
-  }
-
-  async function openLater(path: string, flags?: string | number) {
-    const fd = await later(`opens ${basename(path)}`, () => sync.open(path, flags));
-    return {
-      fd,
-      stat: () => later("stat", () => sync.fstatSync(fd)),
-      sync: () => later("sync", () => disk.sync(sync.descriptor(fd).inode)),
-      readFile: () => later("read", () => sync.readFileSync(fd)),
-      close: () => later("close", () => sync.close(fd)),
-    };
   }
 
   /** Reads the content as it is when it is asked for, piece by piece. */
@@ -265,7 +234,7 @@ export function createFiles(options: FilesOptions) {
     async function* pieces() {
       for (let at = start; ; ) {
         const piece = await later(`reads ${basename(path)}`, () => {
-          const { content } = sync.inodeAt(path, "open");
+          const { content } = inodeAt(path, "open");
           return Buffer.from(content.subarray(at, Math.min(at + highWaterMark, end + 1)));
         });
         if (piece.length === 0) return;
@@ -277,18 +246,27 @@ export function createFiles(options: FilesOptions) {
   }
 
   const promises = {
-    open: openLater,
+    async open(path: string, flags?: string | number) {
+      const fd = await later(`opens ${basename(path)}`, () => sync.openSync(path, flags));
+      return {
+        fd,
+        stat: () => later("stat", () => sync.fstatSync(fd)),
+        sync: () => later("sync", () => syncNow(fd)),
+        readFile: () => later("read", () => sync.readFileSync(fd)),
+        close: () => later("close", () => sync.closeSync(fd)),
+      };
+    },
     stat: (path: string, more?: object) => later("stat", () => sync.statSync(path, more)),
-    writeFile: writeLater,
+    writeFile,
     appendFile: (path: string, data: Data, more: WriteOptions = {}) =>
-      writeLater(path, data, { ...more, flag: "a" }),
+      writeFile(path, data, { ...more, flag: "a" }),
     truncate: (path: string, size = 0) => later("truncate", () => sync.truncateSync(path, size)),
     rename: (from: string, to: string) =>
       later(`renames ${basename(to)}`, () => sync.renameSync(from, to)),
   };
 
   function fsync(fd: number, done: (error: unknown) => void): void {
-    later("sync", () => disk.sync(sync.descriptor(fd).inode)).then(() => done(null), done);
+    later("sync", () => syncNow(fd)).then(() => done(null), done);
   }
 
   return { fs: { ...sync, fsync, createReadStream, promises }, promises };

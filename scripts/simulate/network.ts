@@ -9,25 +9,22 @@ import type { Trouble } from "../reconcile/house.ts";
 import { systemError } from "./disk.ts";
 import { countOpen, type Pending, type SimProcess, type World } from "./world.ts";
 
-/** What a server does with connections. Its socket may be a path in the file system. */
-export interface Listener {
+/** What a server does with connections to a place, an address or the name of a Unix socket. */
+interface Listener {
   readonly owner: SimProcess;
   readonly accept: (socket: SimSocket) => void;
-  /** A socket of a Unix path needs that path, an address its port. */
   readonly place: string;
 }
 
 /** What may happen to a connection. */
-export interface NetworkFaults {
+const noFaults = () => ({
   /** Hears that a connection that `client` has opened is reset, or stands still for a time. */
-  broke: (client: SimProcess, trouble: Trouble) => void;
+  broke(_client: SimProcess, _trouble: Trouble): void {},
   /** The share of connections that are reset at a random byte. */
-  resets: number;
+  resets: 0,
   /** The share of connections that stall for some seconds at a random byte. */
-  stalls: number;
-}
-
-const NO_FAULTS: NetworkFaults = { broke: () => undefined, resets: 0, stalls: 0 };
+  stalls: 0,
+});
 
 export class SimSocket extends Duplex {
   readonly remoteAddress = "127.0.0.1";
@@ -61,7 +58,7 @@ export class SimSocket extends Duplex {
     owner.atEnd.add(this.#vanish);
   }
 
-  static join(client: SimSocket, server: SimSocket, faults: NetworkFaults): void {
+  static join(client: SimSocket, server: SimSocket, faults: Network["faults"]): void {
     const { random, between } = client.#world.random;
     server.troubles = client.troubles;
     client.#broke = (trouble) => {
@@ -89,7 +86,7 @@ export class SimSocket extends Duplex {
   }
 
   override _final(done: () => void): void {
-    this.#whenOpen(() => this.#toPeer("the end", (peer) => peer.#receiveEnd()), done);
+    this.#whenOpen(() => this.#sendEnd(), done);
   }
 
   #whenOpen(act: () => void, done: () => void): void {
@@ -155,7 +152,7 @@ export class SimSocket extends Duplex {
       if (kept.length > 0) this.#portion(kept);
       this.#world.note("the network resets a connection");
       this.#trouble(0);
-      this.#toPeer("a reset", (peer) => peer.#reset());
+      this.#sendReset();
       this.#world.after(1, this.owner, "a reset", () => this.#reset());
       return;
     }
@@ -191,16 +188,9 @@ export class SimSocket extends Duplex {
   }
 
   #receive(bytes: Buffer): void {
-    if (this.#gone) {
-      this.#toPeer("a reset", (peer) => peer.#reset());
-      return;
-    }
+    if (this.#gone) return this.#sendReset();
     this.#refresh();
     this.push(bytes);
-  }
-
-  #receiveEnd(): void {
-    if (!this.destroyed) this.push(null);
   }
 
   #reset(): void {
@@ -213,8 +203,18 @@ export class SimSocket extends Duplex {
   #close(isReset: boolean): void {
     if (this.#gone) return;
     this.#leave();
-    if (isReset) this.#toPeer("a reset", (peer) => peer.#reset());
-    else if (!this.writableFinished) this.#toPeer("the end", (peer) => peer.#receiveEnd());
+    if (isReset) this.#sendReset();
+    else if (!this.writableFinished) this.#sendEnd();
+  }
+
+  #sendEnd(): void {
+    this.#toPeer("the end", (peer) => {
+      if (!peer.destroyed) peer.push(null);
+    });
+  }
+
+  #sendReset(): void {
+    this.#toPeer("a reset", (peer) => peer.#reset());
   }
 
   #leave(): void {
@@ -242,61 +242,42 @@ function handOver(bytes: Buffer, { buffer, callback }: net.OnReadOpts): void {
     callback(bytes.copy(memory, 0, at, at + memory.length), memory);
 }
 
-/** Where a connection leads. */
-export interface Destination {
-  readonly place: string;
-  readonly refusal: string;
-  /** As net.connect() takes them. */
-  readonly options: object;
-}
+export type Network = ReturnType<typeof createNetwork>;
 
-export interface Network {
-  readonly faults: NetworkFaults;
-  /** Accepts connections at a place until the returned function is called, or the owner ends. */
-  listen(listener: Listener): () => void;
-  /** How many processes accept connections there. */
-  listeners(place: string): number;
-  /** A port that nobody has; for the workers of one first process the same. */
-  portOf(owner: SimProcess): number;
-  /** Connects as `owner`. Fails with the code `refusal` if nobody accepts. */
-  connect(owner: SimProcess, to: Destination): SimSocket;
-}
-
-export function createNetwork(world: World): Network {
+export function createNetwork(world: World) {
   /** Several workers may listen at one place: they take turns. */
   const listeners = new Map<string, Listener[]>();
-  const faults: NetworkFaults = { ...NO_FAULTS };
+  const faults = noFaults();
   /** The port that the workers of a first process share, by its name. */
   const shared = new Map<string, number>();
   let port = 20_000;
 
-  function stopListening(listener: Listener): void {
-    const others = (listeners.get(listener.place) ?? []).filter((other) => other !== listener);
-    if (others.length === 0) listeners.delete(listener.place);
-    else listeners.set(listener.place, others);
-  }
-
   function next(place: string): Listener | undefined {
-    const all = listeners.get(place) ?? [];
-    const [first, ...others] = all;
+    const [first, ...others] = listeners.get(place) ?? [];
     if (first) listeners.set(place, [...others, first]);
     return first;
   }
 
   return {
     faults,
-    listen(listener) {
+    /** Accepts connections at a place until the returned function is called, or the owner ends. */
+    listen(listener: Listener): () => void {
       const { place, owner } = listener;
       listeners.set(place, [...(listeners.get(place) ?? []), listener]);
       const stop = (): void => {
         owner.atEnd.delete(stop);
-        stopListening(listener);
+        listeners.set(
+          place,
+          listeners.get(place)!.filter((other) => other !== listener),
+        );
       };
       owner.atEnd.add(stop);
       return stop;
     },
-    listeners: (place) => listeners.get(place)?.length ?? 0,
-    portOf({ name }) {
+    /** How many processes accept connections there. */
+    listeners: (place: string): number => listeners.get(place)?.length ?? 0,
+    /** A port that nobody has; for the workers of one first process the same. */
+    portOf({ name }: SimProcess): number {
       const [first, worker] = name.split(", worker");
       const known = worker === undefined ? undefined : shared.get(first!);
       if (known !== undefined) return known;
@@ -304,7 +285,8 @@ export function createNetwork(world: World): Network {
       if (worker !== undefined) shared.set(first!, port);
       return port;
     },
-    connect(owner, { place, refusal, options }) {
+    /** `options`: as net.connect() takes them. Fails with the code `refusal` if nobody accepts. */
+    connect(owner: SimProcess, place: string, refusal: string, options: object): SimSocket {
       const client = new SimSocket(world, owner, options);
       client.connecting = true;
       world.after(0.05 + 0.2 * world.random.random(), owner, `connects to ${place}`, () => {
@@ -316,7 +298,8 @@ export function createNetwork(world: World): Network {
           return;
         }
         const server = new SimSocket(world, listener.owner, { allowHalfOpen: true });
-        SimSocket.join(client, server, isLocal(place) ? NO_FAULTS : faults);
+        // Unix sockets do not fail by themselves.
+        SimSocket.join(client, server, place.startsWith("/") ? noFaults() : faults);
         world.immediate(listener.owner, "accepts a connection", () => listener.accept(server));
         client.opened();
       });
@@ -324,6 +307,3 @@ export function createNetwork(world: World): Network {
     },
   };
 }
-
-/** Unix sockets do not fail by themselves. */
-const isLocal = (place: string): boolean => place.startsWith("/");

@@ -104,7 +104,7 @@ export function createHttp({ network, disk }: Machine, owner: SimProcess) {
     const inode = path === undefined ? undefined : disk.find(resolve(path));
     const place = inode ? placeOf(inode) : `127.0.0.1:${"port" in options ? options.port : 0}`;
     const refusal = path !== undefined && !inode ? "ENOENT" : "ECONNREFUSED";
-    const socket = network.connect(owner, { place, refusal, options });
+    const socket = network.connect(owner, place, refusal, options);
     if (opened) socket.once("connect", opened);
     return socket;
   }

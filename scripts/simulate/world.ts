@@ -7,23 +7,33 @@ import { setImmediate as realTurn } from "node:timers/promises";
 import { createRandom } from "../../test/support/random.ts";
 
 export type Random = ReturnType<typeof createRandom>;
+export type World = ReturnType<typeof createWorld>;
 
 /** A process of the world: a gateway, one of its workers, a command, or the actors. */
-export interface SimProcess {
-  /** For traces: "gateway 2". */
-  readonly name: string;
+export type SimProcess = ReturnType<typeof newProcess>;
+
+/** `name`: for traces, such as "gateway 2". */
+const newProcess = (name: string) => ({
+  name,
   /** False once it has ended or was killed. Its events are dropped from then on. */
-  alive: boolean;
+  alive: true,
   /** Events before this time wait until then: the process is stopped (SIGSTOP). */
-  stoppedUntil: number;
+  stoppedUntil: 0,
   /** Immediates of a process run in their order. */
-  lastImmediate: number;
+  lastImmediate: 0,
   /** Timers, sockets and descriptors that it has open, by kind. */
-  readonly open: Map<string, number>;
+  open: new Map<string, number>(),
   /** Called once when the process ends, in whatever way. */
-  readonly atEnd: Set<() => void>;
+  atEnd: new Set<() => void>(),
   /** Called with an error that nothing caught. It has ended by then. */
-  crashed: (error: unknown) => void;
+  crashed(error: unknown): void {
+    throw error;
+  },
+});
+
+/** Counts one more, or one less, of what a process has open. */
+export function countOpen({ open }: SimProcess, kind: string, by: 1 | -1): void {
+  open.set(kind, (open.get(kind) ?? 0) + by);
 }
 
 export interface Pending {
@@ -39,66 +49,6 @@ export interface Pending {
 /** How many events a failure shows. */
 const SHOWN = 50;
 
-export interface World {
-  readonly random: Random;
-  time(): number;
-  /** The wall clock of all processes, in milliseconds since 1970. */
-  wallClock(): number;
-  createProcess(name: string): SimProcess;
-  /** All processes that have not ended. */
-  processes(): readonly SimProcess[];
-  /** Runs `run` as an event of `owner` at a time. Of two at one time the first asked for is first. */
-  at(when: number, owner: SimProcess, what: string, run: () => void): Pending;
-  /** Runs `run` as an event of `owner` after so many milliseconds. */
-  after(ms: number, owner: SimProcess, what: string, run: () => void): Pending;
-  /** Runs `run` soon, after all immediates that `owner` has asked for before. */
-  immediate(owner: SimProcess, what: string, run: () => void): Pending;
-  /** Ends a process at once: nothing of it runs any more. */
-  end(owner: SimProcess, how: string): void;
-  note(text: string): void;
-  /** Runs events until `isDone`, or until nothing happens any more. Returns whether it is done. */
-  runUntil(isDone: () => boolean): Promise<boolean>;
-  steps(): number;
-  /** A hash of all lines of the trace so far. */
-  fingerprint(): string;
-  lastLines(): readonly string[];
-}
-
-/** Events that wait: the earliest first, of two at one time that which was asked for first. */
-function createQueue() {
-  /** The next one is last. */
-  const waiting: Pending[] = [];
-  const isBefore = (one: Pending, other: Pending): boolean =>
-    one.at < other.at || (one.at === other.at && one.order < other.order);
-  return {
-    push(event: Pending): void {
-      let [from, to] = [0, waiting.length];
-      while (from < to) {
-        const middle = (from + to) >> 1;
-        if (isBefore(event, waiting[middle]!)) from = middle + 1;
-        else to = middle;
-      }
-      waiting.splice(from, 0, event);
-    },
-    pop: () => waiting.pop(),
-  };
-}
-
-/** The lines of a run, of which only the last are kept, with a fingerprint of all. */
-function createTrace() {
-  const lines: string[] = [];
-  const hash = createHash("sha256");
-  return {
-    add(line: string): void {
-      lines.push(line);
-      if (lines.length > 4 * SHOWN) lines.splice(0, lines.length - SHOWN);
-      hash.update(line);
-    },
-    fingerprint: () => hash.copy().digest("hex").slice(0, 16),
-    last: () => lines.slice(-SHOWN),
-  };
-}
-
 export interface WorldOptions {
   readonly seed: number;
   /** Of the wall clock, in milliseconds since 1970. */
@@ -107,49 +57,42 @@ export interface WorldOptions {
   readonly hear?: ((line: string) => void) | undefined;
 }
 
-export function createWorld({ seed, startsAt, hear }: WorldOptions): World {
+export function createWorld({ seed, startsAt, hear }: WorldOptions) {
   const random = createRandom(seed);
-  const queue = createQueue();
-  const trace = createTrace();
+  /** Events that wait, the next one last. */
+  const waiting: Pending[] = [];
   const processes = new Set<SimProcess>();
-  let time = 0;
-  let order = 0;
-  let steps = 0;
-  const nobody = createProcess("nobody");
+  const lastLines: string[] = [];
+  const hash = createHash("sha256");
+  let [time, order, steps] = [0, 0, 0];
+  const nobody = newProcess("nobody");
   let current = nobody;
 
-  function createProcess(name: string): SimProcess {
-    const created: SimProcess = {
-      name,
-      alive: true,
-      stoppedUntil: 0,
-      lastImmediate: 0,
-      open: new Map(),
-      atEnd: new Set(),
-      crashed: (error) => {
-        throw error;
-      },
-    };
-    processes.add(created);
-    return created;
+  /** Of two at one time that is first which was asked for first. */
+  function queue(event: Pending): void {
+    order += 1;
+    event.order = order;
+    const isLater = ({ at, order }: Pending): boolean =>
+      at > event.at || (at === event.at && order > event.order);
+    waiting.splice(waiting.findLastIndex(isLater) + 1, 0, event);
   }
 
+  /** Runs `run` as an event of `owner` at a time. */
   function at(when: number, owner: SimProcess, what: string, run: () => void): Pending {
-    order += 1;
-    const event = { at: when, order, owner, what, run, isCancelled: false };
-    queue.push(event);
+    const event = { at: when, order: 0, owner, what, run, isCancelled: false };
+    queue(event);
     return event;
   }
 
-  const after: World["after"] = (ms, owner, what, run) =>
-    at(time + Math.max(0, ms), owner, what, run);
-
   function note(text: string): void {
     const line = `${time.toFixed(3)} ${current.name}: ${text}`;
-    trace.add(line);
+    lastLines.push(line);
+    if (lastLines.length > 4 * SHOWN) lastLines.splice(0, lastLines.length - SHOWN);
+    hash.update(line);
     hear?.(line);
   }
 
+  /** Ends a process at once: nothing of it runs any more. */
   function end(owner: SimProcess, how: string): void {
     if (!owner.alive) return;
     note(`${owner.name} ends: ${how}`);
@@ -171,9 +114,7 @@ export function createWorld({ seed, startsAt, hear }: WorldOptions): World {
     const { owner } = event;
     if (owner.stoppedUntil > event.at) {
       event.at = owner.stoppedUntil;
-      order += 1;
-      event.order = order;
-      queue.push(event);
+      queue(event);
       return;
     }
     time = event.at;
@@ -193,23 +134,33 @@ export function createWorld({ seed, startsAt, hear }: WorldOptions): World {
   return {
     random,
     time: () => time,
+    /** The wall clock of all processes, in milliseconds since 1970. */
     wallClock: () => Math.floor(startsAt + time),
-    createProcess,
-    processes: () => [...processes],
+    createProcess(name: string): SimProcess {
+      const created = newProcess(name);
+      processes.add(created);
+      return created;
+    },
+    /** All processes that have not ended. */
+    processes: (): readonly SimProcess[] => [...processes],
     at,
-    after,
-    immediate(owner, what, run) {
+    /** Runs `run` as an event of `owner` after so many milliseconds. */
+    after: (ms: number, owner: SimProcess, what: string, run: () => void): Pending =>
+      at(time + Math.max(0, ms), owner, what, run),
+    /** Runs `run` soon, after all immediates that `owner` has asked for before. */
+    immediate(owner: SimProcess, what: string, run: () => void): Pending {
       owner.lastImmediate = Math.max(owner.lastImmediate, time + random.random() * 0.05);
       return at(owner.lastImmediate, owner, what, run);
     },
     end,
     note,
-    async runUntil(isDone) {
+    /** Runs events until `isDone`, or until nothing happens any more. Returns whether it is done. */
+    async runUntil(isDone: () => boolean): Promise<boolean> {
       process.on("uncaughtException", crash);
       process.on("unhandledRejection", crash);
       try {
         while (!isDone()) {
-          const event = queue.pop();
+          const event = waiting.pop();
           if (!event) return false;
           if (!event.isCancelled && event.owner.alive) await step(event);
         }
@@ -220,12 +171,8 @@ export function createWorld({ seed, startsAt, hear }: WorldOptions): World {
       }
     },
     steps: () => steps,
-    fingerprint: trace.fingerprint,
-    lastLines: trace.last,
+    /** A hash of all lines of the trace so far. */
+    fingerprint: () => hash.copy().digest("hex").slice(0, 16),
+    lastLines: () => lastLines.slice(-SHOWN),
   };
-}
-
-/** Counts one more, or one less, of what a process has open. */
-export function countOpen({ open }: SimProcess, kind: string, by: 1 | -1): void {
-  open.set(kind, (open.get(kind) ?? 0) + by);
 }
