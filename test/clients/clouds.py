@@ -1,10 +1,14 @@
-"""What botocore makes of the same requests, keys and frames. Prints JSON."""
+"""What the clouds' own libraries make of the same requests, keys and frames. Prints JSON."""
 import datetime
 import json
+import os
 import sys
 
+from azure.identity import ClientSecretCredential, ManagedIdentityCredential
 from botocore import auth, awsrequest, credentials
 from botocore.eventstream import EventStreamBuffer
+from google.auth.transport.requests import Request
+from google.oauth2 import service_account
 
 
 def signature(given):
@@ -29,5 +33,39 @@ def frames(given):
     return [[event.headers.get(":event-type"), event.payload.decode()] for event in buffer]
 
 
-QUESTIONS = {"signature": signature, "frames": frames}
+def token(given):
+    """The token that google-auth gets with a key file."""
+    account = service_account.Credentials.from_service_account_file(
+        given["file"], scopes=["https://www.googleapis.com/auth/cloud-platform"]
+    )
+    account.refresh(Request())
+    return account.token
+
+
+def identity(given):
+    """The token that azure-identity gets for one of the machine's identities."""
+    os.environ.update(given["env"])
+    return ManagedIdentityCredential(client_id=given["client_id"]).get_token(given["scope"]).token
+
+
+def application(given):
+    """The token that azure-identity gets for an application, by its secret."""
+    credential = ClientSecretCredential(
+        given["tenant"],
+        given["client_id"],
+        given["secret"],
+        authority=given["authority"],
+        disable_instance_discovery=True,
+        connection_verify=given["ca"],
+    )
+    return credential.get_token(given["scope"]).token
+
+
+QUESTIONS = {
+    "signature": signature,
+    "frames": frames,
+    "token": token,
+    "identity": identity,
+    "application": application,
+}
 print(json.dumps(QUESTIONS[sys.argv[1]](json.loads(sys.argv[2]))))

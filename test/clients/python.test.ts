@@ -1,12 +1,21 @@
-// The official openai client for Python, unmodified, against the running gateway. What else it is
-// tried with stands in the manual (client-programs.test.ts).
+// The official clients for Python, unmodified, against the running gateway. The checks themselves are
+// in the scripts.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import { demo, startGateway } from "../support/gateway.ts";
 import { blocksOf } from "../support/readme.ts";
 import * as facts from "./lab.ts";
-import { callsVia, DIALECTS, modelName, noPython, runPython, scriptAt, startLab } from "./lab.ts";
+import {
+  callsVia,
+  DIALECTS,
+  modelName,
+  noModule,
+  noPython,
+  runPython,
+  scriptAt,
+  startLab,
+} from "./lab.ts";
 
 /** By the beginning of its models' names: a provider's calls, as they reach a client. */
 const CALLS_BEHIND = Object.fromEntries(
@@ -16,18 +25,28 @@ const CALLS_BEHIND = Object.fromEntries(
   ]),
 );
 
+/**
+ * Runs so many checks of a script, each with a provider of each format behind the gateway; none may
+ * fail. What the script must know of the lab it gets as JSON.
+ */
+async function check(t: TestContext, script: string, count: number) {
+  const lab = await startLab(t);
+  const { KEY, RESTRICTED_KEY, SPENT_KEY, TEXT, REASONING, AFTER_CALLS, CALLS } = facts;
+  const { OPENING, BAD_ENDINGS, BEFORE_BAD_ENDING } = facts;
+  const given = JSON.stringify({
+    ...{ url: lab.url, baseURL: lab.baseURL, KEY, RESTRICTED_KEY, SPENT_KEY },
+    ...{ TEXT, REASONING, AFTER_CALLS, CALLS, CALLS_BEHIND, PREFIXES: Object.keys(CALLS_BEHIND) },
+    ...{ OPENING, BAD_ENDINGS, BEFORE_BAD_ENDING },
+  });
+  const { code, output } = await runPython(script, [scriptAt(script), given]);
+  for (const line of output.trim().split("\n")) t.diagnostic(line);
+  assert.equal(code, 0, output);
+  assert.equal((output.match(/^ok - /gm) ?? []).length, count * DIALECTS.length);
+}
+
 describe("openai for Python", { skip: noPython() }, () => {
-  it("replies, calls and errors, with a provider of each format behind the gateway", async (t) => {
-    const lab = await startLab(t);
-    const { KEY, RESTRICTED_KEY, SPENT_KEY, TEXT, REASONING, AFTER_CALLS } = facts;
-    const given = JSON.stringify({
-      ...{ baseURL: lab.baseURL, KEY, RESTRICTED_KEY, SPENT_KEY },
-      ...{ TEXT, REASONING, AFTER_CALLS, CALLS_BEHIND, PREFIXES: Object.keys(CALLS_BEHIND) },
-    });
-    const args = [scriptAt("python_client.py"), given];
-    const { code, output } = await runPython("the checks of the Python client", args);
-    assert.equal(code, 0, output);
-    assert.equal((output.match(/^ok - /gm) ?? []).length, 3 * DIALECTS.length);
+  it("chat completions and Responses", async (t) => {
+    await check(t, "python_client.py", 7);
   });
 
   it("the manual's program prints a reply and its tokens", async (t) => {
@@ -38,5 +57,11 @@ describe("openai for Python", { skip: noPython() }, () => {
     const { code, output } = await runPython("the manual's program", args);
     assert.equal(code, 0, output);
     assert.match(output, /^You said: “What is 6 times 7\?”[\s\S]*\n\d+\n$/);
+  });
+});
+
+describe("anthropic for Python", { skip: noModule("anthropic") }, () => {
+  it("talks, thinks and calls tools", async (t) => {
+    await check(t, "anthropic_client.py", 3);
   });
 });

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import http from "node:http";
+import { createServer, type ServerOptions } from "node:https";
 import { ValidationError } from "../../src/core/schema/checker.ts";
 import { listening } from "./listening.ts";
 import { completion, status, type Asked } from "./provider.ts";
@@ -21,18 +22,34 @@ export interface TokenServiceOptions {
   readonly seconds?: number;
   /** What it hands out. Absent: another token each time. */
   readonly token?: string;
+  /** A certificate: then it is served by HTTPS, at localhost. Absent: HTTP. */
+  readonly tls?: ServerOptions;
 }
 
-/** Hands out tokens to those who `mayHave` says may have one. */
+/**
+ * Hands out tokens to those who `mayHave` says may have one. Whoever asks an Entra tenant where its
+ * tokens are is told.
+ */
 export async function startTokenService(
   t: Scope,
   mayHave: (req: http.IncomingMessage, form: URLSearchParams) => boolean,
-  { seconds = 3600, token: always }: TokenServiceOptions = {},
+  { seconds = 3600, tls, token: always }: TokenServiceOptions = {},
 ): Promise<TokenService> {
   const valid = new Set<string>();
   const asked: string[] = [];
-  const server = http.createServer((req, res) => {
+  const server = tls ? createServer(tls, answer) : http.createServer(answer);
+  function answer(req: http.IncomingMessage, res: http.ServerResponse): void {
     let text = "";
+    const [, tenant] = /^\/([\w-]+)\/v2\.0\/\.well-known\//.exec(req.url ?? "") ?? [];
+    if (tenant !== undefined) {
+      const path = `${url}/${tenant}/oauth2/v2.0`;
+      const endpoints = {
+        token_endpoint: `${path}/token`,
+        authorization_endpoint: `${path}/authorize`,
+      };
+      res.end(JSON.stringify({ ...endpoints, issuer: `${url}/${tenant}/v2.0` }));
+      return;
+    }
     req.on("data", (piece: Buffer) => (text += piece.toString()));
     req.on("end", () => {
       asked.push(`${req.method} ${req.url} ${text}`);
@@ -49,8 +66,10 @@ export async function startTokenService(
         JSON.stringify(isGranted ? granted : { error: "invalid_client", error_description: text }),
       );
     });
-  });
-  return { url: await listening(t, server), valid, asked };
+  }
+  const address = await listening(t, server);
+  const url = tls ? address.replace("http://127.0.0.1", "https://localhost") : address;
+  return { url, valid, asked };
 }
 
 /** Whether a request is a GET for this path with this query, in any order, and nothing else. */
