@@ -6,8 +6,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import demoConfig from "../../src/extensions/providers/demo/demo.json" with { type: "json" };
 import { isObject } from "../../scripts/conformance/shapes.ts";
-import { checkConfig } from "./config.ts";
-import { createGateway, type Gateway, type GatewayDeps } from "./config.ts";
+import type { Observe } from "../../src/core/extension/installer.ts";
+import {
+  allExtensions,
+  checkConfig,
+  createGateway,
+  type Gateway,
+  type GatewayDeps,
+} from "./config.ts";
+import type { ProcessReport } from "../../src/extensions/scale/installation/process-report.ts";
 import { chunkShape } from "./shapes.ts";
 import { startProvider, type Behaviour } from "./provider.ts";
 import type { Scope } from "./scope.ts";
@@ -99,9 +106,19 @@ export interface RunningGateway {
   readonly diagnostics: Record<string, unknown>[];
   /** The access log's line of a request, waited for: it is written when the response has closed. */
   accessOf(requestId: string): Promise<Record<string, unknown>>;
+  /** The state of a model's breaker, and the failures that it has counted. */
+  breakerOf(model: string): readonly [state: string, failures: number];
   /** POST /v1/chat/completions; a string is sent as it is. `signal`: the client leaves. */
   chat(body: unknown, headers?: Record<string, string>, signal?: AbortSignal): Promise<Response>;
 }
+
+/** Every extension, and one that observes requests so. */
+export const observedBy = (observe: Observe): GatewayDeps => ({
+  extensions: [
+    ...allExtensions,
+    { name: "witness", install: (gateway) => gateway.observe(() => observe) },
+  ],
+});
 
 export async function startGateway(
   t: Scope,
@@ -139,6 +156,11 @@ export async function startGateway(
         () => access.find((record) => record["request_id"] === id),
         `the access log line of ${id}`,
       ),
+    breakerOf(name) {
+      const { models } = gateway.report().extensions["installation"] as ProcessReport;
+      const { state, failures } = models.find(({ model }) => model === name)!.breaker;
+      return [state, failures];
+    },
     chat: (body, headers = {}, signal) =>
       fetch(`${url}/v1/chat/completions`, {
         method: "POST",
@@ -181,8 +203,11 @@ export interface StreamRead {
  * Reads a stream to its end, strictly: nothing but `data: {json}`, `data: [DONE]` and comments,
  * each with its blank line.
  */
-export async function readStream(response: Pick<ChatAnswer, "text">): Promise<StreamRead> {
-  const text = await response.text();
+export const readStream = async (response: Pick<ChatAnswer, "text">): Promise<StreamRead> =>
+  parseStream(await response.text());
+
+/** The same of its text. */
+export function parseStream(text: string): StreamRead {
   const last = JSON.stringify(text.slice(-80));
   if (!text.endsWith("\n\n")) throw new Error(`a stream must end with a blank line: ${last}`);
   const chunks: Chunk[] = [];

@@ -1,20 +1,18 @@
 // Streams that break, and what a client sees of them: for the tests of recovery.
 
 import assert from "node:assert/strict";
-import { setImmediate as turn } from "node:timers/promises";
-import { configFor, readStream, user, type ChatAnswer } from "./gateway.ts";
-import { createMemoryGateway, memoryProvider } from "./memory.ts";
+import { configFor, observedBy, parseStream, startGateway, user } from "./gateway.ts";
 import {
   chunk,
   event,
   rawStream,
+  startProvider,
   stream,
   usageChunk,
   type Asked,
   type Behaviour,
 } from "./provider.ts";
-import type { createFakeClock } from "./fake-clock.ts";
-import type { Clock } from "../../src/core/clock.ts";
+import type { Settlement } from "../../src/core/ledger/ledger.ts";
 import type { Scope } from "./scope.ts";
 
 export { inTurn } from "./provider.ts";
@@ -71,22 +69,23 @@ export interface Scene {
   readonly config?: object;
   readonly request?: object;
   readonly model?: string;
-  readonly time?: Partial<Clock>;
 }
 
-/** Asks a gateway in memory for a stream. */
-export async function askScene(
-  t: Scope,
-  { models, config = {}, request, model = "m", time }: Scene,
-) {
-  const provider = memoryProvider(t, models);
+/** Asks a gateway for a stream, and reads it to its end. */
+export async function askScene(t: Scope, { models, config = {}, request, model = "m" }: Scene) {
+  const provider = await startProvider(t, models);
   const names = Object.keys(models);
   const base = configFor(provider.url, names, config) as { models: Record<string, object> };
   const priced = Object.entries(base.models).map(([name, settings]) => [
     name,
     { price: PRICES[name as keyof typeof PRICES], ...settings },
   ]);
-  const gateway = createMemoryGateway({ ...base, models: Object.fromEntries(priced) }, time);
+  const settled: Settlement[] = [];
+  const gateway = await startGateway(
+    t,
+    { ...base, models: Object.fromEntries(priced) },
+    observedBy(() => ({ settled: (_opening, settlement) => settled.push(settlement) })),
+  );
   const body = {
     model,
     stream: true,
@@ -94,15 +93,16 @@ export async function askScene(
     messages: user("hi"),
     ...request,
   };
-  const answer = await gateway.chat(body);
-  return { provider, gateway, answer, settlement: gateway.settled[0]!, access: gateway.access[0]! };
+  const response = await gateway.chat(body);
+  const answer = { status: response.status, text: await response.text() };
+  const access = await gateway.accessOf(response.headers.get("x-request-id")!);
+  return { provider, gateway, answer, settlement: settled[0]!, access };
 }
 
 /** What a client sees of a stream; its form is checked. */
-export async function seen(answer: ChatAnswer) {
-  const text = await answer.text();
+export function seen({ text }: { readonly text: string }) {
   const pieces = text.split(": recovered\n\n");
-  const { chunks, done, error } = await readStream({ text: async () => pieces.join("") });
+  const { chunks, done, error } = parseStream(pieces.join(""));
   assert.equal(done, error === undefined, "the end, or an error");
   const choices = chunks.flatMap((each) => each.choices);
   const finishes = choices.flatMap(({ finish_reason }) => finish_reason ?? []);
@@ -130,17 +130,3 @@ const textIn = (events: string): string =>
   [...events.matchAll(/"content":("(?:[^"\\]|\\.)*")/g)]
     .map(([, json]) => JSON.parse(json!))
     .join("");
-
-/** Lets time pass in steps, between which the work goes on, until `done`. */
-export async function passed(
-  clock: ReturnType<typeof createFakeClock>,
-  ms: number,
-  done: Promise<unknown> | undefined,
-): Promise<void> {
-  let isDone = false;
-  done?.then(() => (isDone = true));
-  for (let time = 0; time < ms && !isDone; time += 500) {
-    for (let turns = 0; turns < 15; turns += 1) await turn();
-    clock.advance(500);
-  }
-}

@@ -11,8 +11,7 @@ import {
   user,
   type ChatAnswer,
 } from "../../support/gateway.ts";
-import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
-import { speak } from "../../support/provider.ts";
+import { speak, startProvider } from "../../support/provider.ts";
 
 describe("requests per minute", () => {
   interface Seen {
@@ -25,10 +24,10 @@ describe("requests per minute", () => {
    * A gateway on a clock that stands still until it is set, in front of a provider that always
    * answers.
    */
-  function limited(t: TestContext, over: object) {
+  async function limited(t: TestContext, over: object) {
     const clock = { now: 1_000_000.25 };
-    const provider = memoryProvider(t, { m: speak("Hello.") });
-    const gw = createMemoryGateway(configFor(provider.url, ["m"], over), {
+    const provider = await startProvider(t, { m: speak("Hello.") });
+    const gw = await startGateway(t, configFor(provider.url, ["m"], over), {
       monotonic: () => clock.now,
     });
     const ask = async (
@@ -53,7 +52,7 @@ describe("requests per minute", () => {
   }
 
   it("a refused request does not reach the provider; waiting it out admits again", async (t) => {
-    const { provider, clock, ask } = limited(t, { limits: { rpm: 1 } });
+    const { provider, clock, ask } = await limited(t, { limits: { rpm: 1 } });
     assert.deepEqual(rateHeaders(await ask()), ["1", "0", "60s"]);
     const refused = await ask();
     assert.equal(assertLimited(refused), 60);
@@ -67,7 +66,7 @@ describe("requests per minute", () => {
   });
 
   it("every answer of an authenticated request carries the limit; so do refusals for other reasons, which count", async (t) => {
-    const { clock, ask } = limited(t, { limits: { rpm: 3 } });
+    const { clock, ask } = await limited(t, { limits: { rpm: 3 } });
     for (let i = 0; i < 5; i += 1) assert.equal((await ask("sk-wrong")).status, 401);
     assert.deepEqual(rateHeaders(await ask()), ["3", "2", "60s"], "strangers use up nothing");
     clock.now += 20_000;
@@ -124,7 +123,7 @@ describe("requests per minute", () => {
   ];
   for (const [name, over, asked] of RULES)
     it(name, async (t) => {
-      const { ask } = limited(t, over);
+      const { ask } = await limited(t, over);
       for (const [index, [key, expected]] of asked.entries()) {
         const seen = await ask(key);
         if (expected === "429") assertLimited(seen);

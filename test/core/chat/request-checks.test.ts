@@ -6,7 +6,6 @@ import assert from "node:assert/strict";
 import { before, beforeEach, describe, it } from "node:test";
 import { configFor, KEY, startGateway, user, type RunningGateway } from "../../support/gateway.ts";
 import { speak, startProvider, type Asked } from "../../support/provider.ts";
-import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
 import { assertError, rawRequest, type RawAnswer } from "../../support/raw.ts";
 import { suiteScope, type Scope } from "../../support/scope.ts";
 import { bytesOf } from "../http/wire.ts";
@@ -40,11 +39,10 @@ interface Refusal {
   readonly status?: number;
 }
 
-/** A gateway in memory: what fields may say does not depend on the wire. */
-function bench(t: Scope, over: object = {}) {
-  const { url, asked } = memoryProvider(t, speak("Hello."));
+async function bench(t: Scope, over: object = {}) {
+  const { url, asked } = await startProvider(t, speak("Hello."));
   const supports = { models: { seer: { supports: ["images", "audio", "files"] } } };
-  const gateway = createMemoryGateway(configFor(url, ["m", "seer"], { ...supports, ...over }));
+  const gateway = await startGateway(t, configFor(url, ["m", "seer"], { ...supports, ...over }));
   return {
     gateway,
     asked,
@@ -82,14 +80,14 @@ const badCombination = (param: string): Refusal => ({
 });
 
 it("whole numbers may be written as 1.0", async (t) => {
-  const { gateway, asked } = bench(t);
+  const { gateway, asked } = await bench(t);
   const text = `{"max_tokens":1.0,${JSON.stringify(REQUEST).slice(1)}`;
   assert.equal((await gateway.chat(text)).status, 200);
   assert.deepEqual(asked[0]?.body, { ...PLAIN, max_tokens: 1 });
 });
 
 it("model: a name that is known", async (t) => {
-  const { accepted, refused } = bench(t, {
+  const { accepted, refused } = await bench(t, {
     aliases: { "team/off": { models: ["m"], enabled: false }, "team/on": { models: ["m"] } },
   });
   for (const model of ["team/off", "M", " m", "x".repeat(10_000)]) {
@@ -262,13 +260,13 @@ const REFUSED: readonly (readonly [string, (value: any) => object, ...Row[]])[] 
 describe("what is refused", () => {
   for (const [path, fields, ...rows] of REFUSED)
     it(`at ${path}, as in ${JSON.stringify(fields("..."))}`, async (t) => {
-      const { refused } = bench(t);
+      const { refused } = await bench(t);
       for (const [at, refusal, ...values] of rows)
         for (const value of values) await refused(fields(value), refusal(`${path}${at}`));
     });
 
   it("reasoning_effort of an unknown depth, with the known ones: it does not switch thinking off", async (t) => {
-    const { refused } = bench(t);
+    const { refused } = await bench(t);
     for (const reasoning_effort of ["", "ultra", "HIGH", "off"]) {
       const message = await refused({ reasoning_effort }, wrongValue("reasoning_effort"));
       for (const known of ["none", "minimal", "low", "medium", "high", "xhigh", "max"])
@@ -464,7 +462,7 @@ const ACCEPTED: Readonly<Record<string, readonly (readonly [object, object])[]>>
 const acceptRows =
   (rows: readonly (readonly [object, object])[], over: object = {}) =>
   async (t: Scope) => {
-    const { accepted } = bench(t, over);
+    const { accepted } = await bench(t, over);
     for (const [fields, sent] of rows) {
       const expected = { ...PLAIN, ...sent };
       assert.deepEqual(await accepted(fields), expected, JSON.stringify(fields));
@@ -489,19 +487,13 @@ describe("what is accepted", () => {
   );
 
   it("names that every object has are fields that nobody knows", async (t) => {
-    const { gateway, asked } = bench(t);
+    const { gateway, asked } = await bench(t);
     const text = `{"constructor":{"prototype":{"polluted":1}},"toString":1,"__proto__":{"temperature":5,"stream":true},${JSON.stringify(REQUEST).slice(1)}`;
     assert.equal((await gateway.chat(text)).status, 200);
     assert.deepEqual(asked.at(-1)?.body, PLAIN);
     assert.equal(({} as Json)["polluted"], undefined);
   });
 });
-
-/** A gateway on sockets: for bodies of bytes, and their headers. */
-async function wireBench(t: Scope, over: object = {}) {
-  const { url, asked } = await startProvider(t, speak("Hello."));
-  return { gw: await startGateway(t, configFor(url, ["m"], over)), asked };
-}
 
 interface Post {
   /** Header lines. Absent: the key and the media type of a good request. */
@@ -542,7 +534,7 @@ describe("hostile bodies", () => {
   let gw: RunningGateway;
   let asked: Asked[];
   before(async () => {
-    ({ gw, asked } = await wireBench(scope));
+    ({ gateway: gw, asked } = await bench(scope));
   });
   beforeEach(() => {
     asked.length = 0;
@@ -617,7 +609,7 @@ describe("hostile bodies", () => {
 
 for (const chunked of [false, true])
   it(`exactly max_body_bytes passes, more is refused readably, ${chunked ? "chunked" : "with Content-Length"}`, async (t) => {
-    const { gw, asked } = await wireBench(t, { server: { max_body_bytes: 1_000 } });
+    const { gateway: gw, asked } = await bench(t, { server: { max_body_bytes: 1_000 } });
     const text = JSON.stringify({ ...REQUEST, pad: "" });
     const largest = text.replace('"pad":""', `"pad":"${"x".repeat(1_000 - text.length)}"`);
     assert.equal((await post(gw, largest, { chunked })).status, 200);
@@ -628,7 +620,7 @@ for (const chunked of [false, true])
   });
 
 it("the order of the checks: path, method, key, limit, media type, size, JSON, fields, model", async (t) => {
-  const { gw } = await wireBench(t, {
+  const { gateway: gw } = await bench(t, {
     server: { max_body_bytes: 100 },
     accounts: { full: { rpm: 0 } },
     keys: [

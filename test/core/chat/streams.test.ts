@@ -29,7 +29,6 @@ import {
   usageChunk,
   type Behaviour,
 } from "../../support/provider.ts";
-import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
 import type { Scope } from "../../support/scope.ts";
 import { settled, waitFor, within } from "../../support/wait.ts";
 import { timersOnCall } from "../../support/unhurried-clock.ts";
@@ -41,10 +40,9 @@ const asking = (request: object) => ({
   ...request,
 });
 
-/** Asks a gateway in memory. */
 async function ask(t: Scope, behaviour: Behaviour, request: object = {}, over: object = {}) {
-  const provider = memoryProvider(t, { m: behaviour });
-  const gateway = createMemoryGateway(configFor(provider.url, ["m"], over));
+  const provider = await startProvider(t, { m: behaviour });
+  const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
   return { provider, gateway, response: await gateway.chat(asking(request)) };
 }
 

@@ -3,15 +3,17 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { configFor, json, KEY, user } from "../../support/gateway.ts";
-import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
-import { speak } from "../../support/provider.ts";
+import { configFor, json, KEY, user, startGateway } from "../../support/gateway.ts";
+import { speak, startProvider } from "../../support/provider.ts";
 
 /** Asks once; which model served, or which error came. */
 async function serving(t: TestContext, config: object, request: object): Promise<string> {
   const names = Object.keys((config as { models: object }).models);
-  const provider = memoryProvider(t, Object.fromEntries(names.map((name) => [name, speak(name)])));
-  const gateway = createMemoryGateway(configFor(provider.url, names, config));
+  const provider = await startProvider(
+    t,
+    Object.fromEntries(names.map((name) => [name, speak(name)])),
+  );
+  const gateway = await startGateway(t, configFor(provider.url, names, config));
   const response = await gateway.chat({ messages: user("hi"), ...request });
   const body = await json(response);
   if (response.status !== 200) return `${response.status} ${body.error.code} ${body.error.param}`;

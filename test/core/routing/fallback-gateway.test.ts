@@ -4,7 +4,6 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { assemble, json, readStream, user } from "../../support/gateway.ts";
-import { memoryProvider } from "../../support/memory.ts";
 import {
   held,
   inTurn,
@@ -16,12 +15,15 @@ import {
 } from "../../support/provider.ts";
 import { within } from "../../support/wait.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
-import { bench, failure, outcome, refusing, wireBench } from "./two-providers.ts";
+import { bench, failure, outcome, refusing } from "./two-providers.ts";
 
 /** What a client gets where the providers of a and b do this. */
 async function bothFail(t: TestContext, [a, b]: [Behaviour, Behaviour], model = "x", over = {}) {
-  const second = memoryProvider(t, { b });
-  const { gateway } = bench(t, a, { ...over, providers: { other: { base_url: second.url } } });
+  const second = await startProvider(t, { b });
+  const { gateway } = await bench(t, a, {
+    ...over,
+    providers: { other: { base_url: second.url } },
+  });
   const { got, retryAfter } = await outcome(gateway, model);
   return [got, retryAfter];
 }
@@ -63,14 +65,19 @@ describe("attempts", () => {
       [refusing(429, "3"), { timeouts: { total_ms: 2_000 } }],
     ] as const) {
       // On a clock that stands still, whatever waits does not end.
-      const { gateway, first } = bench(t, busyProvider, { ...rules, ...more }, createFakeClock());
+      const { gateway, first } = await bench(
+        t,
+        busyProvider,
+        { ...rules, ...more },
+        createFakeClock(),
+      );
       assert.equal((await outcome(gateway, "x")).got, "b");
       assert.equal(first.asked.length, 1);
     }
   });
 
   it("a provider that is silent for the whole of the request's time counts as failing, and no other is asked", async (t) => {
-    const { gateway, first, second } = bench(t, silent, {
+    const { gateway, first, second } = await bench(t, silent, {
       timeouts: { total_ms: 50 },
       breaker: { failures: 2 },
     });
@@ -90,7 +97,7 @@ describe("attempts", () => {
       [{ providers: { lab: { retry: { max_retries: 2 } } } }, 3],
       [{ retry: { max_retries: 0 } }, 1],
     ] as const) {
-      const { gateway, first } = bench(t, status(500), over);
+      const { gateway, first } = await bench(t, status(500), over);
       await outcome(gateway, "a");
       assert.equal(first.asked.length, tries);
     }
@@ -99,13 +106,13 @@ describe("attempts", () => {
   it("a provider's own timeouts override the general ones", async (t) => {
     for (const timeouts of [{ first_token_ms: 50 }, { total_ms: 50 }]) {
       const over = { timeouts: { first_token_ms: 60_000 }, providers: { lab: { timeouts } } };
-      const { gateway } = bench(t, silent, over);
+      const { gateway } = await bench(t, silent, over);
       assert.equal((await outcome(gateway, "a")).got, "upstream_timeout");
     }
   });
 
   it("the operator is told of a refused key, loudly", async (t) => {
-    const { gateway } = bench(t, status(401));
+    const { gateway } = await bench(t, status(401));
     await outcome(gateway, "x");
     const line = gateway.diagnostics.find((each) => each["event"] === "attempt_failed")!;
     assert.deepEqual([line["level"], line["blame"], line["status"]], ["error", "operator", 401]);
@@ -120,7 +127,7 @@ describe("attempts", () => {
       const failing: Behaviour = ({ res }) => {
         fail = () => res.destroy();
       };
-      const { gateway, first } = await wireBench(t, failing, {
+      const { gateway, first } = await bench(t, failing, {
         server: { keep_alive_ms: 20 },
         timeouts: { first_token_ms: 20_000 },
         retry: { max_retries: 0 },
@@ -142,7 +149,7 @@ describe("breaker", () => {
   it("a client that leaves while its request is the probe gives the turn to another", async (t) => {
     const clock = { now: 0 };
     const behaviour = inTurn(status(403), silent, speak("Fine."));
-    const { gateway, first } = await wireBench(t, behaviour, rules, { monotonic: () => clock.now });
+    const { gateway, first } = await bench(t, behaviour, rules, { monotonic: () => clock.now });
     await outcome(gateway, "a");
     clock.now += 10_000;
     const client = new AbortController();
@@ -175,7 +182,7 @@ describe("readyz and status", () => {
       retry: { max_retries: 0 },
       providers: { other: { base_url: second.url } },
     };
-    const { gateway } = await wireBench(t, status(500), over, { monotonic: () => clock.now });
+    const { gateway } = await bench(t, status(500), over, { monotonic: () => clock.now });
     const ready = () => get(`${gateway.url}/readyz`);
     assert.deepEqual(await ready(), { status: 200, body: { status: "ready" } });
     await outcome(gateway, "x");
@@ -209,7 +216,7 @@ describe("readyz and status", () => {
 
   it("while draining those in flight run on; the public listener has no /status, the admin listener no chat", async (t) => {
     const { behaviour, finish } = held();
-    const { gateway } = await wireBench(t, behaviour);
+    const { gateway } = await bench(t, behaviour);
     const admin = gateway.gateway.adminAddress()!;
     assert.equal((await get(`${gateway.url}/status`)).status, 404);
     assert.equal((await get(`${admin}/v1/models`)).status, 404);

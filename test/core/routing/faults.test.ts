@@ -80,7 +80,6 @@ const bytes =
 const BRIEF = { patience: 150 } as const;
 const streamedOnly = { only: "streamed" } as const;
 const wholeOnly = { only: "whole" } as const;
-const overSockets = { wire: true } as const;
 const inBand = (code: string) => [1, `in-band ${code}`, `in-band ${code}`] as const;
 /** An error inside a 200. */
 const inside = (error: object, whole = error): Behaviour =>
@@ -146,21 +145,17 @@ const ROWS: Row[] = [
     "a body without end": () =>
       streamedElse(endless("text/event-stream", filler), endless("application/json", filler)),
   }),
-  ...rows(
-    [2, "upstream_error", "b"],
-    {
-      "a flood of headers": () =>
-        bytes(`HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(3_000)}`),
-      "a change of protocols": () =>
-        bytes("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
-      "no HTTP": () => bytes("nonsense\r\n\r\n"),
-      "a compressed body": () => (asked) => {
-        asked.res.writeHead(200, { ...JSON_TYPE, "content-encoding": "gzip" });
-        asked.res.end(gzipSync("{}"));
-      },
+  ...rows([2, "upstream_error", "b"], {
+    "a flood of headers": () =>
+      bytes(`HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(3_000)}`),
+    "a change of protocols": () =>
+      bytes("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+    "no HTTP": () => bytes("nonsense\r\n\r\n"),
+    "a compressed body": () => (asked) => {
+      asked.res.writeHead(200, { ...JSON_TYPE, "content-encoding": "gzip" });
+      asked.res.end(gzipSync("{}"));
     },
-    overSockets,
-  ),
+  }),
   ...rows(
     [1, "upstream_timeout", "b"],
     { silence: () => silent, "headers, then silence": () => headersOnly },
@@ -225,22 +220,14 @@ const ROWS: Row[] = [
     {
       "an error event first, and an answer after it": () =>
         stream([failure("overloaded", { code: 529 }), ...more]),
+      "the same in pieces": () => together(failure("overloaded", { code: 529 }), ...more),
     },
     streamedOnly,
   ),
   ...rows(
-    [2, "model_overloaded", "b"],
-    { "the same in pieces": () => together(failure("overloaded", { code: 529 }), ...more) },
-    { ...streamedOnly, ...overSockets },
-  ),
-  ...rows(
-    inBand("upstream_error"),
-    { "an error after text, in pieces": () => together(...begun, failure("boom"), ...more) },
-    { ...streamedOnly, ...overSockets },
-  ),
-  ...rows(
     inBand("upstream_error"),
     {
+      "an error after text, in pieces": () => together(...begun, failure("boom"), ...more),
       "a stream cut after text": () => stream(begun, "cut"),
       "an error event after text, and more after it": () =>
         stream([...begun, failure("boom at http://10.0.0.1 with sk-provider-secret"), ...more]),

@@ -6,7 +6,7 @@ import { user } from "../../support/gateway.ts";
 import type { Behaviour } from "../../support/provider.ts";
 import { unhurriedClock } from "../../support/unhurried-clock.ts";
 import { PATIENCE_MS as ANSWER_MS } from "../../support/wait.ts";
-import { bench, outcome, wireBench, type Bench } from "./two-providers.ts";
+import { bench, outcome, type Bench } from "./two-providers.ts";
 
 export interface Row {
   readonly fault: string;
@@ -26,8 +26,6 @@ export interface Row {
   readonly retryAfter?: string;
   /** The deadlines of an attempt, in ms; absent: long enough for a busy machine. */
   readonly patience?: number;
-  /** What the provider does is not HTTP, so it is done on a socket. */
-  readonly wire?: true;
 }
 
 /** Rows of faults that end alike; each behaviour is made anew for each request's test. */
@@ -99,11 +97,10 @@ export function tryFault(row: Row): void {
   for (const streaming of [false, true]) {
     if (row.only !== undefined && streaming !== (row.only === "streamed")) continue;
     it(`${row.fault}${streaming ? ", streamed" : ""}`, async (t) => {
-      const { patience = PATIENCE_MS, behaviour, wire } = row;
+      const { patience = PATIENCE_MS, behaviour } = row;
       const timeouts = { first_token_ms: patience, idle_ms: patience, closing_ms: patience };
-      const open = wire ? wireBench : bench;
-      await assertByName(row, streaming, await open(t, behaviour(), { timeouts }, brisk));
-      await assertByAlias(row, streaming, await open(t, behaviour(), { timeouts }, brisk));
+      await assertByName(row, streaming, await bench(t, behaviour(), { timeouts }, brisk));
+      await assertByAlias(row, streaming, await bench(t, behaviour(), { timeouts }, brisk));
     });
   }
 }

@@ -3,9 +3,15 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { configFor, json, readStream, user } from "../../support/gateway.ts";
-import { chunk, completion, status, stream, type Behaviour } from "../../support/provider.ts";
-import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
+import { configFor, json, readStream, user, startGateway } from "../../support/gateway.ts";
+import {
+  chunk,
+  completion,
+  status,
+  stream,
+  type Behaviour,
+  startProvider,
+} from "../../support/provider.ts";
 
 const BOUND = 20_000;
 const TEXT = "x".repeat(30_000);
@@ -17,8 +23,9 @@ function replyOf(bytes: number): string {
 }
 
 async function serving(t: TestContext, behaviour: Behaviour, model: object = {}) {
-  const provider = memoryProvider(t, behaviour);
-  const gw = createMemoryGateway(
+  const provider = await startProvider(t, behaviour);
+  const gw = await startGateway(
+    t,
     configFor(provider.url, ["m"], {
       server: { max_reply_bytes: BOUND },
       models: { m: model },
@@ -34,8 +41,7 @@ async function serving(t: TestContext, behaviour: Behaviour, model: object = {})
     assert.doesNotMatch(error.message, /bytes/);
     const told = gw.diagnostics.map(({ detail }) => String(detail)).join();
     assert.ok(told.includes(`a reply of more than ${BOUND} bytes`), told);
-    const { failures } = gw.catalog.models.get("m")!.status();
-    assert.equal(failures, 0, "it is what was asked for");
+    assert.deepEqual(gw.breakerOf("m"), ["closed", 0], "it is what was asked for");
   };
   return { ask, refused };
 }

@@ -12,14 +12,15 @@ import {
   startGateway,
   user,
   type ChatAnswer,
+  type RunningGateway,
 } from "../../support/gateway.ts";
 import {
-  createMemoryGateway,
-  memoryProvider,
-  type MemoryGateway,
-  type MemoryProvider,
-} from "../../support/memory.ts";
-import { speak, startProvider, status, type Behaviour } from "../../support/provider.ts";
+  speak,
+  startProvider,
+  status,
+  type Behaviour,
+  type Provider,
+} from "../../support/provider.ts";
 import type { Scope } from "../../support/scope.ts";
 import { within } from "../../support/wait.ts";
 
@@ -52,26 +53,13 @@ const WELL = { b: speak("Rescued."), c: speak("Also well.") };
 
 /** What a fault is tried at. */
 export interface Bench {
-  readonly gateway: Pick<MemoryGateway, "chat" | "diagnostics">;
-  readonly first: Pick<MemoryProvider, "asked">;
-  readonly second: Pick<MemoryProvider, "asked">;
+  readonly gateway: RunningGateway;
+  readonly first: Provider;
+  readonly second: Provider;
 }
 
-/** In memory; model a is at a provider that does what it is told. */
-export function bench(
-  t: Scope,
-  behaviour: Behaviour,
-  over: object = {},
-  time: Partial<Clock> = {},
-) {
-  const first = memoryProvider(t, { a: behaviour });
-  const second = memoryProvider(t, WELL);
-  const settings = settingsOf(first.url, second.url, over);
-  return { gateway: createMemoryGateway(settings, time), first, second };
-}
-
-/** The same over sockets. */
-export async function wireBench(
+/** Model a is at a provider that does what it is told. */
+export async function bench(
   t: Scope,
   behaviour: Behaviour,
   over: object = {},
@@ -125,7 +113,7 @@ export interface Outcome {
 
 /** What a client gets. Checks on the way what holds for every answer. */
 export async function outcome(
-  gateway: Pick<MemoryGateway, "chat">,
+  gateway: RunningGateway,
   model: string,
   streaming = false,
 ): Promise<Outcome> {
@@ -164,10 +152,10 @@ export async function outcome(
 }
 
 /**
- * In memory: "m" is of this vendor, whose provider does what it is told; "both" is an alias for it and
+ * "m" is of this vendor, whose provider does what it is told; "both" is an alias for it and
  * then "next", which is well.
  */
-export function vendorBench(
+export async function vendorBench(
   t: Scope,
   vendor: string,
   behaviour: Behaviour,
@@ -176,15 +164,15 @@ export function vendorBench(
     ...over
   }: { readonly time?: Partial<Clock>; readonly [setting: string]: unknown } = {},
 ) {
-  const provider = memoryProvider(t, behaviour);
-  const other = memoryProvider(t, { next: speak("Rescued.") });
+  const provider = await startProvider(t, behaviour);
+  const other = await startProvider(t, { next: speak("Rescued.") });
   const config = configFor(other.url, ["next"], {
     providers: { shop: { vendor, base_url: provider.url } },
     models: { m: { provider: "shop" } },
     aliases: { both: { models: ["m", "next"] } },
     breaker: { failures: 2, cooldown_ms: 10_000 },
   });
-  const gateway = createMemoryGateway(merge(config, over) as object, time);
+  const gateway = await startGateway(t, merge(config, over) as object, time);
   /** Status, and the model that served or the code of the error. */
   async function ask(model: string, content = "hi", streaming = false): Promise<string> {
     const response = await gateway.chat({ model, stream: streaming, messages: user(content) });
@@ -195,6 +183,6 @@ export function vendorBench(
     const body = await json(response);
     return `${response.status} ${body.error?.code ?? body.model}`;
   }
-  const breaker = () => gateway.catalog.models.get("m")!.status();
+  const breaker = () => gateway.breakerOf("m");
   return { gateway, asked: provider.asked, others: other.asked, ask, breaker };
 }

@@ -4,9 +4,8 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, it } from "node:test";
-import { configFor, KEY, merge, startGateway, user } from "../../../support/gateway.ts";
-import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
-import { speak } from "../../../support/provider.ts";
+import { configFor, merge, startGateway, user } from "../../../support/gateway.ts";
+import { speak, startProvider } from "../../../support/provider.ts";
 import type { Scope } from "../../../support/scope.ts";
 
 type Json = Record<string, any>;
@@ -22,9 +21,9 @@ const call = { id: "c", type: "function", function: { name: "f", arguments: "{}"
 
 type Refusal = readonly [fields: object, param: string];
 
-function bench(t: Scope, over: object = {}) {
-  const provider = memoryProvider(t, speak("Hello."));
-  const gateway = createMemoryGateway(configFor(provider.url, ["m"], over));
+async function bench(t: Scope, over: object = {}) {
+  const provider = await startProvider(t, speak("Hello."));
+  const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
   return {
     /** What the provider is asked for a request that succeeds. */
     async asked(fields: object): Promise<Json> {
@@ -81,27 +80,29 @@ describe("fields that some providers take", () => {
     store: [true, false],
   }))
     it(`${name} is passed on to these only`, async (t) => {
-      const taking = bench(t, TAKES);
-      const other = bench(t);
+      const taking = await bench(t, TAKES);
+      const other = await bench(t);
       for (const value of values) {
         assert.deepEqual((await taking.asked({ [name]: value }))[name], value);
         assert.ok(!Object.hasOwn(await other.asked({ [name]: value }), name));
       }
-      assert.ok(!Object.hasOwn(await taking.asked({ [name]: null }), name), "null is absent");
+      const absent = await taking.asked({});
+      assert.deepEqual(await taking.asked({ [name]: null }), absent, "null is absent");
     });
 
   it("a model takes other fields than its provider, and logit_bias is not for reasoning models of OpenAI", async (t) => {
     const fields = { logit_bias: { "1": 1 }, verbosity: "low" };
-    const { asked } = bench(t, merge(TAKES, { models: { m: { takes: ["verbosity"] } } }) as object);
+    const { asked } = await bench(
+      t,
+      merge(TAKES, { models: { m: { takes: ["verbosity"] } } }) as object,
+    );
     const body = await asked(fields);
     assert.deepEqual([body["logit_bias"], body["verbosity"]], [undefined, "low"]);
     for (const reasoning of [true, false]) {
-      const provider = memoryProvider(t, speak("Hello."));
-      const gateway = createMemoryGateway({
-        providers: { shop: { vendor: "openai", base_url: provider.url, api_key: "k" } },
-        models: { m: { provider: "shop", reasoning } },
-        keys: [{ account: "acme", key: KEY }],
-      });
+      const provider = await startProvider(t, speak("Hello."));
+      const shop = { vendor: "openai", base_url: provider.url, api_key: "k" };
+      const settings = { providers: { shop }, models: { m: { provider: "shop", reasoning } } };
+      const gateway = await startGateway(t, configFor(provider.url, [], settings));
       assert.equal((await gateway.chat({ ...REQUEST, ...fields })).status, 200);
       assert.equal(Object.hasOwn(provider.asked[0]!.body, "logit_bias"), !reasoning);
     }
@@ -109,7 +110,7 @@ describe("fields that some providers take", () => {
 
   it("safety_identifier is hashed, and stands for the user where the provider has no such field", async (t) => {
     const identified = { safety_identifier: "ada@example.com" };
-    const taking = bench(t, TAKES);
+    const taking = await bench(t, TAKES);
     const one = await taking.asked(identified);
     assert.deepEqual(
       [one["safety_identifier"], one["user"]],
@@ -118,7 +119,7 @@ describe("fields that some providers take", () => {
     const both = await taking.asked({ ...identified, user: "bob" });
     const hashes = [both["safety_identifier"], both["user"]];
     assert.deepEqual(hashes, [hashOf("ada@example.com"), hashOf("bob")]);
-    const other = bench(t);
+    const other = await bench(t);
     assert.equal((await other.asked(identified))["user"], hashOf("ada@example.com"));
     assert.equal((await other.asked({ ...identified, user: "bob" }))["user"], hashOf("bob"));
     for (const body of [one, both, await other.asked(identified)])
@@ -127,7 +128,7 @@ describe("fields that some providers take", () => {
   });
 
   it("another type, another value, one past a bound: 400", async (t) => {
-    const { refusedAll } = bench(t, TAKES);
+    const { refusedAll } = await bench(t, TAKES);
     const texts = ["verbosity", "prompt_cache_key", "prompt_cache_retention", "safety_identifier"];
     await refusedAll("invalid_type", [
       ...["x", 1, [1], true].map((value): Refusal => [{ logit_bias: value }, "logit_bias"]),
@@ -162,12 +163,12 @@ describe("the name of a message", () => {
       { role: "assistant", content: null, tool_calls: [call], name: "bot" },
       { role: "tool", tool_call_id: "c", content: "1", name: "f" },
     ];
-    const names = async ({ asked }: ReturnType<typeof bench>) =>
+    const names = async ({ asked }: Awaited<ReturnType<typeof bench>>) =>
       (await asked({ messages }))["messages"].map(({ name }: Json) => name);
     const taken = ["boss", "ada", "bot", undefined, "bot", undefined];
-    assert.deepEqual(await names(bench(t, TAKES)), taken);
-    assert.deepEqual(await names(bench(t)), Array(6).fill(undefined));
-    const marked = bench(
+    assert.deepEqual(await names(await bench(t, TAKES)), taken);
+    assert.deepEqual(await names(await bench(t)), Array(6).fill(undefined));
+    const marked = await bench(
       t,
       merge(TAKES, { providers: { lab: { cache_control: true } } }) as object,
     );
@@ -179,7 +180,7 @@ describe("the name of a message", () => {
   });
 
   it("is ignored in a form that OpenAI refuses", async (t) => {
-    const { asked } = bench(t, TAKES);
+    const { asked } = await bench(t, TAKES);
     for (const name of ["Ada Lovelace", "", "a/b", "<ada>", "x".repeat(65), 5, null, ["ada"]]) {
       const [message] = (await asked({ messages: [{ role: "user", content: "hi", name }] }))[
         "messages"
@@ -191,7 +192,7 @@ describe("the name of a message", () => {
 
 describe("replies of another kind", () => {
   it("are refused, for nobody serves them; a text is what there is", async (t) => {
-    const { asked, refusedAll } = bench(t);
+    const { asked, refusedAll } = await bench(t);
     await refusedAll("invalid_type", [[{ modalities: "audio" }, "modalities"]]);
     await refusedAll("unsupported_value", [
       [{ modalities: ["image"] }, "modalities[0]"],
@@ -213,7 +214,7 @@ describe("functions and function_call", () => {
   const tools = functions.map(({ name, ...more }) => toolOf(name, more));
 
   it("become tools and their choice", async (t) => {
-    const { asked } = bench(t);
+    const { asked } = await bench(t);
     for (const [choice, expected] of [
       ["auto", "auto"],
       ["none", "none"],
@@ -225,7 +226,7 @@ describe("functions and function_call", () => {
       assert.deepEqual([body["tools"], body["tool_choice"]], [tools, expected]);
       assert.ok(!Object.hasOwn(body, "functions") && !Object.hasOwn(body, "function_call"));
     }
-    const auto = bench(t, { compat: { tool_choice_default: "auto" } });
+    const auto = await bench(t, { compat: { tool_choice_default: "auto" } });
     assert.equal((await auto.asked({ functions }))["tool_choice"], "auto");
     const plain = await asked({});
     for (const fields of [
@@ -238,7 +239,7 @@ describe("functions and function_call", () => {
   });
 
   it("errors name the client's own fields", async (t) => {
-    const { refusedAll } = bench(t);
+    const { refusedAll } = await bench(t);
     const wide = { parameters: { enum: Array(9_990).fill(0) } };
     await refusedAll("invalid_type", [
       [{ functions: "x" }, "functions"],
@@ -257,7 +258,7 @@ describe("functions and function_call", () => {
       [{ functions, function_call: "required" }, "function_call"],
       [{ functions, function_call: { name: "h" } }, "function_call"],
     ]);
-    const bare = bench(t, { models: { m: { supports: [] } } });
+    const bare = await bench(t, { models: { m: { supports: [] } } });
     const [message] = await bare.refusedAll("unsupported_value", [[{ functions }, "functions"]]);
     assert.equal(message, "Invalid 'functions': this model does not support functions.");
     // Together with tools, and a call without functions.
@@ -274,7 +275,7 @@ describe("functions and function_call", () => {
   });
 
   it("in messages are refused, and the message says what to send instead", async (t) => {
-    const { asked, refusedAll } = bench(t);
+    const { asked, refusedAll } = await bench(t);
     const called = { role: "assistant", function_call: { name: "f", arguments: "{}" } };
     const hi = user("hi");
     const [unread] = await refusedAll("unsupported_value", [

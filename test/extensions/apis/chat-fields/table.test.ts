@@ -3,14 +3,13 @@
 // a row for each probe.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { before, describe, it } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { fieldTable, type Fate } from "../../../support/field-table.ts";
 import { installed, VENDORS } from "../../../support/config.ts";
 import { requestCheck } from "../../../../src/core/extension/places.ts";
-import { configFor, KEY } from "../../../support/gateway.ts";
-import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
-import { speak } from "../../../support/provider.ts";
+import { configFor, KEY, startGateway } from "../../../support/gateway.ts";
+import { speak, startProvider } from "../../../support/provider.ts";
 import { suiteScope, type Scope } from "../../../support/scope.ts";
 
 type Json = Record<string, any>;
@@ -134,9 +133,9 @@ interface Seen {
 
 type Ask = (request: Json) => Promise<Seen>;
 
-function bench(t: Scope): Ask {
-  const provider = memoryProvider(t, speak("Hello."));
-  const gateway = createMemoryGateway(configFor(provider.url, ["m"], BENCH));
+async function bench(t: Scope): Promise<Ask> {
+  const provider = await startProvider(t, speak("Hello."));
+  const gateway = await startGateway(t, configFor(provider.url, ["m"], BENCH));
   return async (request) => {
     const before = provider.asked.length;
     const answer = await gateway.chat(request);
@@ -188,15 +187,17 @@ async function fateOf(ask: Ask, name: string, probe: Probe): Promise<Fate> {
 
 const VENDOR_NAMES = [...VENDORS.keys()].filter((name) => name !== "demo");
 
+type AskVendor = (model: string, request: Json) => Promise<Json>;
+
 /** A model of each vendor, under the vendor's name. What its provider is asked. */
-function vendorsBench(t: Scope) {
-  const provider = memoryProvider(t, speak("Hello."));
+async function vendorsBench(t: Scope): Promise<AskVendor> {
+  const provider = await startProvider(t, speak("Hello."));
   const places: Json = { vertex: { project: "p", location: "l" }, bedrock: { region: "r" } };
   const providers = VENDOR_NAMES.map((vendor) => [
     vendor,
     { vendor, base_url: provider.url, api_key: "k", ...places[vendor] },
   ]);
-  const gateway = createMemoryGateway({
+  const gateway = await startGateway(t, {
     providers: Object.fromEntries(providers),
     models: Object.fromEntries(VENDOR_NAMES.map((vendor) => [vendor, { provider: vendor }])),
     keys: [{ account: "acme", key: KEY }],
@@ -204,7 +205,7 @@ function vendorsBench(t: Scope) {
     limits: { rpm: null },
     breaker: { failures: 1_000 },
   });
-  return async (model: string, request: Json): Promise<Json> => {
+  return async (model, request) => {
     const before = provider.asked.length;
     await gateway.chat({ ...request, model });
     return provider.asked[before]?.body ?? assert.fail(model);
@@ -212,11 +213,7 @@ function vendorsBench(t: Scope) {
 }
 
 /** The vendors whose providers see the field in the request, each as its documentation has it. */
-async function takersOf(
-  ask: ReturnType<typeof vendorsBench>,
-  name: string,
-  request: Json,
-): Promise<string[]> {
+async function takersOf(ask: AskVendor, name: string, request: Json): Promise<string[]> {
   const takers: string[] = [];
   for (const vendor of VENDOR_NAMES) {
     const seen = await ask(vendor, request);
@@ -230,8 +227,12 @@ async function takersOf(
 describe("the table of request fields", () => {
   const table = fieldTable();
   const scope = suiteScope();
-  const ask = bench(scope);
-  const askVendor = vendorsBench(scope);
+  let ask: Ask;
+  let askVendor: AskVendor;
+  before(async () => {
+    ask = await bench(scope);
+    askVendor = await vendorsBench(scope);
+  });
 
   it("has a row for each probe here, and for each row there is a probe", () => {
     assert.deepEqual([...table.keys()].toSorted(), [...PROBES.keys()].toSorted());

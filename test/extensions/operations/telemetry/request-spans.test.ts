@@ -5,10 +5,17 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { createRequestSpans } from "../../../../src/extensions/operations/telemetry/request-spans.ts";
 import { systemClock } from "../../../../src/core/clock.ts";
-import { configFor, user } from "../../../support/gateway.ts";
-import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
+import { configFor, observedBy, startGateway, user } from "../../../support/gateway.ts";
 import { readSpans, type ReadSpan } from "../../../support/otlp-reader.ts";
-import { speak, status, stream, chunk, USAGE, type Behaviours } from "../../../support/provider.ts";
+import {
+  speak,
+  status,
+  stream,
+  chunk,
+  USAGE,
+  type Behaviours,
+  startProvider,
+} from "../../../support/provider.ts";
 import { createEnvelope } from "../../../../src/extensions/operations/telemetry/otlp.ts";
 import { waitFor } from "../../../support/wait.ts";
 
@@ -22,8 +29,8 @@ const envelope = createEnvelope({ "service.name": "test" });
 
 const LAB = { baseUrl: "https://lab.example:8443/v1", redact: (text: string) => text };
 
-function bench(t: TestContext, behaviours: Behaviours, over: object = {}) {
-  const provider = memoryProvider(t, behaviours);
+async function bench(t: TestContext, behaviours: Behaviours, over: object = {}) {
+  const provider = await startProvider(t, behaviours);
   const texts: string[] = [];
   const models = ["m", "bad", "slow"];
   const trace = createRequestSpans({
@@ -31,7 +38,7 @@ function bench(t: TestContext, behaviours: Behaviours, over: object = {}) {
     emit: (span) => texts.push(span),
     models: () => new Map(models.map((name) => [name, { provider: LAB }])),
   });
-  const gateway = createMemoryGateway(configFor(provider.url, models, over), {}, trace);
+  const gateway = await startGateway(t, configFor(provider.url, models, over), observedBy(trace));
   return {
     provider,
     gateway,
@@ -53,7 +60,7 @@ const isChild = (request: ReadSpan, span: ReadSpan): boolean =>
 
 describe("the span of a request", () => {
   it("says who asked for what, who served, what it used and how it ended", async (t) => {
-    const { ask } = bench(t, speak("Fine."));
+    const { ask } = await bench(t, speak("Fine."));
     const { request, attempts, answer } = await ask({}, { "x-request-id": "my-request" });
     assert.deepEqual([request.kind, request.name], [SERVER, "POST /v1/chat/completions"]);
     assert.deepEqual([request.parentSpanId, request.status], ["", 0]);
@@ -92,7 +99,7 @@ describe("the span of a request", () => {
     ["upstream_error", 200, [ERROR, ERROR], cut, { stream: true }, {}],
   ] as const)
     it(`of ${code} with status ${http} is ${failed[0] === ERROR ? "a" : "no"} failure`, async (t) => {
-      const { ask } = bench(t, behaviour);
+      const { ask } = await bench(t, behaviour);
       const { spans, request } = await ask(body, headers);
       assert.equal(request.attributes["error.type"], code);
       assert.equal(request.attributes["http.response.status_code"], http);
@@ -105,7 +112,7 @@ describe("the span of a request", () => {
     });
 
   it("cuts what clients can make long, and repairs what is no text", async (t) => {
-    const { ask } = bench(t, speak("Fine."));
+    const { ask } = await bench(t, speak("Fine."));
     const { request } = await ask({ model: `\ud800${"x".repeat(5_000)}` });
     const model = String(request.attributes["gen_ai.request.model"]);
     assert.equal(model, `\ufffd${"x".repeat(511)}`);
@@ -114,7 +121,7 @@ describe("the span of a request", () => {
 
 describe("the span of an attempt", () => {
   it("is a child of its request's, and says whom it asked", async (t) => {
-    const { ask } = bench(t, speak("Fine."));
+    const { ask } = await bench(t, speak("Fine."));
     const { request, attempts } = await ask();
     const [attempt] = attempts as [ReadSpan];
     assert.ok(isChild(request, attempt));
@@ -138,7 +145,7 @@ describe("the span of an attempt", () => {
 
   it("stands for each attempt of a fallback, and only the one that served has usage", async (t) => {
     const aliases = { any: { models: ["bad", "m"] } };
-    const { ask } = bench(t, { bad: status(500), m: speak("Fine.") }, { aliases });
+    const { ask } = await bench(t, { bad: status(500), m: speak("Fine.") }, { aliases });
     const { request, attempts } = await ask({ model: "any", stream: true });
     assert.equal(request.attributes["gen_ai.request.model"], "any");
     assert.equal(request.attributes["gen_ai.response.model"], "m");
@@ -160,7 +167,7 @@ describe("the span of an attempt", () => {
 
   it("has the id that its provider was told, also after retries", async (t) => {
     const over = { retry: { max_retries: 2, backoff_ms: 1 } };
-    const { ask, provider } = bench(t, status(500), over);
+    const { ask, provider } = await bench(t, status(500), over);
     const { request, attempts } = await ask();
     const told = provider.asked.map(({ headers }) => String(headers["traceparent"]));
     assert.deepEqual(
@@ -174,7 +181,7 @@ describe("the span of an attempt", () => {
 describe("the content of a request", () => {
   it("is in no span: neither messages, nor replies, nor what a provider says of them", async (t) => {
     const words = { error: { message: "canary-refusal: you said canary-question" } };
-    const { ask, texts } = bench(t, { m: speak("canary-reply"), bad: status(400, words) });
+    const { ask, texts } = await bench(t, { m: speak("canary-reply"), bad: status(400, words) });
     const body = {
       messages: user("canary-question"),
       tools: [{ type: "function", function: { name: "canary-tool", parameters: {} } }],
@@ -191,7 +198,7 @@ describe("a trace that the client began", () => {
   const traceparent = `00-${TRACE}-${PARENT}-01`;
 
   it("has the request as its part, also a refused one, and is handed on with its state", async (t) => {
-    const { ask, provider } = bench(t, speak("Fine."));
+    const { ask, provider } = await bench(t, speak("Fine."));
     const { request, attempts } = await ask({}, { traceparent, tracestate: "vendor=opaque" });
     const { request: refused } = await ask({ model: "nowhere" }, { traceparent });
     for (const { traceId, parentSpanId, flags } of [request, refused])
@@ -204,7 +211,7 @@ describe("a trace that the client began", () => {
   });
 
   it("and does not record gets no span, and is handed on with the same flags", async (t) => {
-    const { gateway, provider, texts } = bench(t, speak("Fine."));
+    const { gateway, provider, texts } = await bench(t, speak("Fine."));
     const headers = { traceparent: `00-${TRACE}-${PARENT}-00`, tracestate: "a=1" };
     await (await gateway.chat({ model: "m", messages: user("hi") }, headers)).text();
     await waitFor(() => gateway.access.length === 1, "the end of the request");

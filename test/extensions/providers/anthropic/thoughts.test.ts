@@ -9,9 +9,8 @@ import { createAnthropicDialect } from "../../../../src/extensions/providers/ant
 import { nativeRequestBody } from "../../../../src/extensions/providers/anthropic/request.ts";
 import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
 import { formats } from "../../../support/config.ts";
-import { configFor, json, user } from "../../../support/gateway.ts";
-import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
-import { status } from "../../../support/provider.ts";
+import { configFor, json, user, startGateway } from "../../../support/gateway.ts";
+import { status, startProvider } from "../../../support/provider.ts";
 import { askedBy, calledOf, resultOf, targetOf } from "../dialect-bench.ts";
 import {
   block,
@@ -138,8 +137,8 @@ describe("thinking within a turn of several calls", () => {
   const isResult = ({ type }: Json) => type === "tool_result";
 
   /** A gateway before a model that takes these steps in each turn, and then answers. */
-  function bench(t: TestContext, steps: readonly object[][], settings: object = {}) {
-    const { url, asked } = memoryProvider(t, (request) => {
+  async function bench(t: TestContext, steps: readonly object[][], settings: object = {}) {
+    const { url, asked } = await startProvider(t, (request) => {
       const { messages } = request.body;
       const words = messages.findLastIndex(
         ({ role, content }: Json) => role === "user" && !content.some(isResult),
@@ -148,7 +147,8 @@ describe("thinking within a turn of several calls", () => {
       const content = steps[step] ?? [textBlock("Done.")];
       status(200, message(content, steps[step] ? "tool_use" : "end_turn"))(request);
     });
-    const gateway = createMemoryGateway(
+    const gateway = await startGateway(
+      t,
       configFor(url, [], {
         providers: { claude: { dialect: "anthropic", base_url: url, api_key: "sk-claude" } },
         models: { m: { provider: "claude", reasoning: true, ...settings } },
@@ -188,7 +188,7 @@ describe("thinking within a turn of several calls", () => {
     ["budget", BUDGET],
   ] as const)
     it(`${name}: stays on although some calls had no thoughts, and all thoughts go back`, async (t) => {
-      const served = bench(t, STEPS, { thinking: name });
+      const served = await bench(t, STEPS, { thinking: name });
       const done = await served.loop();
       await served.ask([...done, ...user("again")]);
       assert.deepEqual(served.thinking(), Array(5).fill(thinking));
@@ -201,34 +201,34 @@ describe("thinking within a turn of several calls", () => {
     });
 
   it("stays on where the user says something beside a result", async (t) => {
-    const served = bench(t, STEPS, { thinking: "budget" });
+    const served = await bench(t, STEPS, { thinking: "budget" });
     await served.loop(user("quickly"));
     assert.deepEqual(served.thinking(), Array(4).fill(BUDGET));
   });
 
   it("stays on where an adaptive model began without a thought", async (t) => {
     const steps = [[use("toolu_1")], [thought("Two.", "s"), use("toolu_2")]];
-    const served = bench(t, steps);
+    const served = await bench(t, steps);
     await served.loop();
     assert.deepEqual(served.thinking(), Array(3).fill(ADAPTIVE));
     assert.deepEqual(served.said(), steps);
   });
 
   it("stays off where a model with a budget began without a thought, until the turn ends", async (t) => {
-    const served = bench(t, [[use("toolu_1")], [use("toolu_2")]], { thinking: "budget" });
+    const served = await bench(t, [[use("toolu_1")], [use("toolu_2")]], { thinking: "budget" });
     const done = await served.loop();
     await served.ask([...done, ...user("again")]);
     assert.deepEqual(served.thinking(), [BUDGET, OFF, OFF, BUDGET]);
   });
 
   it("is off where the client has begun the answer", async (t) => {
-    const served = bench(t, []);
+    const served = await bench(t, []);
     await served.ask([...user("hi"), { role: "assistant", content: "It is" }]);
     assert.deepEqual(served.thinking(), [OFF]);
   });
 
   it("stays off where another model began, whatever is known of later calls", async (t) => {
-    const served = bench(t, STEPS);
+    const served = await bench(t, STEPS);
     await served.loop();
     await served.ask([...user("hi"), ...calledOf("call_x"), ...calledOf("toolu_1")]);
     assert.deepEqual(served.thinking().at(-1), OFF);

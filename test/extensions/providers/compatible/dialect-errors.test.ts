@@ -13,7 +13,7 @@ import { wholeReply } from "../../../../src/core/providers/decoding.ts";
 import type { Dialect, Target } from "../../../../src/core/providers/dialect.ts";
 import { errorOf, replyOf, targetOf } from "../dialect-bench.ts";
 import { vendorBench } from "../../../core/routing/two-providers.ts";
-import type { MemoryGateway } from "../../../support/memory.ts";
+import type { RunningGateway } from "../../../support/gateway.ts";
 import { chunk, completion, speak, stream } from "../../../support/provider.ts";
 
 /** The values that a field may have instead of the text or number that is expected there. */
@@ -96,7 +96,7 @@ describe("a bug of a dialect", () => {
     throw new TypeError("Cannot read properties of undefined");
   };
   const { request, decoder, isReply } = compatibleDialect;
-  const bugsIn = ({ diagnostics }: MemoryGateway) =>
+  const bugsIn = ({ diagnostics }: RunningGateway) =>
     diagnostics.filter((line) => line["event"] === "internal_error");
   /** Functions of the dialect that fail for the model "m" alone, or for its reply. */
   const BROKEN: Readonly<Record<string, Partial<Dialect>>> = {
@@ -119,7 +119,9 @@ describe("a bug of a dialect", () => {
       const [[method, fails] = assert.fail()] = Object.entries(broken);
       t.mock.method(compatibleDialect, method as "request", fails as never);
       const retry = { max_retries: 1, backoff_ms: 1 };
-      const { ask, asked, gateway, breaker } = vendorBench(t, "generic", speak("Fine."), { retry });
+      const { ask, asked, gateway, breaker } = await vendorBench(t, "generic", speak("Fine."), {
+        retry,
+      });
       const streaming = part !== "isReply"; // which only whole replies are asked
       for (let count = 0; count < 3; count += 1)
         assert.equal(await ask("both", "hi", streaming && count === 1), "200 next");
@@ -130,7 +132,7 @@ describe("a bug of a dialect", () => {
       assert.deepEqual([asked.length, lines.length], [requests, reports]);
       assert.deepEqual([lines[0]!["level"], lines[0]!["model"]], ["error", "m"]);
       assert.match(String(lines[0]!["detail"]), /^TypeError: Cannot read.*\n\s+at /);
-      assert.equal(breaker().state, "closed");
+      assert.equal(breaker()[0], "closed");
     });
 
   it("after text: an error in the stream", async (t) => {
@@ -142,7 +144,7 @@ describe("a bug of a dialect", () => {
       };
     });
     const said = stream([chunk({ content: "Once" }), chunk({ content: "boom" })]);
-    const { ask, gateway } = vendorBench(t, "generic", said);
+    const { ask, gateway } = await vendorBench(t, "generic", said);
     assert.equal(await ask("both", "hi", true), "200 upstream_error");
     assert.equal(bugsIn(gateway).length, 1);
   });

@@ -4,8 +4,14 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { compatibleDialect } from "../../../../src/extensions/providers/compatible/index.ts";
-import { assemble, configFor, json, readStream, user } from "../../../support/gateway.ts";
-import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
+import {
+  assemble,
+  configFor,
+  json,
+  readStream,
+  user,
+  startGateway,
+} from "../../../support/gateway.ts";
 import {
   chunk,
   completion,
@@ -15,15 +21,16 @@ import {
   usageChunk,
   USAGE,
   type Behaviour,
+  startProvider,
 } from "../../../support/provider.ts";
 import { errorOf } from "../dialect-bench.ts";
 import { call, choice, decoderWith, delta, streamed } from "./events.ts";
 
 /** A gateway before the model "m" with these traits, and "both": an alias for it and then "ok". */
-function before(t: TestContext, m: Behaviour, traits: object = {}) {
-  const { url, asked } = memoryProvider(t, { m, ok: speak("Fine.") });
+async function before(t: TestContext, m: Behaviour, traits: object = {}) {
+  const { url, asked } = await startProvider(t, { m, ok: speak("Fine.") });
   const over = { models: { m: traits }, aliases: { both: { models: ["m", "ok"] } } };
-  return { asked, ...createMemoryGateway(configFor(url, ["m", "ok"], over)) };
+  return { asked, ...(await startGateway(t, configFor(url, ["m", "ok"], over))) };
 }
 
 describe("a stream that ends with [DONE] and states no finish_reason", () => {
@@ -51,7 +58,7 @@ describe("a stream that ends with [DONE] and states no finish_reason", () => {
   ];
   for (const [name, events, expected, traits] of CASES)
     it(name, async (t) => {
-      const { chat } = before(t, stream(events, "eof"), traits);
+      const { chat } = await before(t, stream(events, "eof"), traits);
       const response = await chat({ model: "m", stream: true, messages: user("hi") });
       if (response.status !== 200) {
         assert.equal((await json(response)).error.code, expected);
@@ -120,7 +127,7 @@ describe("models that only stream", () => {
       chunk({}, "tool_calls"),
       usageChunk(),
     ];
-    const { chat, asked } = before(t, stream(events), ONLY);
+    const { chat, asked } = await before(t, stream(events), ONLY);
     const request = {
       ...whole,
       thinking: { type: "enabled" },
@@ -161,7 +168,7 @@ describe("models that only stream", () => {
   ];
   for (const [name, behaviour, code, error] of FAILURES)
     it(`${name}: nobody has seen any of it, so an alias asks the next one`, async (t) => {
-      const { chat } = before(t, behaviour, ONLY);
+      const { chat } = await before(t, behaviour, ONLY);
       const named = await chat(whole);
       assert.deepEqual([named.status, (await json(named)).error.code], [code, error]);
       const both = await chat({ ...whole, model: "both" });
@@ -173,7 +180,7 @@ describe("models that only stream", () => {
     ["a whole answer all the same", status(200, completion({ content: "Hello." }))],
   ] as const)
     it(`${name}: the reply is complete`, async (t) => {
-      const { choices } = await json(await before(t, behaviour, ONLY).chat(whole));
+      const { choices } = await json(await (await before(t, behaviour, ONLY)).chat(whole));
       const [{ message, finish_reason }] = choices;
       assert.deepEqual([message.content, finish_reason], ["Hello.", "stop"]);
     });

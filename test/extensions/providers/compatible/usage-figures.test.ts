@@ -3,10 +3,18 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { Settlement } from "../../../../src/core/ledger/ledger.ts";
 import { costOf, PRICE } from "../../../support/books.ts";
-import { configFor, json, user } from "../../../support/gateway.ts";
-import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
-import { chunk, event, rawStream, speak, stream, usageChunk } from "../../../support/provider.ts";
+import { configFor, json, observedBy, startGateway, user } from "../../../support/gateway.ts";
+import {
+  chunk,
+  event,
+  rawStream,
+  speak,
+  stream,
+  usageChunk,
+  startProvider,
+} from "../../../support/provider.ts";
 import { ended, say, start, STOP } from "../anthropic/events.ts";
 
 const THINKING = { openai: "thinking", anthropic: "adaptive", gemini: "level" } as const;
@@ -80,17 +88,20 @@ const BILLS = [
 describe("figures", () => {
   for (const [dialect, name, behaviour, expected] of BILLS)
     it(`${dialect}, ${name}: ${expected}`, async (t) => {
-      const provider = memoryProvider(t, behaviour);
-      const gw = createMemoryGateway(
+      const provider = await startProvider(t, behaviour);
+      const settled: Settlement[] = [];
+      const gw = await startGateway(
+        t,
         configFor(provider.url, ["m"], {
           providers: { lab: { dialect, thinking: THINKING[dialect] } },
           models: { m: { price: PRICE, reasoning: false, supports: ["images"] } },
         }),
+        observedBy(() => ({ settled: (_opening, settlement) => settled.push(settlement) })),
       );
       const messages = name === "24 images" ? SHOWN : WORDS;
       await (await gw.chat({ model: "m", messages, stream: true })).text();
-      assert.equal(gw.settled.length, 1);
-      const { status: outcome, usageSource, usage, cost } = gw.settled[0]!;
+      assert.equal(settled.length, 1);
+      const { status: outcome, usageSource, usage, cost } = settled[0]!;
       assert.equal(cost, costOf(usage, PRICE));
       const { prompt_tokens, completion_tokens } = usage;
       assert.equal(`${outcome}, ${usageSource}: ${prompt_tokens} + ${completion_tokens}`, expected);
@@ -98,13 +109,13 @@ describe("figures", () => {
 });
 
 it("a candidate without room for the images is passed over", async (t) => {
-  const provider = memoryProvider(t, speak("Fine."));
+  const provider = await startProvider(t, speak("Fine."));
   const model = { supports: ["images"], reasoning: false };
   const over = {
     models: { m: { ...model, context_tokens: 2_000 }, n: { ...model, context_tokens: 200_000 } },
     aliases: { team: { models: ["m", "n"] } },
   };
-  const gw = createMemoryGateway(configFor(provider.url, ["m", "n"], over));
+  const gw = await startGateway(t, configFor(provider.url, ["m", "n"], over));
   for (const [images, served] of [
     [1, "m"],
     [24, "n"],

@@ -6,9 +6,15 @@ import { createConverseDecoder } from "../../../../src/extensions/providers/conv
 import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import type { Part } from "../../../../src/core/openai/parts.ts";
 import { errorFrame, eventFrame } from "../../../support/event-stream.ts";
-import { assemble, configFor, json, readStream, user } from "../../../support/gateway.ts";
-import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
-import { status, type Behaviour } from "../../../support/provider.ts";
+import {
+  assemble,
+  configFor,
+  json,
+  readStream,
+  user,
+  startGateway,
+} from "../../../support/gateway.ts";
+import { status, type Behaviour, startProvider } from "../../../support/provider.ts";
 import { calling, callOf, errorOf, resultOf } from "../dialect-bench.ts";
 
 const USAGE = {
@@ -53,8 +59,8 @@ const streamed =
     res.end(Buffer.concat(frames));
   };
 
-function start(t: TestContext, behaviour: Behaviour = status(200, REPLY)) {
-  const provider = memoryProvider(t, behaviour);
+async function start(t: TestContext, behaviour: Behaviour = status(200, REPLY)) {
+  const provider = await startProvider(t, behaviour);
   const aws = { vendor: "bedrock", base_url: provider.url, region: "us-east-1", api_key: "k" };
   const config = configFor(provider.url, [], {
     providers: { aws },
@@ -66,12 +72,12 @@ function start(t: TestContext, behaviour: Behaviour = status(200, REPLY)) {
       profile: { provider: "aws", upstream_model: "arn:aws:bedrock:eu-1:1:inference-profile/p" },
     },
   });
-  return { provider, ...createMemoryGateway(config) };
+  return { provider, ...(await startGateway(t, config)) };
 }
 
 /** What Converse is asked for these fields, and what each of its messages holds. */
 async function bodyFor(t: TestContext, fields: object): Promise<Record<string, any>> {
-  const { provider, chat } = start(t);
+  const { provider, chat } = await start(t);
   const answer = await chat({ model: "nova", messages: user("hi"), ...fields });
   assert.equal(answer.status, 200);
   const { body } = provider.asked[0]!;
@@ -94,7 +100,7 @@ const lookTool = (more: object = {}) => [{ type: "function", function: { name: "
 
 describe("Amazon Bedrock", () => {
   it("is called by the API of each model", async (t) => {
-    const { provider, chat } = start(t, status(404));
+    const { provider, chat } = await start(t, status(404));
     for (const model of ["nova", "claude", "oss", "profile"])
       for (const stream of [false, true]) await chat({ model, messages: user("hi"), stream });
     assert.deepEqual(
@@ -233,7 +239,7 @@ describe("a request to Converse", () => {
     const message =
       "You invoked an unsupported model or your request did not allow prompt caching. " +
       "See the documentation for more information.";
-    const { chat } = start(t, (asked) =>
+    const { chat } = await start(t, (asked) =>
       JSON.stringify(asked.body).includes("cachePoint")
         ? status(403, { message }, { "x-amzn-errortype": "AccessDeniedException" })(asked)
         : status(200, REPLY)(asked),
@@ -249,7 +255,7 @@ describe("a reply of Converse", () => {
   const ASKED = { model: "nova", messages: user("hi"), thinking: { type: "enabled" } };
 
   it("is the same whole and streamed", async (t) => {
-    const { chat } = start(t, (asked) =>
+    const { chat } = await start(t, (asked) =>
       asked.path.endsWith("-stream") ? streamed(...STREAM)(asked) : status(200, REPLY)(asked),
     );
     const { choices, usage } = await json(await chat(ASKED));
@@ -281,7 +287,7 @@ describe("a reply of Converse", () => {
       STREAM.slice(0, 6),
       [...STREAM.slice(0, 6), STREAM[6]!.subarray(0, 20)],
     ]) {
-      const { chat } = start(t, streamed(...frames));
+      const { chat } = await start(t, streamed(...frames));
       const { done, error } = await readStream(await chat({ ...ASKED, stream: true }));
       assert.deepEqual([done, error?.code], [false, "upstream_error"]);
     }
@@ -331,7 +337,7 @@ describe("a reply of Converse", () => {
     ["its message", false, "context_length_exceeded", status(400, LONG)],
   ] as const)
     it(`that is a refusal by ${name} is ${code}`, async (t) => {
-      const { chat } = start(t, behaviour);
+      const { chat } = await start(t, behaviour);
       const answer = await chat({ model: "nova", messages: user("hi"), stream });
       assert.equal((await json(answer)).error.code, code);
     });

@@ -4,9 +4,15 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { jsonLines } from "../../../../src/extensions/providers/ollama/json-lines.ts";
 import { checkConfig } from "../../../support/config.ts";
-import { assemble, configFor, json, readStream, user } from "../../../support/gateway.ts";
-import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
-import { status, type Behaviour } from "../../../support/provider.ts";
+import {
+  assemble,
+  configFor,
+  json,
+  readStream,
+  user,
+  startGateway,
+} from "../../../support/gateway.ts";
+import { status, type Behaviour, startProvider } from "../../../support/provider.ts";
 import { issueLines } from "../../../support/token-service.ts";
 import { calling, callOf, resultOf } from "../dialect-bench.ts";
 
@@ -31,18 +37,22 @@ const lines =
     res.end(texts.join(""));
   };
 
-function start(t: TestContext, behaviour: Behaviour = status(200, REPLY), model: object = {}) {
-  const provider = memoryProvider(t, behaviour);
+async function start(
+  t: TestContext,
+  behaviour: Behaviour = status(200, REPLY),
+  model: object = {},
+) {
+  const provider = await startProvider(t, behaviour);
   const config = configFor(provider.url, [], {
     providers: { local: { vendor: "ollama", base_url: provider.url } },
     models: { m: { provider: "local", reasoning: true, context_tokens: 32_768, ...model } },
   });
-  return { provider, ...createMemoryGateway(config) };
+  return { provider, ...(await startGateway(t, config)) };
 }
 
 describe("a request to Ollama", () => {
   it("has the window, the parameters, images, and calls without ids", async (t) => {
-    const { provider, chat } = start(t, status(200, REPLY), {
+    const { provider, chat } = await start(t, status(200, REPLY), {
       supports: ["tools", "images", "json_schema"],
     });
     const image_url = { url: "data:image/png;base64,aGk=" };
@@ -94,7 +104,7 @@ describe("a request to Ollama", () => {
   });
 
   it("sends results where their calls stand: it knows them by nothing else", async (t) => {
-    const { provider, chat } = start(t);
+    const { provider, chat } = await start(t);
     const turn = calling(callOf("c1"), callOf("c2"));
     const results = [resultOf("c2", "of c2"), resultOf("c1", "of c1")];
     await chat({ model: "m", messages: [...user("hi"), turn, ...results, ...user("So?")] });
@@ -112,14 +122,14 @@ describe("a request to Ollama", () => {
       [gpt, { reasoning_effort: "high" }, "high"],
       [gpt, {}, undefined],
     ] as const) {
-      const { provider, chat } = start(t, undefined, model);
+      const { provider, chat } = await start(t, undefined, model);
       await chat({ model: "m", messages: user("hi"), ...fields });
       assert.equal(provider.asked[0]!.body["think"], think);
     }
   });
 
   it("asks for JSON, or for JSON of a schema", async (t) => {
-    const { provider, chat } = start(t);
+    const { provider, chat } = await start(t);
     const schema = { type: "object", properties: {} };
     const named = { type: "json_schema", json_schema: { name: "x", schema } };
     for (const response_format of [{ type: "json_object" }, named])
@@ -135,7 +145,7 @@ describe("a reply of Ollama", () => {
   const ASKED = { model: "m", messages: user("hi"), thinking: { type: "enabled" } };
 
   it("is the same whole and streamed, but for the ids of calls", async (t) => {
-    const { chat } = start(t, (asked) =>
+    const { chat } = await start(t, (asked) =>
       (asked.body["stream"] ? lines(...LINES) : status(200, REPLY))(asked),
     );
     const whole = (await json(await chat(ASKED))) as Record<string, any>;
@@ -164,7 +174,7 @@ describe("a reply of Ollama", () => {
       LINES.slice(0, 3),
       [...LINES.slice(0, 3), '{"error":"out of memory"}\n'],
     ]) {
-      const { chat } = start(t, lines(...texts));
+      const { chat } = await start(t, lines(...texts));
       const { done, error } = await readStream(await chat({ ...ASKED, stream: true }));
       assert.deepEqual([done, error?.code], [false, "upstream_error"]);
     }

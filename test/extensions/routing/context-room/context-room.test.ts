@@ -7,9 +7,8 @@ import type { Model } from "../../../../src/core/routing/model.ts";
 import { warningsOf } from "../../../../src/extensions/operations/commands/warnings.ts";
 import { withMoreRoom, withRoom } from "../../../../src/extensions/routing/context-room/index.ts";
 import { checkConfig } from "../../../support/config.ts";
-import { configFor, json, user } from "../../../support/gateway.ts";
-import { createMemoryGateway, memoryProvider } from "../../../support/memory.ts";
-import { speak, status, type Behaviour } from "../../../support/provider.ts";
+import { configFor, json, user, startGateway } from "../../../support/gateway.ts";
+import { speak, status, type Behaviour, startProvider } from "../../../support/provider.ts";
 import { catalogOf, chatOf, settingsFor } from "../../../support/routing.ts";
 
 const { models } = catalogOf(
@@ -65,8 +64,9 @@ async function ask(t: TestContext, models: Models) {
   const behaviours = Object.fromEntries(
     Object.entries(models).map(([name, [does]]) => [name, does]),
   );
-  const provider = memoryProvider(t, behaviours);
-  const gateway = createMemoryGateway(
+  const provider = await startProvider(t, behaviours);
+  const gateway = await startGateway(
+    t,
     configFor(provider.url, Object.keys(models), {
       models: Object.fromEntries(
         Object.entries(models).map(([name, [, size]]) => [

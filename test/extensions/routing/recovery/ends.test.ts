@@ -37,12 +37,6 @@ const two = (over: object = {}) => ({
   ...over,
 });
 
-/** The state of a model's breaker, and its failures. */
-function breakerOf({ gateway }: Awaited<ReturnType<typeof askScene>>, name: string) {
-  const { state, failures } = gateway.catalog.models.get(name)!.status();
-  return [state, failures];
-}
-
 describe("a model that refuses the beginning of its answer", () => {
   const filtered = { error: { message: "content_filter", code: "content_filter" } };
   const REFUSALS: Readonly<Record<string, Behaviour>> = {
@@ -58,13 +52,13 @@ describe("a model that refuses the beginning of its answer", () => {
         config: two({ retry: { max_retries: 2, backoff_ms: 1 } }),
         model: "x",
       });
-      const got = await seen(scene.answer);
+      const got = seen(scene.answer);
       assert.deepEqual([got.text, got.error, got.models], [WHOLE, undefined, ["m", "n"]]);
       assert.deepEqual(
         scene.settlement.attempts.map(({ model, outcome }) => `${model} ${outcome}`),
         ["m upstream_error", "m upstream_error", "n completed"],
       );
-      assert.deepEqual(breakerOf(scene, "m"), ["closed", 1], "the break alone counts");
+      assert.deepEqual(scene.gateway.breakerOf("m"), ["closed", 1], "the break alone counts");
     });
 });
 
@@ -130,7 +124,7 @@ describe("a recovery that ends in an error", () => {
       }),
       model: "x",
     });
-    const got = await seen(scene.answer);
+    const got = seen(scene.answer);
     assert.deepEqual([got.text, got.error], [`${SHOWN} fox jumps`, "upstream_timeout"]);
     assert.deepEqual(told(scene), [
       "reply_broken m upstream_timeout",

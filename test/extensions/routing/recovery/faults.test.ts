@@ -155,7 +155,7 @@ async function checkHeld({ row, answer, settlement, attempts, code }: Result): P
   }
   const server = where === "alias" ? "n" : "m";
   assert.deepEqual(attempts, [`m ${code}`, `${server} completed`]);
-  const got = await seen(answer);
+  const got = seen(answer);
   assert.equal(got.text, kind.text);
   assert.deepEqual([got.joints, got.models, got.finish], [[], [server], kind.finish ?? "stop"]);
   assert.equal(got.usage.total_tokens, FIGURES.total_tokens);
@@ -166,7 +166,7 @@ async function checkHeld({ row, answer, settlement, attempts, code }: Result): P
 
 async function checkBroken(result: Result): Promise<void> {
   const { row, answer, settlement, access, attempts, provider, code } = result;
-  const got = await seen(answer);
+  const got = seen(answer);
   assert.equal(got.text, textOf(row.kind.before));
   assert.equal(got.error, code);
   assert.deepEqual([attempts, provider.asked.length, got.joints], [[`m ${code}`], 1, []]);
@@ -178,7 +178,7 @@ async function checkBroken(result: Result): Promise<void> {
 async function checkJoined(result: Result): Promise<void> {
   const { row, answer, settlement, access, attempts, provider, code } = result;
   const used = estimated(row.kind.before);
-  const got = await seen(answer);
+  const got = seen(answer);
   assert.deepEqual(
     [got.text, got.error, got.finish, got.joints, got.models],
     [WHOLE, undefined, "stop", [SHOWN], ["m"]],

@@ -3,15 +3,13 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createFakeClock } from "../../../support/fake-clock.ts";
-import { configFor, startGateway } from "../../../support/gateway.ts";
+import { configFor, startGateway, user } from "../../../support/gateway.ts";
 import {
   askScene,
   beginningIn,
   broken,
   goesOn,
   inTurn,
-  passed,
   REST,
   sayText,
   seen,
@@ -21,7 +19,7 @@ import {
 } from "../../../support/recovered.ts";
 import {
   chunk,
-  event,
+  held as heldModel,
   silent,
   startProvider,
   status,
@@ -61,7 +59,7 @@ describe("max_recoveries", () => {
         models: { m: twoWords },
         config: { ...continuing(), retry: { max_recoveries: bound } },
       });
-      const got = await seen(answer);
+      const got = seen(answer);
       assert.deepEqual([got.text, got.error], [text, "upstream_error"]);
       assert.equal(settlement.attempts.length, attempts);
       assert.equal(settlement.recovery, bound === 0 ? undefined : "failed");
@@ -79,7 +77,7 @@ describe("who goes on", () => {
       config: LIST,
       model: "x",
     });
-    const got = await seen(answer);
+    const got = seen(answer);
     assert.deepEqual([got.text, got.models], [WHOLE, ["m", "n"]]);
     assert.deepEqual(
       settlement.attempts.map((attempt) => [
@@ -112,7 +110,7 @@ describe("who goes on", () => {
       config: { ...LIST, retry: { max_recoveries: 1 } },
       model: "x",
     });
-    assert.equal((await seen(answer)).error, "upstream_error");
+    assert.equal(seen(answer).error, "upstream_error");
     const prices = settlement.attempts.flatMap((attempt) => shareOf(attempt)?.prices ?? []);
     assert.equal(prices.length, 2);
     assert.notDeepEqual(prices[0], prices[1]);
@@ -125,7 +123,7 @@ describe("who goes on", () => {
         models: { m: inTurn(broken(texts(SHOWN)), refusal), n: goesOn },
         config: { models: { ...continuing().models, n: { prefill: "plain" } } },
       });
-      const got = await seen(answer);
+      const got = seen(answer);
       assert.deepEqual([got.text, got.error, got.models], [SHOWN, "upstream_error", ["m"]]);
       assert.ok(provider.asked.every(({ body }) => body["model"] === "m"));
       assert.equal(settlement.recovery, "failed");
@@ -151,7 +149,7 @@ describe("who goes on", () => {
         request,
       });
       if (before === hidden) assert.equal(answer.status, 503);
-      else assert.equal((await seen(answer)).error, "upstream_error");
+      else assert.equal(seen(answer).error, "upstream_error");
       assert.deepEqual([provider.asked.length, settlement.recovery], [1, undefined]);
     }
   });
@@ -175,7 +173,7 @@ describe("how a model is asked", () => {
         config: continuing({ prefill, extra: { top_k: 5 } }),
         request: { temperature: 0.5 },
       });
-      const got = await seen(answer);
+      const got = seen(answer);
       assert.deepEqual([got.text, got.joints], [WHOLE, [`${SHOWN} `]]);
       const [first, second] = provider.asked.map(({ body }) => body);
       assert.deepEqual(second, {
@@ -228,7 +226,7 @@ describe("a recovery", () => {
       models: { m: inTurn(broken(texts(SHOWN)), sayText(WHOLE)) },
       config: continuing(),
     });
-    const got = await seen(answer);
+    const got = seen(answer);
     assert.deepEqual([got.text, got.joints, settlement.recovery], [WHOLE, [SHOWN], "continued"]);
     assert.deepEqual(
       settlement.attempts.map((attempt) => shareOf(attempt).completion_tokens),
@@ -242,10 +240,9 @@ describe("a recovery", () => {
       models: { m: inTurn(broken(texts(SHOWN)), sayText("The quick red cat sleeps.")) },
       config: { ...continuing(), breaker: { failures: 2 } },
     });
-    const got = await seen(answer);
+    const got = seen(answer);
     assert.deepEqual([got.text, got.error], [SHOWN, "upstream_error"]);
-    const { state, failures } = gateway.catalog.models.get("m")!.status();
-    assert.deepEqual([state, failures], ["closed", 1]);
+    assert.deepEqual(gateway.breakerOf("m"), ["closed", 1]);
   });
 
   it("asks nobody whose breaker the break has opened", async (t) => {
@@ -253,22 +250,18 @@ describe("a recovery", () => {
       models: { m: broken(texts(SHOWN)) },
       config: { ...continuing(), breaker: { failures: 1 } },
     });
-    assert.equal((await seen(answer)).error, "upstream_error");
+    assert.equal(seen(answer).error, "upstream_error");
     assert.equal(provider.asked.length, 1);
   });
 
   it("ends with the request's own time, and is no silence of the provider", async (t) => {
-    const clock = createFakeClock();
     const says: Behaviour = stream([chunk({ content: "The" })], "open");
     const models = { m: inTurn(broken(texts(SHOWN)), says) };
-    const config = { ...continuing(), timeouts: { total_ms: 50_000 } };
-    const asking = askScene(t, { models, config, time: clock });
-    await passed(clock, 55_000, asking);
-    const { answer, settlement, gateway } = await asking;
-    const got = await seen(answer);
+    const config = { ...continuing(), timeouts: { total_ms: 200 } };
+    const { answer, settlement, gateway } = await askScene(t, { models, config });
+    const got = seen(answer);
     assert.deepEqual([got.text, got.error], [SHOWN, "upstream_timeout"]);
-    const { state, failures } = gateway.catalog.models.get("m")!.status();
-    assert.deepEqual([state, failures], ["closed", 1], "the break alone counts");
+    assert.deepEqual(gateway.breakerOf("m"), ["closed", 1], "the break alone counts");
     assert.deepEqual(
       settlement.attempts.map((attempt) => [attempt.outcome, shareOf(attempt)?.cost]),
       [
@@ -283,7 +276,7 @@ describe("a recovery", () => {
       models: { m: inTurn(broken(texts(SHOWN)), silent) },
       config: { ...continuing(), timeouts: { first_token_ms: 60, idle_ms: 60 } },
     });
-    assert.equal((await seen(answer)).error, "upstream_error");
+    assert.equal(seen(answer).error, "upstream_error");
     assert.deepEqual(
       settlement.attempts.map(({ outcome }) => outcome),
       ["upstream_error", "upstream_timeout"],
@@ -298,7 +291,7 @@ describe("what was shown", () => {
       config: continuing({ reasoning: false }),
       request: { thinking: { type: "enabled" } },
     });
-    const got = await seen(answer);
+    const got = seen(answer);
     assert.deepEqual([got.text, got.reasoning, got.error], [WHOLE, "", undefined]);
   });
 
@@ -326,20 +319,16 @@ describe("recovery hold", () => {
   const held = { models: { m: { recovery: "hold" } } };
 
   it("shows keep-alive comments and nothing else before the provider has finished", async (t) => {
-    const clock = createFakeClock();
-    let finish = (): void => undefined;
-    const models: Record<string, Behaviour> = {
-      m: ({ res }) => {
-        res.writeHead(200, { "content-type": "text/event-stream" });
-        res.write(event(chunk({ content: "Fi" })));
-        finish = () => res.end(event(chunk({ content: "ne." }, "stop")));
-      },
-    };
-    const config = { ...held, server: { keep_alive_ms: 1_000 } };
-    const asking = askScene(t, { models, config, time: clock });
-    await passed(clock, 3_000, undefined);
-    finish();
-    const text = await (await asking).answer.text();
+    const model = heldModel();
+    const { url } = await startProvider(t, model.behaviour);
+    const config = { ...held, server: { keep_alive_ms: 20 } };
+    const gateway = await startGateway(t, configFor(url, ["m"], config));
+    const { body } = await gateway.chat({ model: "m", stream: true, messages: user("hi") });
+    let text = "";
+    for await (const piece of body!.pipeThrough(new TextDecoderStream())) {
+      text += piece;
+      if (text.startsWith(": keep-alive\n\n".repeat(2))) model.finish();
+    }
     assert.match(text, /^(: keep-alive\n\n){2,}data: /);
     assert.doesNotMatch(text.slice(text.indexOf("data: ")), /keep-alive/);
   });
@@ -364,13 +353,10 @@ describe("recovery hold", () => {
   });
 
   it("does not take a long reply for a silent one when the request's time is over", async (t) => {
-    const clock = createFakeClock();
     const models = { m: stream([chunk({ content: "On and on" })], "open") };
-    const config = { ...held, breaker: { failures: 1 }, timeouts: { total_ms: 50_000 } };
-    const asking = askScene(t, { models, config, time: clock });
-    await passed(clock, 55_000, asking);
-    const { settlement, gateway } = await asking;
+    const config = { ...held, breaker: { failures: 1 }, timeouts: { total_ms: 200 } };
+    const { settlement, gateway } = await askScene(t, { models, config });
     assert.equal(settlement.errorCode, "upstream_timeout");
-    assert.equal(gateway.catalog.models.get("m")!.status().state, "closed");
+    assert.deepEqual(gateway.breakerOf("m"), ["closed", 0]);
   });
 });
