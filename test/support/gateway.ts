@@ -8,6 +8,7 @@ import demoConfig from "../../src/extensions/providers/demo/demo.json" with { ty
 import { isObject } from "../../scripts/conformance/shapes.ts";
 import { checkConfig } from "./config.ts";
 import { createGateway, type Gateway, type GatewayDeps } from "./config.ts";
+import { startProvider, type Behaviour, type Provider } from "./provider.ts";
 import { chunkShape } from "./shapes.ts";
 import type { Scope } from "./scope.ts";
 import { waitFor } from "./wait.ts";
@@ -271,4 +272,16 @@ export function assemble(chunks: readonly Chunk[]) {
   }
   if (calls.length > 0) message["tool_calls"] = calls;
   return { message, finish_reason: finish, logprobs };
+}
+
+/** A provider that does this, by the name of the model, and a gateway of these models. */
+export async function startBoth(
+  t: Scope,
+  behaviours: Readonly<Record<string, Behaviour>>,
+  over: object = {},
+  deps: GatewayDeps = {},
+): Promise<{ readonly provider: Provider; readonly gateway: RunningGateway }> {
+  const provider = await startProvider(t, behaviours);
+  const config = configFor(provider.url, Object.keys(behaviours), over);
+  return { provider, gateway: await startGateway(t, config, deps) };
 }
