@@ -7,10 +7,10 @@ import type { LiveExchange } from "../../../src/core/http/connection.ts";
 import { createResponseLog } from "../../../src/core/http/access-log.ts";
 import type { AccessRecord } from "../../../src/core/http/exchange.ts";
 import { PRICE, settles, type Line } from "../../support/books.ts";
-import { configFor, demo, startGateway, user } from "../../support/gateway.ts";
+import { configFor, demo, startBoth, startGateway, user } from "../../support/gateway.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { folder } from "../../support/folder.ts";
-import { chunk, speak, startProvider, status, stream, usageChunk } from "../../support/provider.ts";
+import { chunk, speak, status, stream, usageChunk } from "../../support/provider.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
 const ALWAYS = [
@@ -46,20 +46,17 @@ describe("a line of the access log", () => {
   it("has the tokens and the cost that the books have, by provider and model, also of a stream that broke off", async (t) => {
     const data_dir = folder();
     const usage = usageChunk({ prompt_tokens: 10, completion_tokens: 4, total_tokens: 14 });
-    const provider = await startProvider(t, {
+    const behaviours = {
       fine: speak("Fine."),
       cut: stream([chunk({ content: "Half a" }), usage], "cut"),
       down: status(500, {}),
+    };
+    const priced = { price: PRICE };
+    const { gateway } = await startBoth(t, behaviours, {
+      data_dir,
+      models: { fine: priced, cut: priced, down: priced },
+      aliases: { "team/any": { models: ["fine"] } },
     });
-    const priced = { provider: "lab", price: PRICE };
-    const gateway = await startGateway(
-      t,
-      configFor(provider.url, [], {
-        data_dir,
-        models: { fine: priced, cut: priced, down: priced },
-        aliases: { "team/any": { models: ["fine"] } },
-      }),
-    );
     const ask = async (id: string, body: object) => {
       await (await gateway.chat({ ...body, messages: user("hi") }, { "x-request-id": id })).text();
       return more(await gateway.accessOf(id));
@@ -81,9 +78,9 @@ describe("a line of the access log", () => {
       currency: "USD",
     });
     assert.notEqual(cost, "0");
-    assert.equal(broken["error_code"], "upstream_error");
-    assert.equal(broken["provider"], "lab");
-    assert.equal(broken["cost"], lineOf("broken")["cost"]);
+    const { error_code, provider, cost: ofBroken } = broken;
+    const expected = ["upstream_error", "lab", lineOf("broken")["cost"]];
+    assert.deepEqual([error_code, provider, ofBroken], expected);
     assert.deepEqual(failed, {
       model_requested: "down",
       provider: "lab",
@@ -107,14 +104,9 @@ describe("a line of the access log", () => {
   });
 
   it("has them too where the client left, once", async (t) => {
-    const provider = await startProvider(t, {
-      m: stream([chunk({ content: "Once upon a time" })], "open"),
-    });
-    const models = { m: { provider: "lab", price: PRICE } };
-    const gateway = await startGateway(
-      t,
-      configFor(provider.url, [], { models, timeouts: { leave_ms: 0 } }),
-    );
+    const m = stream([chunk({ content: "Once upon a time" })], "open");
+    const over = { models: { m: { price: PRICE } }, timeouts: { leave_ms: 0 } };
+    const { gateway } = await startBoth(t, { m }, over);
     const request = { model: "m", stream: true, messages: user("hi") };
     const response = await gateway.chat(request, { "x-request-id": "left" });
     const reader = response.body!.getReader();

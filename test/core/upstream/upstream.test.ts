@@ -5,20 +5,19 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import type { Fetch } from "../../../src/core/upstream/fetch.ts";
 import { VERSION } from "../../../src/core/version.ts";
-import { POOLED_ONLY, configFor, json, startGateway, user } from "../../support/gateway.ts";
 import {
-  chunk,
-  completion,
-  speak,
-  startProvider,
-  status,
-  type Behaviour,
-} from "../../support/provider.ts";
+  POOLED_ONLY,
+  configFor,
+  json,
+  startBoth,
+  startGateway,
+  user,
+} from "../../support/gateway.ts";
+import { chunk, completion, speak, status, type Behaviour } from "../../support/provider.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
 async function answered(t: TestContext, behaviour: Behaviour, over: object = {}) {
-  const provider = await startProvider(t, { m: behaviour });
-  const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
+  const { provider, gateway } = await startBoth(t, { m: behaviour }, over);
   const asking = gateway.chat({ model: "m", messages: user("hi") });
   return { provider, response: await within(asking, "the answer") };
 }
