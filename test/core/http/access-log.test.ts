@@ -3,13 +3,14 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { LiveExchange } from "../../../src/core/http/connection.ts";
 import { createResponseLog } from "../../../src/core/http/access-log.ts";
+import type { LiveExchange } from "../../../src/core/http/connection.ts";
 import type { AccessRecord } from "../../../src/core/http/exchange.ts";
-import { PRICE, settles, type Line } from "../../support/books.ts";
-import { configFor, demo, startBoth, startGateway, user } from "../../support/gateway.ts";
+import { createLineLog } from "../../../src/core/http/line-log.ts";
+import { type Line, PRICE, settles } from "../../support/books.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { folder } from "../../support/folder.ts";
+import { configFor, demo, startBoth, startGateway, user } from "../../support/gateway.ts";
 import { chunk, speak, status, stream, usageChunk } from "../../support/provider.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
@@ -152,4 +153,18 @@ it("the log writes a line at the end of a response, and is settled with the last
   await within(settled, "the last line");
   assert.equal(records.length, 3);
   assert.equal(clock.pending(), 0);
+});
+
+it("a log writes the lines of one turn together, what waits when it is flushed, and nothing twice", async () => {
+  const writes: string[] = [];
+  const log = createLineLog((lines) => writes.push(lines));
+  log.write({ a: 1 });
+  log.writeText("text");
+  assert.deepEqual(writes, []);
+  await new Promise(setImmediate);
+  assert.deepEqual(writes, ['{"a":1}\ntext\n']);
+  log.writeText("last");
+  log.flush();
+  await new Promise(setImmediate);
+  assert.deepEqual(writes.slice(1), ["last\n"]);
 });

@@ -3,18 +3,45 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import type { Fetch } from "../../../src/core/upstream/fetch.ts";
+import { Cancel } from "../../../src/core/http/cancel.ts";
+import { type Fetch, fetchTransport } from "../../../src/core/upstream/fetch.ts";
 import { VERSION } from "../../../src/core/version.ts";
 import {
-  POOLED_ONLY,
   configFor,
   json,
+  POOLED_ONLY,
   startBoth,
   startGateway,
   user,
 } from "../../support/gateway.ts";
-import { chunk, completion, speak, status, type Behaviour } from "../../support/provider.ts";
+import { type Behaviour, chunk, completion, speak, status } from "../../support/provider.ts";
 import { waitFor, within } from "../../support/wait.ts";
+
+it("fetch gets the request after it was reported as sent, and rejects with the reason of cancel", async () => {
+  const order: string[] = [];
+  const cancel = new Cancel();
+  const request = {
+    method: "POST" as const,
+    redirect: "manual" as const,
+    headers: { "Content-Type": "application/json" },
+    body: "{}",
+    cancel,
+    connectMs: 1_000,
+    sent: () => order.push("sent"),
+  };
+  const response = { status: 200, headers: { get: () => null }, body: null };
+  const fake: Fetch = async (url, init) => {
+    order.push(`${init.method} ${url} ${init.body} ${init.redirect} ${init.signal.aborted}`);
+    return response;
+  };
+  assert.equal(await fetchTransport(fake)("http://lab.test/v1", request), response);
+  assert.deepEqual(order, ["sent", "POST http://lab.test/v1 {} manual false"]);
+
+  const reason = new Error("left");
+  cancel.abort(reason);
+  const refused = fetchTransport()("http://127.0.0.1:9/", request);
+  await assert.rejects(refused, (error) => error === reason);
+});
 
 async function answered(t: TestContext, behaviour: Behaviour, over: object = {}) {
   const { provider, gateway } = await startBoth(t, { m: behaviour }, over);
