@@ -258,18 +258,11 @@ describe("all faults at once", () => {
       ],
     ));
 
-  for (const [got, value] of [
-    ["an array", []],
-    ["null", null],
-    ["a string", "x"],
-    ["a number", 1],
-  ] as const) {
-    it(`${got} is no configuration`, () =>
-      assert.deepEqual(
-        faultsOf(() => checkConfig(value, {})),
-        [{ path: "", code: "invalid_type", message: `expected an object, got ${got}` }],
-      ));
-  }
+  it("what is no object is no configuration", () =>
+    assert.deepEqual(
+      faultsOf(() => checkConfig([], {})),
+      [{ path: "", code: "invalid_type", message: "expected an object, got an array" }],
+    ));
 });
 
 describe("references", () => {

@@ -113,62 +113,39 @@ describe("requests per minute", () => {
     assert.deepEqual(rateHeaders(await ask("sk-wrong")), NONE);
   });
 
-  /** Of which account a key is; its own limit, where it has one. */
-  const keysOf = (owners: Readonly<Record<string, [account: string, rpm?: number]>>) =>
-    Object.entries(owners).map(([key, [account, rpm]]) => ({ key, account, ...(rpm && { rpm }) }));
-  /** What is asked with which key: "429", or the limit and what is left; null: no limit. */
-  type Asking = readonly (readonly [key: string, told: string | null])[];
-  const RULES: readonly (readonly [name: string, over: object, asked: Asking])[] = [
-    [
-      "keys of one account share its limit; another account has its own",
-      { limits: { rpm: 2 }, keys: keysOf({ one: ["acme"], two: ["acme"], other: ["beta"] }) },
-      [
-        ["one", "2 1"],
-        ["two", "2 0"],
-        ["one", "429"],
-        ["two", "429"],
-        ["other", "2 1"],
+  it("limits are an account's, the general one or its own (0 admits nothing, null everything), and a key's", async (t) => {
+    const { ask } = limited(t, {
+      limits: { rpm: 3 },
+      accounts: { none: { rpm: 0 }, all: { rpm: null }, five: { rpm: 5 } },
+      keys: [
+        { account: "acme", key: "narrow", rpm: 1 },
+        ...["one", "two"].map((key) => ({ account: "acme", key })),
+        ...["beta", "none", "all", "five"].map((key) => ({ account: key, key })),
       ],
-    ],
-    [
-      "a key's own limit is a second, narrower one",
-      { limits: { rpm: 3 }, keys: keysOf({ narrow: ["acme", 1], wide: ["acme"] }) },
-      [
-        ["narrow", "1 0"],
-        ["narrow", "429"],
-        ["wide", "3 1"],
-      ],
-    ],
-    [
-      "an account's own limit goes before the general one: 0 admits nothing, null everything",
-      {
-        limits: { rpm: 1 },
-        accounts: { none: { rpm: 0 }, all: { rpm: null }, five: { rpm: 5 } },
-        keys: keysOf({ none: ["none"], all: ["all"], five: ["five"], general: ["general"] }),
-      },
-      [
-        ["none", "429"],
-        ["all", null],
-        ["all", null],
-        ["five", "5 4"],
-        ["general", "1 0"],
-        ["general", "429"],
-      ],
-    ],
-  ];
-  for (const [name, over, asked] of RULES)
-    it(name, async (t) => {
-      const { ask } = limited(t, over);
-      for (const [index, [key, expected]] of asked.entries()) {
-        const seen = await ask(key);
-        if (expected === "429") assertLimited(seen);
-        else {
-          assert.equal(seen.status, 200, `request ${index}`);
-          const told = expected === null ? NONE : [...expected.split(" "), "60s"];
-          assert.deepEqual(rateHeaders(seen), told, `request ${index}`);
-        }
-      }
     });
+    /** The limit and what is left; null: no limit. */
+    const asked: readonly (readonly [key: string, told: string | null])[] = [
+      ["narrow", "1 0"],
+      ["narrow", "429"],
+      ["one", "3 1"],
+      ["two", "3 0"],
+      ["one", "429"],
+      ["two", "429"],
+      ["beta", "3 2"],
+      ["none", "429"],
+      ...Array(4).fill(["all", null]),
+      ["five", "5 4"],
+    ];
+    for (const [index, [key, expected]] of asked.entries()) {
+      const seen = await ask(key);
+      if (expected === "429") assertLimited(seen);
+      else {
+        assert.equal(seen.status, 200, `request ${index}`);
+        const told = expected === null ? NONE : [...expected.split(" "), "60s"];
+        assert.deepEqual(rateHeaders(seen), told, `request ${index}`);
+      }
+    }
+  });
 
   it("/v1/models and /healthz cost nothing", async (t) => {
     const gw = await startGateway(t, demo({ limits: { rpm: 1 } }));
