@@ -19,10 +19,11 @@ import {
   json,
   KEY,
   readStream,
+  startBoth,
   startGateway,
   user,
 } from "../support/gateway.ts";
-import { held, speak, startProvider, status } from "../support/provider.ts";
+import { held, speak, startProvider, status, type Behaviour } from "../support/provider.ts";
 import { waitFor } from "../support/wait.ts";
 
 describe("reload", () => {
@@ -49,16 +50,14 @@ describe("reload", () => {
   });
 
   it("a breaker stays with its model, provider and key: a new key is a new start", async (t) => {
-    const provider = await startProvider(t, {
-      m: (asked) => {
-        const { authorization } = asked.headers;
-        const error = { message: String(authorization).replace("Bearer ", "you sent ") };
-        (authorization === "Bearer sk-good" ? speak("Fine.") : status(401, { error }))(asked);
-      },
-    });
+    const m: Behaviour = (asked) => {
+      const { authorization } = asked.headers;
+      const error = { message: String(authorization).replace("Bearer ", "you sent ") };
+      (authorization === "Bearer sk-good" ? speak("Fine.") : status(401, { error }))(asked);
+    };
+    const { provider, gateway } = await startBoth(t, { m });
     const config = (key: string) =>
       checkConfig(configFor(provider.url, ["m"], { providers: { lab: { api_key: key } } }), {});
-    const gateway = await startGateway(t, configFor(provider.url, ["m"]));
     const ask = async () => (await gateway.chat({ model: "m", messages: user("hi") })).status;
     assert.equal(await ask(), 503);
     gateway.gateway.reload(config("sk-provider-secret"));

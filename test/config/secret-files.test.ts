@@ -15,11 +15,10 @@ import {
 } from "node:fs";
 import { join, relative } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { checkConfig as checkCoreConfig } from "../../src/config/check.ts";
 import { createSecretFiles } from "../../src/config/secrets.ts";
 import { sha256 } from "../../src/core/hash.ts";
 import { lines, run, type Running } from "../support/command.ts";
-import { checking, loadConfig } from "../support/config.ts";
+import { loadConfig } from "../support/config.ts";
 import { folder, replace } from "../support/folder.ts";
 import { configFor, demo, KEY, user } from "../support/gateway.ts";
 import { runHere } from "../support/run-here.ts";
@@ -100,18 +99,6 @@ describe("a secret in a file", () => {
       [sha256(content)],
     );
   });
-
-  it("is not needed by a command that calls no provider", () => {
-    const files = () => createSecretFiles(folder());
-    const check = (secretsOptional: boolean) =>
-      checkCoreConfig(withKey("$file:none"), {
-        ...checking,
-        secretsOptional,
-        secretFiles: files(),
-      });
-    assert.equal(check(true).providers.get("lab")?.api_key, "unset");
-    assert.throws(() => check(false), /ENOENT/);
-  });
 });
 
 describe("a file without a secret", () => {
@@ -167,34 +154,6 @@ describe("a file without a secret", () => {
   it("at the bound is read, and its secret used", async () => {
     const longest = "k".repeat(65_536);
     assert.equal(await keyOf("$file:key", { key: longest }), longest);
-  });
-
-  it("does not hide other faults: check reports all at once, also as JSON", async () => {
-    const { file, at } = place(
-      configFor("http://127.0.0.1:1", ["m"], {
-        providers: { lab: { api_key: "$file:" } },
-        keys: [{ account: "a", key: "$file:client" }],
-        admin: { password: "$file:password" },
-        limits: { store: "$file:store", rpm: "many" },
-      }),
-      { client: "two words", password: "", store: "mysql://u:CANARY@x" },
-    );
-    const { code, stdout, stderr } = await runHere(["check", "--json", "--config", file]);
-    const { ok, faults } = JSON.parse(stdout) as {
-      ok: boolean;
-      faults: { path: string; message: string }[];
-    };
-    assert.deepEqual([code, stderr, ok], [1, "", false]);
-    const none = (name: string, why: string) => `no secret in the file ${at(name)}: ${why}`;
-    const store = 'expected "memory" or the address of a Redis or Valkey server (redis://...)';
-    assert.deepEqual(Object.fromEntries(faults.map(({ path, message }) => [path, message])), {
-      "providers.lab.api_key": "expected the path of a file after $file:",
-      "keys[0].key": none("client", expected),
-      "admin.password": none("password", "it is empty"),
-      "limits.store": store,
-      "limits.rpm": "expected an integer, got a string",
-    });
-    assert.equal(faults.length, 5);
   });
 });
 

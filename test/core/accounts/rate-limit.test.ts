@@ -1,17 +1,51 @@
-// The limit of requests per minute, over HTTP. The limiter by itself is in limiter.test.ts.
+// Who may ask, by the Authorization header, and how often in a minute, over HTTP. The limiter by
+// itself is in limiter.test.ts.
 
 import assert from "node:assert/strict";
-import { describe, it, type TestContext } from "node:test";
+import { createHash } from "node:crypto";
+import { before, describe, it, type TestContext } from "node:test";
 import {
+  type ChatAnswer,
   configFor,
   demo,
   json,
   KEY,
+  type RunningGateway,
   startGateway,
   user,
-  type ChatAnswer,
 } from "../../support/gateway.ts";
 import { speak, startProvider } from "../../support/provider.ts";
+import { assertError, rawRequest } from "../../support/raw.ts";
+import { suiteScope } from "../../support/scope.ts";
+
+describe("keys", () => {
+  const scope = suiteScope();
+  const digest = createHash("sha256").update("sk-by-digest").digest("hex");
+  let gateway: RunningGateway;
+  before(async () => {
+    gateway = await startGateway(scope, demo({ keys: [{ account: "a", sha256: digest }] }));
+  });
+  const request = JSON.stringify({ model: "demo-chat", messages: user("hi") });
+  for (const [name, authorization, status, code] of [
+    ["another scheme", "Basic c2stZGVtbw==", 401, "missing_api_key"],
+    ["an empty key", "Bearer ", 401, "missing_api_key"],
+    ["a key in other letters", "Bearer SK-BY-DIGEST", 401, "invalid_api_key"],
+    ["bytes beyond ASCII", "Bearer sk-d\u00e9mo", 401, "invalid_api_key"],
+    ["a digest of the configuration", `Bearer ${digest}`, 401, "invalid_api_key"],
+    ["a key that the configuration knows by its digest", "bEaReR sk-by-digest", 200, undefined],
+  ] as const) {
+    it(`${name}: ${status} ${code ?? ""}`, async () => {
+      const fields = `Host: x\r\nAuthorization: ${authorization}\r\nConnection: close\r\n`;
+      const head = `POST /v1/chat/completions HTTP/1.1\r\n${fields}`;
+      const bytes = `${head}Content-Length: ${request.length}\r\n\r\n${request}`;
+      const answer = await rawRequest(gateway.url, Buffer.from(bytes, "latin1"));
+      if (code) {
+        assertError(answer, status, code);
+        assert.match(answer.headers["www-authenticate"]!, /^Bearer/);
+      } else assert.equal(answer.status, status);
+    });
+  }
+});
 
 describe("requests per minute", () => {
   interface Seen {
@@ -78,62 +112,39 @@ describe("requests per minute", () => {
     assert.deepEqual(rateHeaders(await ask("sk-wrong")), NONE);
   });
 
-  /** Of which account a key is; its own limit, where it has one. */
-  const keysOf = (owners: Readonly<Record<string, [account: string, rpm?: number]>>) =>
-    Object.entries(owners).map(([key, [account, rpm]]) => ({ key, account, ...(rpm && { rpm }) }));
-  /** What is asked with which key: "429", or the limit and what is left; null: no limit. */
-  type Asking = readonly (readonly [key: string, told: string | null])[];
-  const RULES: readonly (readonly [name: string, over: object, asked: Asking])[] = [
-    [
-      "keys of one account share its limit; another account has its own",
-      { limits: { rpm: 2 }, keys: keysOf({ one: ["acme"], two: ["acme"], other: ["beta"] }) },
-      [
-        ["one", "2 1"],
-        ["two", "2 0"],
-        ["one", "429"],
-        ["two", "429"],
-        ["other", "2 1"],
+  it("limits are an account's, the general one or its own (0 admits nothing, null everything), and a key's", async (t) => {
+    const { ask } = await limited(t, {
+      limits: { rpm: 3 },
+      accounts: { none: { rpm: 0 }, all: { rpm: null }, five: { rpm: 5 } },
+      keys: [
+        { account: "acme", key: "narrow", rpm: 1 },
+        ...["one", "two"].map((key) => ({ account: "acme", key })),
+        ...["beta", "none", "all", "five"].map((key) => ({ account: key, key })),
       ],
-    ],
-    [
-      "a key's own limit is a second, narrower one",
-      { limits: { rpm: 3 }, keys: keysOf({ narrow: ["acme", 1], wide: ["acme"] }) },
-      [
-        ["narrow", "1 0"],
-        ["narrow", "429"],
-        ["wide", "3 1"],
-      ],
-    ],
-    [
-      "an account's own limit goes before the general one: 0 admits nothing, null everything",
-      {
-        limits: { rpm: 1 },
-        accounts: { none: { rpm: 0 }, all: { rpm: null }, five: { rpm: 5 } },
-        keys: keysOf({ none: ["none"], all: ["all"], five: ["five"], general: ["general"] }),
-      },
-      [
-        ["none", "429"],
-        ["all", null],
-        ["all", null],
-        ["five", "5 4"],
-        ["general", "1 0"],
-        ["general", "429"],
-      ],
-    ],
-  ];
-  for (const [name, over, asked] of RULES)
-    it(name, async (t) => {
-      const { ask } = await limited(t, over);
-      for (const [index, [key, expected]] of asked.entries()) {
-        const seen = await ask(key);
-        if (expected === "429") assertLimited(seen);
-        else {
-          assert.equal(seen.status, 200, `request ${index}`);
-          const told = expected === null ? NONE : [...expected.split(" "), "60s"];
-          assert.deepEqual(rateHeaders(seen), told, `request ${index}`);
-        }
-      }
     });
+    /** The limit and what is left; null: no limit. */
+    const asked: readonly (readonly [key: string, told: string | null])[] = [
+      ["narrow", "1 0"],
+      ["narrow", "429"],
+      ["one", "3 1"],
+      ["two", "3 0"],
+      ["one", "429"],
+      ["two", "429"],
+      ["beta", "3 2"],
+      ["none", "429"],
+      ...Array(4).fill(["all", null]),
+      ["five", "5 4"],
+    ];
+    for (const [index, [key, expected]] of asked.entries()) {
+      const seen = await ask(key);
+      if (expected === "429") assertLimited(seen);
+      else {
+        assert.equal(seen.status, 200, `request ${index}`);
+        const told = expected === null ? NONE : [...expected.split(" "), "60s"];
+        assert.deepEqual(rateHeaders(seen), told, `request ${index}`);
+      }
+    }
+  });
 
   it("/v1/models and /healthz cost nothing", async (t) => {
     const gw = await startGateway(t, demo({ limits: { rpm: 1 } }));

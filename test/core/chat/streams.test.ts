@@ -8,11 +8,10 @@ import { completionShape } from "../../support/shapes.ts";
 import {
   assemble,
   assertSound,
-  configFor,
   json,
   KEY,
   readStream,
-  startGateway,
+  startBoth,
   user,
 } from "../../support/gateway.ts";
 import {
@@ -22,7 +21,6 @@ import {
   event,
   rawStream,
   speak,
-  startProvider,
   status,
   stream,
   USAGE,
@@ -41,8 +39,7 @@ const asking = (request: object) => ({
 });
 
 async function ask(t: Scope, behaviour: Behaviour, request: object = {}, over: object = {}) {
-  const provider = await startProvider(t, { m: behaviour });
-  const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
+  const { provider, gateway } = await startBoth(t, { m: behaviour }, over);
   return { provider, gateway, response: await gateway.chat(asking(request)) };
 }
 
@@ -73,11 +70,8 @@ describe("a client that does not read while the last of a stream comes", () => {
     ["an error", broken],
   ] as const) {
     it(`and leaves, before ${name}: it ends its own request and nothing else`, async (t) => {
-      const provider = await startProvider(t, {
-        m: rawStream(long + ending),
-        n: speak("Still here."),
-      });
-      const gateway = await startGateway(t, configFor(provider.url, ["m", "n"]));
+      const behaviours = { m: rawStream(long + ending), n: speak("Still here.") };
+      const { gateway } = await startBoth(t, behaviours);
       const { req } = await unread(gateway.url, "gone");
       req.destroy();
       assert.equal((await gateway.accessOf("gone"))["status"], 499);
@@ -87,8 +81,7 @@ describe("a client that does not read while the last of a stream comes", () => {
   }
 
   it("does not keep the provider's connection from being used again", async (t) => {
-    const provider = await startProvider(t, { m: rawStream(long + done) });
-    const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+    const { provider, gateway } = await startBoth(t, { m: rawStream(long + done) });
     for (const id of ["first", "second"]) {
       const { res } = await unread(gateway.url, id);
       res.resume();
@@ -124,14 +117,8 @@ describe("sequences", () => {
 });
 
 describe("streamed and whole agree", () => {
-  const lp = (token: string) => ({
-    token,
-    logprob: -0.5,
-    bytes: [...Buffer.from(token)],
-    top_logprobs: [],
-  });
+  const lp = (token: string) => ({ token, logprob: -0.5, bytes: null, top_logprobs: [] });
   const thinking = { thinking: { type: "enabled" } };
-  const sparse = { token: "q", logprob: -1 };
   type Logprobs = { readonly content: readonly object[] };
   const callOf = (args: string) => ({
     id: `c${args}`,
@@ -162,7 +149,8 @@ describe("streamed and whole agree", () => {
     ],
     ["no thinking where it was asked for", { content: "So." }, "stop", thinking],
     ["filtered", { content: "" }, "content_filter", {}],
-    ["logprobs", { content: "Hi" }, "stop", asked, { content: [lp("H"), lp("i"), sparse] }],
+    ["logprobs", { content: "Hi" }, "stop", asked, { content: [lp("H"), lp("i")] }],
+    ["logprobs that were not asked for", { content: "Hi" }, "stop", {}, { content: [lp("Hi")] }],
     ["logprobs without text", { content: "" }, "stop", asked, { content: [lp("H")] }],
   ];
   const saying =
@@ -179,15 +167,6 @@ describe("streamed and whole agree", () => {
       const choice = { index: 0, delta, finish_reason: null, logprobs };
       return stream([{ choices: [choice] }, chunk({}, finish), usageChunk()])(asked);
     };
-  function assertTold(choice: Record<string, any>, logprobs: Logprobs | undefined): void {
-    assert.equal(choice["logprobs"] !== null, logprobs !== undefined);
-    const at = logprobs?.content.indexOf(sparse) ?? -1;
-    const whole = { ...sparse, bytes: null, top_logprobs: [] };
-    if (at !== -1) assert.deepEqual(choice["logprobs"].content[at], whole);
-    for (const call of choice["message"].tool_calls ?? [])
-      assert.ok(JSON.parse(call.function.arguments), "empty arguments are an object");
-  }
-
   for (const [field, message, request] of [
     ["refusal", { content: null, refusal: "No." }, {}],
     ["reasoning_content", thought, thinking],
@@ -203,13 +182,6 @@ describe("streamed and whole agree", () => {
         assert.deepEqual([each.content, each[field]], [null, [lp("No.")]]);
       assert.equal(shown.length, 1);
     });
-
-  it("log probabilities that were not asked for are null", async (t) => {
-    const said = saying({ content: "Hi" }, "stop", { content: [lp("Hi")] });
-    const { gateway } = await ask(t, said);
-    const whole = await json(await gateway.chat(asking({ stream: false })));
-    assert.equal(whole.choices[0].logprobs, null);
-  });
 
   it("log probabilities of thinking that was not asked for are hidden with it", async (t) => {
     const said = saying(thought, "stop", { reasoning_content: [lp("Hm.")] });
@@ -228,20 +200,25 @@ describe("streamed and whole agree", () => {
       const whole = await json(await gateway.chat(asking({ ...request, stream: false })));
       completionShape(whole);
       assertSound(chunks, "m");
-      const assembled = assemble(chunks);
-      assert.deepEqual(assembled.message, whole.choices[0].message);
+      const [choice] = whole.choices;
+      const shown = "logprobs" in request ? logprobs : undefined;
       // An end with calls of which there are none is an end.
       const stated = name.startsWith("an end with calls") ? "stop" : finish;
-      assert.equal(whole.choices[0].finish_reason, stated);
-      assert.equal(assembled.finish_reason, stated);
-      assert.deepEqual(assembled.logprobs, whole.choices[0].logprobs?.content ?? []);
-      assertTold(whole.choices[0], logprobs);
-      assert.deepEqual(chunks.at(-1)!.usage, whole.usage);
-      assert.ok(chunks.slice(0, -1).every(({ usage }) => usage === null));
-      assert.equal(whole.choices[0].index, 0);
-      const thought = name.startsWith("no ") ? "" : "Hm.";
-      const shown = "thinking" in request ? thought : undefined;
-      assert.equal(whole.choices[0].message.reasoning_content, shown);
+      assert.deepEqual(assemble(chunks), {
+        message: choice.message,
+        finish_reason: stated,
+        logprobs: shown?.content ?? [],
+      });
+      assert.deepEqual([choice.index, choice.finish_reason], [0, stated]);
+      assert.deepEqual(choice.logprobs?.content, shown?.content);
+      for (const call of choice.message.tool_calls ?? [])
+        assert.ok(JSON.parse(call.function.arguments), "empty arguments are an object");
+      assert.deepEqual(
+        chunks.map(({ usage }) => usage),
+        chunks.map((chunk) => (chunk === chunks.at(-1) ? whole.usage : null)),
+      );
+      const thoughts = "thinking" in request ? (message["reasoning_content"] ?? "") : undefined;
+      assert.equal(choice.message.reasoning_content, thoughts);
     });
   }
 });
@@ -270,19 +247,13 @@ describe("clients that stop reading", () => {
     const piece = event(chunk({ content: "x".repeat(64 * 1024) }));
     const pieces = 1_000;
     let sent = 0;
-    const provider = await startProvider(t, {
-      m: async ({ res }) => {
-        res.writeHead(200, { "content-type": "text/event-stream" });
-        for (; sent < pieces; sent += 1) {
-          if (!res.write(piece)) await new Promise((resolve) => res.once("drain", resolve));
-        }
-        res.end(event(chunk({}, "stop")));
-      },
-    });
-    const gateway = await startGateway(
-      t,
-      configFor(provider.url, ["m"], { timeouts: { idle_ms: 300 } }),
-    );
+    const m: Behaviour = async ({ res }) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      for (; sent < pieces; sent += 1)
+        if (!res.write(piece)) await new Promise((resolve) => res.once("drain", resolve));
+      res.end(event(chunk({}, "stop")));
+    };
+    const { gateway } = await startBoth(t, { m }, { timeouts: { idle_ms: 300 } });
     const { res } = await unread(gateway.url, "slow");
     // Longer than idle_ms: a slow client is not the provider's silence.
     await settled(() => sent, "the provider to be held back", 500);
@@ -301,25 +272,22 @@ describe("clients that stop reading", () => {
   });
 
   it("a client that never reads again does not outlive total_ms", async (t) => {
-    const provider = await startProvider(t, {
-      m: endless("text/event-stream", event(chunk({ content: "x".repeat(64 * 1024) }))),
-      whole: status(200, completion({ content: "x".repeat(16_000_000) })),
-    });
     const total_ms = 123_456;
-    for (const model of ["m", "whole"] as const) {
+    const piece = event(chunk({ content: "x".repeat(64 * 1024) }));
+    for (const [behaviour, stream] of [
+      [endless("text/event-stream", piece), true],
+      [status(200, completion({ content: "x".repeat(16_000_000) })), false],
+    ] as const) {
       const time = timersOnCall(total_ms);
-      const gateway = await startGateway(
-        t,
-        configFor(provider.url, [model], { timeouts: { total_ms, leave_ms: 0 } }),
-        { after: time.after },
-      );
-      const { req } = await unread(gateway.url, `stuck-${model}`, model, model === "m");
-      const { socket } = provider.asked.at(-1)!;
+      const timeouts = { total_ms, leave_ms: 0 };
+      const made = await startBoth(t, { m: behaviour }, { timeouts }, { after: time.after });
+      const { req } = await unread(made.gateway.url, "stuck", "m", stream);
+      const { socket, closed } = made.provider.asked[0]!;
       await settled(() => socket.bytesWritten, "the provider to be held back", 300);
       time.fire();
-      assert.equal((await gateway.accessOf(`stuck-${model}`))["status"], 499);
+      assert.equal((await made.gateway.accessOf("stuck"))["status"], 499);
       req.destroy();
+      if (stream) await waitFor(closed, "the provider's connection to close");
     }
-    await waitFor(() => provider.asked[0]!.closed(), "the provider's connection to close");
   });
 });

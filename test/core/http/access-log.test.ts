@@ -3,14 +3,15 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { LiveExchange } from "../../../src/core/http/connection.ts";
 import { createResponseLog } from "../../../src/core/http/access-log.ts";
+import type { LiveExchange } from "../../../src/core/http/connection.ts";
 import type { AccessRecord } from "../../../src/core/http/exchange.ts";
-import { PRICE, settles, type Line } from "../../support/books.ts";
-import { configFor, demo, startGateway, user } from "../../support/gateway.ts";
+import { createLineLog } from "../../../src/core/http/line-log.ts";
+import { type Line, PRICE, settles } from "../../support/books.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { folder } from "../../support/folder.ts";
-import { chunk, speak, startProvider, status, stream, usageChunk } from "../../support/provider.ts";
+import { configFor, demo, startBoth, startGateway, user } from "../../support/gateway.ts";
+import { chunk, speak, status, stream, usageChunk } from "../../support/provider.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
 const ALWAYS = [
@@ -46,20 +47,17 @@ describe("a line of the access log", () => {
   it("has the tokens and the cost that the books have, by provider and model, also of a stream that broke off", async (t) => {
     const data_dir = folder();
     const usage = usageChunk({ prompt_tokens: 10, completion_tokens: 4, total_tokens: 14 });
-    const provider = await startProvider(t, {
+    const behaviours = {
       fine: speak("Fine."),
       cut: stream([chunk({ content: "Half a" }), usage], "cut"),
       down: status(500, {}),
+    };
+    const priced = { price: PRICE };
+    const { gateway } = await startBoth(t, behaviours, {
+      data_dir,
+      models: { fine: priced, cut: priced, down: priced },
+      aliases: { "team/any": { models: ["fine"] } },
     });
-    const priced = { provider: "lab", price: PRICE };
-    const gateway = await startGateway(
-      t,
-      configFor(provider.url, [], {
-        data_dir,
-        models: { fine: priced, cut: priced, down: priced },
-        aliases: { "team/any": { models: ["fine"] } },
-      }),
-    );
     const ask = async (id: string, body: object) => {
       await (await gateway.chat({ ...body, messages: user("hi") }, { "x-request-id": id })).text();
       return more(await gateway.accessOf(id));
@@ -81,9 +79,9 @@ describe("a line of the access log", () => {
       currency: "USD",
     });
     assert.notEqual(cost, "0");
-    assert.equal(broken["error_code"], "upstream_error");
-    assert.equal(broken["provider"], "lab");
-    assert.equal(broken["cost"], lineOf("broken")["cost"]);
+    const { error_code, provider, cost: ofBroken } = broken;
+    const expected = ["upstream_error", "lab", lineOf("broken")["cost"]];
+    assert.deepEqual([error_code, provider, ofBroken], expected);
     assert.deepEqual(failed, {
       model_requested: "down",
       provider: "lab",
@@ -107,14 +105,9 @@ describe("a line of the access log", () => {
   });
 
   it("has them too where the client left, once", async (t) => {
-    const provider = await startProvider(t, {
-      m: stream([chunk({ content: "Once upon a time" })], "open"),
-    });
-    const models = { m: { provider: "lab", price: PRICE } };
-    const gateway = await startGateway(
-      t,
-      configFor(provider.url, [], { models, timeouts: { leave_ms: 0 } }),
-    );
+    const m = stream([chunk({ content: "Once upon a time" })], "open");
+    const over = { models: { m: { price: PRICE } }, timeouts: { leave_ms: 0 } };
+    const { gateway } = await startBoth(t, { m }, over);
     const request = { model: "m", stream: true, messages: user("hi") };
     const response = await gateway.chat(request, { "x-request-id": "left" });
     const reader = response.body!.getReader();
@@ -160,4 +153,18 @@ it("the log writes a line at the end of a response, and is settled with the last
   await within(settled, "the last line");
   assert.equal(records.length, 3);
   assert.equal(clock.pending(), 0);
+});
+
+it("a log writes the lines of one turn together, what waits when it is flushed, and nothing twice", async () => {
+  const writes: string[] = [];
+  const log = createLineLog((lines) => writes.push(lines));
+  log.write({ a: 1 });
+  log.writeText("text");
+  assert.deepEqual(writes, []);
+  await new Promise(setImmediate);
+  assert.deepEqual(writes, ['{"a":1}\ntext\n']);
+  log.writeText("last");
+  log.flush();
+  await new Promise(setImmediate);
+  assert.deepEqual(writes.slice(1), ["last\n"]);
 });

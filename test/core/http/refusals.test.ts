@@ -9,14 +9,14 @@ import type { Connection } from "../../../src/core/http/connection.ts";
 import type { Exchange } from "../../../src/core/http/exchange.ts";
 import { sendJson } from "../../../src/core/http/responses.ts";
 import {
-  configFor,
   demo,
   KEY,
+  startBoth,
   startGateway,
   user,
   type RunningGateway,
 } from "../../support/gateway.ts";
-import { speak, startProvider } from "../../support/provider.ts";
+import { speak } from "../../support/provider.ts";
 import { assertError, rawRequest } from "../../support/raw.ts";
 import { suiteScope } from "../../support/scope.ts";
 import { waitFor, within } from "../../support/wait.ts";
@@ -120,10 +120,9 @@ describe("answers that Node would give by itself", () => {
     });
 
   it("nonsense after a whole request does not touch that request's answer", async (t) => {
-    const provider = await startProvider(t, { m: speak("All is well.") });
-    const { url } = await startGateway(t, configFor(provider.url, ["m"]));
+    const { gateway } = await startBoth(t, { m: speak("All is well.") });
     const body = JSON.stringify({ model: "m", messages: user("hi") });
-    const answer = await rawRequest(url, `${chatBytes(KEY, body)}NONSENSE\r\n\r\n`);
+    const answer = await rawRequest(gateway.url, `${chatBytes(KEY, body)}NONSENSE\r\n\r\n`);
     assert.equal(answer.status, 200, answer.text);
     assert.match(answer.body, /All is well\./);
     assert.equal(answer.text.match(/HTTP\/1\.1/g)?.length, 1);

@@ -2,13 +2,12 @@
 // access log says.
 
 import assert from "node:assert/strict";
-import http from "node:http";
 import { describe, it } from "node:test";
 import type { Exchange, Handler } from "../../../src/core/http/exchange.ts";
 import { sendJson } from "../../../src/core/http/responses.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
-import { configFor, demo, KEY, startGateway, user } from "../../support/gateway.ts";
-import { chunk, held, speak, startProvider, stream } from "../../support/provider.ts";
+import { demo, KEY, startBoth, startGateway, user } from "../../support/gateway.ts";
+import { chunk, held, speak, stream } from "../../support/provider.ts";
 import { assertError, rawRequest } from "../../support/raw.ts";
 import { waitFor, within } from "../../support/wait.ts";
 import { bytesOf, chatBytes, connect, serve } from "./wire.ts";
@@ -18,14 +17,14 @@ const CONNECT = "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n";
 const AT_ONCE = { timeouts: { leave_ms: 0 } };
 
 describe("connections that carry more than one request", () => {
+  const begun = stream([chunk({ content: "Once" })], "open");
   const ask = (model: string, id: string, stream = true) =>
     chatBytes(KEY, JSON.stringify({ model, stream, messages: user("hi") }), [
       `X-Request-Id: ${id}`,
     ]);
 
   it("a client that leaves leaves all of its pipelined requests: each is aborted and logged, once", async (t) => {
-    const provider = await startProvider(t, { m: stream([chunk({ content: "Once" })], "open") });
-    const gateway = await startGateway(t, configFor(provider.url, ["m"], AT_ONCE));
+    const { provider, gateway } = await startBoth(t, { m: begun }, AT_ONCE);
     const ids = Array.from({ length: 12 }, (_, index) => `pipe-${index}`);
     const { socket } = connect(t, gateway.url, ids.map((id) => ask("m", id)).join(""));
     await provider.nth(ids.length - 1);
@@ -39,11 +38,8 @@ describe("connections that carry more than one request", () => {
   });
 
   it("a client that leaves before its pipelined answers could be given leaves no timer behind", async (t) => {
-    const provider = await startProvider(t, {
-      m: stream([chunk({ content: "Once" })], "open"),
-      whole: speak("Ready."),
-    });
-    const gateway = await startGateway(t, configFor(provider.url, ["m", "whole"], AT_ONCE));
+    const behaviours = { m: begun, whole: speak("Ready.") };
+    const { provider, gateway } = await startBoth(t, behaviours, AT_ONCE);
     // The provider's pooled connections and this test's own waits come and go; what must not stay
     // are the requests' deadlines.
     const timers = () =>
@@ -79,8 +75,8 @@ describe("connections that carry more than one request", () => {
 
   it("each of them in progress is answered at shutdown, not only the first", async (t) => {
     const { behaviour, finish } = held();
-    const provider = await startProvider(t, { m: behaviour, whole: speak("Ready.") });
-    const gateway = await startGateway(t, configFor(provider.url, ["m", "whole"]));
+    const behaviours = { m: behaviour, whole: speak("Ready.") };
+    const { provider, gateway } = await startBoth(t, behaviours);
     const requests = ask("m", "first", false) + ask("whole", "second", false);
     const { text, responses, closed } = connect(t, gateway.url, requests);
     await provider.nth(1);
@@ -140,8 +136,7 @@ describe("connections that carry more than one request", () => {
   ] as const) {
     it(`${name} behind a stream that is running does not get into it`, async (t) => {
       const { behaviour, finish } = held();
-      const provider = await startProvider(t, { m: behaviour });
-      const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+      const { gateway } = await startBoth(t, { m: behaviour });
       const { socket, text, responses, closed } = connect(t, gateway.url, ask("m", "running"));
       await waitFor(() => text().includes("Fi"), "the first event");
       socket.write(bytes);
@@ -229,32 +224,15 @@ describe("a request whose body is on its way", () => {
   it("is asked for it (100-continue) only if its key is good", async (t) => {
     const gateway = await startGateway(t, demo());
     const body = JSON.stringify({ model: "demo-chat", messages: user("hi") });
-    const ask = (key: string) =>
-      new Promise<[status: number | undefined, continued: boolean]>((resolve, reject) => {
-        let continued = false;
-        const headers = {
-          expect: "100-continue",
-          "content-type": "application/json",
-          "content-length": body.length,
-          authorization: `Bearer ${key}`,
-        };
-        const options = { method: "POST", headers };
-        const req = http.request(`${gateway.url}/v1/chat/completions`, options, (res) => {
-          res.resume();
-          res.on("end", () => {
-            req.destroy();
-            resolve([res.statusCode, continued]);
-          });
-        });
-        req.flushHeaders();
-        req.on("continue", () => {
-          continued = true;
-          req.end(body);
-        });
-        req.on("error", reject);
-      });
-    assert.deepEqual(await within(ask("sk-demo"), "the answer"), [200, true]);
-    assert.deepEqual(await within(ask("sk-other"), "the refusal"), [401, false]);
+    const fields = ["Expect: 100-continue", `Content-Length: ${body.length}`, "Connection: close"];
+    const good = connect(t, gateway.url, chatBytes("sk-demo", "", fields));
+    await waitFor(() => good.text().startsWith("HTTP/1.1 100 Continue\r\n\r\n"), "the permission");
+    good.socket.write(body);
+    await within(good.closed, "the answer");
+    assert.match(good.text(), /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 /);
+    const other = connect(t, gateway.url, chatBytes("sk-other", "", fields));
+    await within(other.closed, "the refusal");
+    assert.match(other.text(), /^HTTP\/1\.1 401 /);
   });
 });
 

@@ -125,27 +125,25 @@ export async function outcome(
     retryAfter: response.headers.get("retry-after"),
     requestId: response.headers.get("x-request-id"),
   };
-  const served = (name: string) => (model === "x" ? name : "ok");
+  const nameOf = (name: string) => (model === "x" ? name : "ok");
   if (response.status !== 200) return { got: await codeOf(response), ...seen };
   if (!streaming) {
     const reply = await json(response);
     if (model !== "x") assert.equal(reply.model, model);
     assert.equal(reply.choices[0].message.content, reply.model === "b" ? "Rescued." : "Fine.");
-    return { got: served(reply.model), ...seen };
+    return { got: nameOf(reply.model), ...seen };
   }
   const { chunks, done, error } = await within(readStream(response), "the end of the stream");
-  const models = new Set(chunks.map((each) => each.model));
-  assert.equal(models.size, 1, "one model in every chunk");
-  if (model !== "x") assert.ok(models.has(model), "a named model answers under its name");
-  assert.equal(done, error === undefined, "[DONE] if and only if there was no error");
+  const [served, ...others] = new Set(chunks.map((each) => each.model));
+  assert.deepEqual(others, [], "one model in every chunk");
+  if (model !== "x") assert.equal(served, model, "a named model answers under its name");
   const { message, finish_reason } = assemble(chunks);
-  assert.equal(finish_reason === null, error !== undefined, "a finish unless there was an error");
+  const isWhole = error === undefined;
+  assert.deepEqual([done, finish_reason !== null], [isWhole, isWhole], "both, or an error");
   const text = message["content"];
-  assert.ok(
-    models.has("b") ? text === "Rescued." : ["Fine.", "Once"].includes(text),
-    `never two answers in one: ${text}`,
-  );
-  if (!error) return { got: served(chunks[0]!.model), ...seen };
+  const isOne = served === "b" ? text === "Rescued." : ["Fine.", "Once"].includes(text);
+  assert.ok(isOne, `never two answers in one: ${text}`);
+  if (!error) return { got: nameOf(chunks[0]!.model), ...seen };
   assert.equal(error.type, "service_unavailable_error");
   assertDiscreet(error, response);
   return { got: `in-band ${error.code}`, ...seen };

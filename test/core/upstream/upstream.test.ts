@@ -3,22 +3,48 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import type { Fetch } from "../../../src/core/upstream/fetch.ts";
+import { Cancel } from "../../../src/core/http/cancel.ts";
+import { type Fetch, fetchTransport } from "../../../src/core/upstream/fetch.ts";
 import { VERSION } from "../../../src/core/version.ts";
-import { POOLED_ONLY, configFor, json, startGateway, user } from "../../support/gateway.ts";
 import {
-  chunk,
-  completion,
-  speak,
-  startProvider,
-  status,
-  type Behaviour,
-} from "../../support/provider.ts";
+  configFor,
+  json,
+  POOLED_ONLY,
+  startBoth,
+  startGateway,
+  user,
+} from "../../support/gateway.ts";
+import { type Behaviour, chunk, completion, speak, status } from "../../support/provider.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
+it("fetch gets the request after it was reported as sent, and rejects with the reason of cancel", async () => {
+  const order: string[] = [];
+  const cancel = new Cancel();
+  const request = {
+    method: "POST" as const,
+    redirect: "manual" as const,
+    headers: { "Content-Type": "application/json" },
+    body: "{}",
+    cancel,
+    connectMs: 1_000,
+    sent: () => order.push("sent"),
+  };
+  const response = { status: 200, headers: { get: () => null }, body: null };
+  const fake: Fetch = async (url, init) => {
+    order.push(`${init.method} ${url} ${init.body} ${init.redirect} ${init.signal.aborted}`);
+    return response;
+  };
+  assert.equal(await fetchTransport(fake)("http://lab.test/v1", request), response);
+  assert.deepEqual(order, ["sent", "POST http://lab.test/v1 {} manual false"]);
+
+  const reason = new Error("left");
+  cancel.abort(reason);
+  const refused = fetchTransport()("http://127.0.0.1:9/", request);
+  await assert.rejects(refused, (error) => error === reason);
+});
+
 async function answered(t: TestContext, behaviour: Behaviour, over: object = {}) {
-  const provider = await startProvider(t, { m: behaviour });
-  const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
+  const { provider, gateway } = await startBoth(t, { m: behaviour }, over);
   const asking = gateway.chat({ model: "m", messages: user("hi") });
   return { provider, response: await within(asking, "the answer") };
 }

@@ -1,19 +1,48 @@
-// Long lists that are checked ahead, in steps: the result and the issues are those of one check.
+// Large JSON, in steps that let others have their turn: texts are parsed, and long lists checked ahead,
+// with the result and the issues of one step.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { slots } from "../../../src/core/extension/places.ts";
 import { chatRequest, message as chatMessage } from "../../../src/core/openai/request.ts";
 import {
-  withCheckedAhead,
   array,
   checkInSteps,
   number,
   object,
   string,
+  withCheckedAhead,
 } from "../../../src/core/schema/checker.ts";
+import { isLarge, parseText } from "../../../src/core/schema/large-json.ts";
 import { runSync } from "../../../src/core/turns.ts";
+import { installed } from "../../support/config.ts";
 import { LONG } from "../../support/long.ts";
 import { createRandom } from "../../support/random.ts";
+
+const LARGE_CHARS = 32 * 1024;
+const jsonExcess = installed.filled(slots.jsonExcess);
+const retain = (): void => undefined;
+const onesOf = (count: number): string => JSON.stringify(Array<number>(count).fill(1));
+
+describe("parseText", () => {
+  it("counts the values of a large text only if something counts them", () => {
+    const json = runSync(parseText(onesOf(LARGE_CHARS), 1_000, { jsonExcess: undefined, retain }));
+    assert.equal((json as unknown[]).length, LARGE_CHARS);
+  });
+
+  it("can stop before and after the parse of a large text, whose values it has counted then", () => {
+    const text = onesOf(LARGE_CHARS);
+    assert.equal(isLarge(text), true);
+    const retained: number[] = [];
+    const bounds = { jsonExcess, retain: (bytes: number) => retained.push(bytes) };
+    const steps = parseText(text, 100_000, bounds);
+    for (const counted of [[], [100 * (LARGE_CHARS + 1)]]) {
+      assert.deepEqual(steps.next(), { done: false, value: undefined });
+      assert.deepEqual(retained, counted);
+    }
+    assert.deepEqual(steps.next().value, JSON.parse(text));
+  });
+});
 
 const element = withCheckedAhead(object({ a: number() }));
 const whole = object({ name: string(), list: array(element, { min: 1 }) });
