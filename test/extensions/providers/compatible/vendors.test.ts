@@ -5,13 +5,12 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, it } from "node:test";
-import { traitsOf } from "../../../../src/config/vendors.ts";
 import { chatRequest } from "../../../../src/core/openai/request.ts";
 import { usableId } from "../../../../src/extensions/providers/provider-words/index.ts";
 import { compatibleDialect } from "../../../../src/extensions/providers/compatible/index.ts";
 import { requirementsOf } from "../../../../src/extensions/routing/capabilities/requirements.ts";
 import { user } from "../../../support/gateway.ts";
-import { calledOf, targetOf } from "../dialect-bench.ts";
+import { calledOf, resultOf, targetOf } from "../dialect-bench.ts";
 
 type Json = Record<string, any>;
 
@@ -63,12 +62,10 @@ interface Row {
   /** What makes a request unfit: of every model, and beyond that of those that think. */
   readonly refused?: readonly (keyof typeof NEEDS)[];
   readonly thinkerRefused?: readonly (keyof typeof NEEDS)[];
-  /** Thinking not asked for; asked for; asked for with each depth of EFFORTS, if that differs. */
+  /** Thinking not asked for; asked for; asked for with each of DEPTHS, if that differs. */
   readonly off: Json;
   readonly on: Json;
-  readonly depth?: (effort: string) => Json;
-  /** The depths that "low", "medium", "xhigh" become. */
-  readonly efforts?: readonly [low: string, medium: string, xhigh: string];
+  readonly deep?: readonly [low: Json, medium: Json, xhigh: Json];
   /** A stream's usage comes unasked. */
   readonly usageUnasked?: true;
   /** What is sent of temperature and top_p where the client says neither; absent: both, as 1. */
@@ -91,133 +88,130 @@ const NEEDS = {
   json_schema: { response_format: SCHEMA },
 } as const;
 const PENALTIES = ["frequency_penalty", "presence_penalty"] as const;
-const EFFORTS = ["low", "medium", "xhigh"] as const;
+const DEPTHS = ["low", "medium", "xhigh"] as const;
 /** Both defaults of the contract. */
 const SILENT = { temperature: 1, top_p: 1 };
 
 const renamed = { max_tokens: null, max_completion_tokens: 100 };
-const template = (on: boolean) => ({ chat_template_kwargs: { enable_thinking: on, thinking: on } });
 const effort = (reasoning_effort: string) => ({ reasoning_effort });
-const TYPE = { off: { thinking: { type: "disabled" } }, on: ON };
-const beside = (on: Json) => (depth: string) => ({ ...on, reasoning_effort: depth });
-const TEMPLATE = {
+type Efforts = readonly [low: string, medium: string, xhigh: string];
+const SAME: Efforts = ["low", "medium", "xhigh"];
+const deepWith = ([low, medium, xhigh]: Efforts, more: Json = {}) =>
+  ({
+    deep: [
+      { ...more, ...effort(low) },
+      { ...more, ...effort(medium) },
+      { ...more, ...effort(xhigh) },
+    ],
+  }) as const;
+/** Thinking is switched by its depth; `on` is the one where the client states none. */
+const byEffort = (on: string, efforts: Efforts) => ({
+  off: effort("none"),
+  on: effort(on),
+  ...deepWith(efforts),
+});
+const byType = { off: { thinking: { type: "disabled" } }, on: ON };
+const byReasoning = {
+  off: { reasoning: { enabled: false } },
+  on: { reasoning: { enabled: true } },
+};
+const template = (on: boolean) => ({ chat_template_kwargs: { enable_thinking: on, thinking: on } });
+const byTemplate = {
   off: template(false),
   on: template(true),
-  depth: beside(template(true)),
-  efforts: ["low", "medium", "xhigh"],
+  ...deepWith(SAME, template(true)),
+  takes: ["logit_bias"],
 } as const;
 
 /** The settings of Kimi K3. */
-const K3 = {
-  thinking: "reasoning_effort",
-  efforts: ["low", "high", "max"],
-  thinking_off: false,
-};
+const K3 = { thinking: "reasoning_effort", efforts: ["low", "high", "max"], thinking_off: false };
 
 const ROWS: Record<string, Row> = {
   generic: { off: {}, on: {} },
   openai: {
+    ...byEffort("medium", SAME),
     takes: ["logit_bias", "verbosity", "prompt_cache_key", "prompt_cache_retention"],
     thinkerTakes: ["verbosity", "prompt_cache_key", "prompt_cache_retention"],
     silent: {},
     sent: renamed,
     thinker: { temperature: null, top_p: null },
     thinkerRefused: [...PENALTIES, "logprobs"],
-    off: effort("none"),
-    on: effort("medium"),
-    depth: effort,
-    efforts: ["low", "medium", "xhigh"],
   },
   deepseek: {
+    ...byType,
+    ...deepWith(["low", "high", "max"], ON),
     silent: {},
     refused: ["json_schema"],
-    ...TYPE,
-    depth: beside(ON),
-    efforts: ["low", "high", "max"],
     echo: "reasoning_content",
   },
   mistral: {
+    ...byEffort("high", ["high", "high", "high"]),
     silent: { temperature: 1 },
     sent: { seed: null, random_seed: 7, user: null },
     refused: ["logprobs"],
-    off: effort("none"),
-    on: effort("high"),
-    depth: effort,
-    efforts: ["high", "high", "high"],
     usageUnasked: true,
     choices: "any",
   },
   groq: {
+    ...byEffort("medium", ["low", "medium", "high"]),
     silent: {},
     sent: renamed,
     thinker: { reasoning_format: "parsed" },
     refused: ["logprobs"],
-    off: effort("none"),
-    on: effort("medium"),
-    depth: effort,
-    efforts: ["low", "medium", "high"],
     echo: "reasoning",
   },
   openrouter: {
+    ...byReasoning,
+    deep: [
+      { reasoning: { effort: "low" } },
+      { reasoning: { effort: "medium" } },
+      { reasoning: { effort: "xhigh" } },
+    ],
     takes: ["logit_bias"],
     silent: {},
-    off: { reasoning: { enabled: false } },
-    on: { reasoning: { enabled: true } },
-    depth: (effort) => ({ reasoning: { effort } }),
-    efforts: ["low", "medium", "xhigh"],
   },
   together: {
+    ...byReasoning,
     takes: ["logit_bias"],
     sent: { user: null, parallel_tool_calls: null },
     refused: ["logprobs"],
-    off: { reasoning: { enabled: false } },
-    on: { reasoning: { enabled: true } },
   },
-  vllm: { ...TEMPLATE, takes: ["logit_bias"] },
-  sglang: { ...TEMPLATE, takes: ["logit_bias"], thinker: { separate_reasoning: true } },
-  "llama.cpp": { ...TEMPLATE, takes: ["logit_bias"], choices: "required" },
+  vllm: byTemplate,
+  sglang: { ...byTemplate, thinker: { separate_reasoning: true } },
+  "llama.cpp": { ...byTemplate, choices: "required" },
   ollama: {
+    ...byEffort("medium", ["low", "medium", "max"]),
     refused: ["required", "named", "logprobs"],
-    off: effort("none"),
-    on: effort("medium"),
-    depth: effort,
-    efforts: ["low", "medium", "max"],
     choices: "auto",
   },
   qwen: { off: { enable_thinking: false }, on: { enable_thinking: true } },
   moonshot: {
+    ...byType,
     takes: ["prompt_cache_key"],
     silent: {},
     sent: { ...renamed, temperature: null, top_p: null },
     refused: [...PENALTIES, "logprobs", "json_schema"],
-    ...TYPE,
     echo: "reasoning_content",
   },
   zhipu: {
+    ...byType,
     sent: { temperature: 1, seed: null, user: null, parallel_tool_calls: null },
     refused: [...PENALTIES, "required", "named", "logprobs", "json_schema"],
-    ...TYPE,
     usageUnasked: true,
     choices: "auto",
     echo: "reasoning_content",
   },
   "gemini-openai": {
+    ...byEffort("medium", ["low", "medium", "high"]),
     silent: { top_p: 1 },
     sent: { seed: null, user: null, parallel_tool_calls: null },
     refused: [...PENALTIES, "logprobs"],
-    off: effort("none"),
-    on: effort("medium"),
-    depth: effort,
-    efforts: ["low", "medium", "high"],
   },
   xai: {
+    ...byEffort("medium", ["low", "medium", "high"]),
     silent: {},
     sent: renamed,
     thinkerRefused: [...PENALTIES, "stop"],
-    off: effort("none"),
-    on: effort("medium"),
-    depth: effort,
-    efforts: ["low", "medium", "high"],
   },
 };
 
@@ -260,9 +254,9 @@ const changed = (...all: Json[]): Json =>
   );
 const only = (fields: Json, names: readonly string[]): Json =>
   Object.fromEntries(names.map((name) => [name, fields[name]]));
-/** The fields without those that these needs are about. */
-const without = (fields: Json, refused: readonly string[]): Json => {
-  const gone = refused.flatMap((need) => Object.keys(NEEDS[need as keyof typeof NEEDS] ?? {}));
+/** The fields without those that these needs are about; the tools stay. */
+const without = (fields: Json, refused: readonly (keyof typeof NEEDS)[]): Json => {
+  const gone = refused.flatMap((need) => ("tools" in NEEDS[need] ? [] : Object.keys(NEEDS[need])));
   if (refused.includes("logprobs")) gone.push("top_logprobs");
   return Object.fromEntries(Object.entries(fields).filter(([name]) => !gone.includes(name)));
 };
@@ -283,43 +277,44 @@ function choicesOf(known: Row["choices"]): [choice: Json, out: Json][] {
   ];
 }
 
+/** What is sent where thinking is asked for; its depth alone asks for it as well. */
+const thinkingOf = ({ on, deep = [on, on, on] }: Row): [fields: Json, out: Json][] => [
+  [ON, on],
+  [{ ...ON, ...effort("none") }, on],
+  ...DEPTHS.map((depth, at): [Json, Json] => [{ ...ON, ...effort(depth) }, deep[at]!]),
+  ...DEPTHS.map((depth, at): [Json, Json] => [effort(depth), deep[at]!]),
+];
+
 describe("what a vendor is asked", () => {
   for (const [vendor, row] of Object.entries(ROWS)) {
     const { thinker = {}, takes = [], thinkerTakes = takes, refused = [], choices, echo } = row;
-    const { off, on, depth, efforts, silent = SILENT } = row;
-    const unfit = (kind: Kind): readonly string[] => [
-      ...refused.filter((need) => !["required", "named"].includes(need)),
-      ...(kind === "plain" ? [] : (row.thinkerRefused ?? [])),
-    ];
+    const { off, on, silent = SILENT, thinkerRefused = [] } = row;
+    const lacks = (kind: Kind) => [...refused, ...(kind === "plain" ? [] : thinkerRefused)];
+    const provider = { vendor, dialect: "openai" };
     /** What is sent where the client says nothing. */
     const quiet = (kind: Kind): Json => changed(silent, kind === "plain" ? {} : thinker);
 
     it(`${vendor}: everything at once, whole and streamed`, () => {
-      for (const kind of ["thinker", "plain"] as const) {
-        const can = without(ALL, unfit(kind));
-        const { further, more } = {
-          plain: { further: takes, more: {} },
-          thinker: { further: thinkerTakes, more: { ...thinker, ...on } },
-        }[kind];
-        const own = [row.sent ?? {}, more, only(FURTHER, further)];
-        const out = changed(can, { user: PSEUDONYM }, ...own);
+      for (const [kind, taken, more] of [
+        ["thinker", thinkerTakes, { ...thinker, ...on }],
+        ["plain", takes, {}],
+      ] as const) {
+        const can = without(ALL, lacks(kind));
+        const further = only(FURTHER, taken);
+        const out = changed(can, { user: PSEUDONYM }, row.sent ?? {}, more, further);
         const fields = { temperature: 1.5, ...can, ...NOISE, ...ON };
         assert.deepEqual(asked(vendor, kind, fields), out);
         const usage = row.usageUnasked ? {} : { stream_options: { include_usage: true } };
-        assert.deepEqual(asked(vendor, kind, { ...fields, stream: true }), {
-          ...out,
-          stream: true,
-          ...usage,
-        });
+        const streamed = asked(vendor, kind, { ...fields, stream: true });
+        assert.deepEqual(streamed, { ...out, stream: true, ...usage });
       }
     });
 
     it(`${vendor}: tool_choice`, () => {
-      for (const [choice, out] of choicesOf(choices))
-        assert.deepEqual(asked(vendor, "plain", { tools: TOOLS, ...choice }), {
-          ...silent,
-          ...out,
-        });
+      for (const [choice, out] of choicesOf(choices)) {
+        const sent = asked(vendor, "plain", { tools: TOOLS, ...choice });
+        assert.deepEqual(sent, { ...silent, ...out });
+      }
       assert.deepEqual(asked(vendor, "plain", { tools: [] }), silent);
     });
 
@@ -330,15 +325,9 @@ describe("what a vendor is asked", () => {
       }
       assert.deepEqual(asked(vendor, "plain", { ...ON, reasoning_effort: "high" }), silent);
       // The depth alone asks for thinking as well.
-      const deep = EFFORTS.flatMap((reasoning_effort, at) =>
-        [ON, {}].map((asking) => [
-          { ...asking, reasoning_effort },
-          efforts ? depth!(efforts[at]!) : on,
-        ]),
-      );
-      for (const kind of ["thinker", "stubborn"] as const)
-        for (const [fields, out] of [[ON, on], [{ ...ON, reasoning_effort: "none" }, on], ...deep])
-          assert.deepEqual(asked(vendor, kind, fields!), { ...quiet(kind), ...out });
+      for (const [fields, out] of thinkingOf(row))
+        for (const kind of ["thinker", "stubborn"] as const)
+          assert.deepEqual(asked(vendor, kind, fields), { ...quiet(kind), ...out });
     });
 
     it(`${vendor}: tool calls that come back, with their thinking or without`, () => {
@@ -352,34 +341,26 @@ describe("what a vendor is asked", () => {
         ["stubborn", ON, echoed],
         ["stubborn", {}, echoed],
       ] as const) {
-        const { messages } = sent({ vendor, dialect: "openai" }, KINDS[kind], {
-          messages: given,
-          ...fields,
-        });
+        const { messages } = sent(provider, KINDS[kind], { messages: given, ...fields });
         assert.deepEqual(messages, out);
       }
     });
 
     it(`${vendor}: what it lacks, and what asks for nothing`, () => {
       for (const kind of ["thinker", "plain"] as const) {
-        const model = KINDS[kind];
-        const traits = traitsOf({ vendor, dialect: "openai" }, model);
-        const provider = { dialect: "openai" } as never;
+        const { traits } = targetOf(provider, KINDS[kind]);
         const lacking = Object.entries(NEEDS).flatMap(([need, fields]) => {
           const chat = chatRequest({ model: "x", messages: user("hi"), ...fields });
-          const unmet = requirementsOf(chat).some(
-            (lackOf) => lackOf({ traits, provider }) !== undefined,
-          );
-          return unmet ? [need] : [];
+          const models = { traits, provider: { dialect: "openai" } as never };
+          return requirementsOf(chat).some((lackOf) => lackOf(models) !== undefined) ? [need] : [];
         });
-        const expected = [...refused, ...(kind === "plain" ? [] : (row.thinkerRefused ?? []))];
-        assert.deepEqual(lacking.toSorted(), expected.toSorted());
+        assert.deepEqual(lacking.toSorted(), lacks(kind).toSorted());
         const nothing = { stop: [], logprobs: false, top_logprobs: 2 };
         const zeros = { frequency_penalty: 0, presence_penalty: 0 };
         assert.deepEqual(asked(vendor, kind, { ...nothing, ...zeros }), {
           ...quiet(kind),
           ...(kind === "plain" ? {} : off),
-          ...without(zeros, expected),
+          ...without(zeros, lacks(kind)),
         });
       }
     });
@@ -389,194 +370,183 @@ describe("what a vendor is asked", () => {
     const [hm, so] = [{ reasoning_content: "hm" }, { reasoning_content: "so" }];
     const messages = turns(hm, so, so);
     for (const model of [K3, { thinking: "always" }])
-      for (const fields of [ON, {}])
-        assert.deepEqual(
-          sent({ vendor: "moonshot" }, { reasoning: true, ...model }, { messages, ...fields })[
-            "messages"
-          ],
-          messages,
-        );
+      for (const fields of [ON, {}]) {
+        const settings = { reasoning: true, ...model };
+        const back = sent({ vendor: "moonshot" }, settings, { messages, ...fields })["messages"];
+        assert.deepEqual(back, messages);
+      }
   });
+
+  // What the table of vendors advises for some of their models.
+  for (const [model, vendor, settings, out] of [
+    ["Magistral", "mistral", { thinking: "always" }, [{}, {}, effort("high")]],
+    ["Kimi K3", "moonshot", K3, [{}, effort("high"), effort("max")]],
+  ] as const)
+    it(`${vendor}: thinking off, on, and deep for ${model}`, () => {
+      const quiet = { extra: {}, defaults_to_one: ["temperature", "top_p"] };
+      for (const [at, fields] of [{}, ON, { ...ON, reasoning_effort: "max" }].entries())
+        assert.deepEqual(
+          asked(vendor, { reasoning: true, ...quiet, ...settings }, fields),
+          out[at],
+        );
+    });
 });
 
 /** A conversation with two calls, and these fields in its three messages of the assistant. */
 function turns(...fields: readonly [first: Json, second: Json, last: Json]): Json[] {
-  const said = [
-    ...calledOf("aaaaaaaaa"),
-    ...calledOf("bbbbbbbbb"),
-    { role: "assistant", content: "so" },
-  ];
-  const own = [...fields];
+  const [one, two] = [calledOf("aaaaaaaaa"), calledOf("bbbbbbbbb")];
+  const [first, second, last] = fields;
   return [
     ...user("hi"),
-    ...said.map((each) => (each["role"] === "assistant" ? { ...each, ...own.shift() } : each)),
+    ...[{ ...one[0], ...first }, one[1]!, { ...two[0], ...second }, two[1]!],
+    { role: "assistant", content: "so", ...last },
     ...user("go on"),
   ];
 }
 
 describe("the ends of a range", () => {
-  const ENDS = { top_p: 0, temperature: 2 };
-  for (const [vendor, sentAs] of [
-    ["openai", ENDS],
-    ["deepseek", { top_p: 0.01, temperature: 2 }],
-    ["mistral", { top_p: 0.01, temperature: 1.5 }],
-    ["vllm", { top_p: 0.01, temperature: 2 }],
-    ["sglang", { top_p: 0.01, temperature: 2 }],
-    ["nvidia", { top_p: 0.01, temperature: 2 }],
-    ["qwen", { top_p: 0.01, temperature: 1.99 }],
-    ["zhipu", { top_p: 0.01, temperature: 1 }],
-    ["cohere", { top_p: 0.01, temperature: 1 }],
+  for (const [vendor, temperature, top_p] of [
+    ["openai", 2, 0],
+    ["deepseek", 2, 0.01],
+    ["mistral", 1.5, 0.01],
+    ["vllm", 2, 0.01],
+    ["sglang", 2, 0.01],
+    ["nvidia", 2, 0.01],
+    ["qwen", 1.99, 0.01],
+    ["zhipu", 1, 0.01],
+    ["cohere", 1, 0.01],
   ] as const)
-    it(`${vendor}: ${JSON.stringify(sentAs)}, because some servers refuse an end`, () => {
-      const { top_p, temperature } = sent({ vendor }, {}, ENDS);
-      assert.deepEqual({ top_p, temperature }, sentAs);
+    it(`${vendor}: ${temperature} and ${top_p}, because some servers refuse an end`, () => {
+      const ends = sent({ vendor }, {}, { temperature: 2, top_p: 0 });
+      assert.deepEqual([ends["temperature"], ends["top_p"]], [temperature, top_p]);
       assert.equal(sent({ vendor }, {}, { top_p: 0.5 })["top_p"], 0.5);
     });
 });
 
-describe("system messages", () => {
-  const system = (content: string) => ({ role: "system", content });
-  const SO = { role: "assistant", content: "So." };
-  const asTold = (content: string) =>
-    user(`(What follows is an instruction of the system.)\n${content}`);
-  const sentBy = (vendor: string, messages: readonly object[]) =>
-    sent({ vendor, dialect: "openai", base_url: "http://x" }, {}, { messages }).messages;
+/** A message, and several as they are told to a model that takes system messages first alone. */
+const system = (content: string) => ({ role: "system", content });
+const says = (content: string) => ({ role: "assistant", content });
+const asTold = (content: string) =>
+  user(`(What follows is an instruction of the system.)\n${content}`);
+const POLITE = { role: "developer", content: "Be polite." };
+/** The messages that this vendor is sent for these. */
+const back = (vendor: string, messages: readonly object[], traits: object = {}): Json[] =>
+  sent({ vendor, dialect: "openai", base_url: "http://x", ...traits }, {}, { messages })[
+    "messages"
+  ];
+const MARK = { cache_control: { type: "ephemeral" } };
+/** The same of vllm, where the client has marked the message at this place. */
+function backMarked(messages: readonly object[], at: number): Json[] {
+  const chat = chatRequest({ model: "x", messages });
+  const all = chat.messages.map((message, index) => {
+    const marked = [{ type: "text" as const, text: String(message.content), ...MARK }];
+    return index === at ? { ...message, marked } : message;
+  });
+  const target = targetOf({ vendor: "vllm", cache_control: true });
+  const { body } = compatibleDialect.request({ ...chat, messages: all }, target);
+  return (JSON.parse(JSON.stringify(body)) as Json)["messages"];
+}
 
+describe("system messages", () => {
   for (const vendor of [
     ...["vllm", "sglang", "llama.cpp", "lmstudio"],
     ...["nvidia", "deepinfra", "together", "fireworks"],
   ])
     it(`${vendor}: one is sent, first, because chat templates refuse others`, () => {
-      const told = { role: "developer", content: "Be polite." };
-      const begun = [system("Be brief."), told, ...user("hi"), SO];
-      const one = system("Be brief.\n\nBe polite.");
-      assert.deepEqual(sentBy(vendor, begun), [one, ...user("hi"), SO]);
-      assert.deepEqual(sentBy(vendor, [...begun, system("Stop."), ...user("on")]), [
-        ...[one, ...user("hi"), SO, ...asTold("Stop."), ...user("on")],
-      ]);
-      assert.deepEqual(sentBy(vendor, [...user("hi"), told]), [
-        ...user("hi"),
-        ...asTold("Be polite."),
-      ]);
-      assert.deepEqual(sentBy(vendor, [system("a"), system("b")]), [system("a\n\nb")]);
+      const begun = [system("Be brief."), POLITE, ...user("hi"), says("So.")];
+      const one = [system("Be brief.\n\nBe polite."), ...user("hi"), says("So.")];
+      const more = [...asTold("Stop."), ...user("on")];
+      assert.deepEqual(back(vendor, begun), one);
+      assert.deepEqual(back(vendor, [...begun, system("Stop."), ...user("on")]), [...one, ...more]);
+      const asked = [...user("hi"), ...asTold("Be polite.")];
+      assert.deepEqual(back(vendor, [...user("hi"), POLITE]), asked);
+      assert.deepEqual(back(vendor, [system("a"), system("b")]), [system("a\n\nb")]);
       const usual = [system("Be brief."), ...user("hi")];
-      assert.deepEqual(sentBy(vendor, usual), usual);
+      assert.deepEqual(back(vendor, usual), usual);
     });
 
   for (const vendor of ["openai", "deepseek", "generic"])
     it(`${vendor}: all stay where they are`, () => {
-      const messages = [system("a"), system("b"), ...user("hi"), SO, system("c"), ...user("on")];
-      assert.deepEqual(sentBy(vendor, messages), messages);
+      const begun = [system("a"), system("b"), ...user("hi"), says("So.")];
+      const messages = [...begun, system("c"), ...user("on")];
+      assert.deepEqual(back(vendor, messages), messages);
     });
 
-  it("keep the client's marks for the cache when they are joined", () => {
-    const target = targetOf({ vendor: "vllm", cache_control: true });
-    const chat = chatRequest({ model: "x", messages: [system("a"), system("b"), ...user("hi")] });
-    const marked = [{ type: "text" as const, text: "b", cache_control: { type: "ephemeral" } }];
-    const [one, two, ...others] = chat.messages;
-    const { body } = compatibleDialect.request(
-      { ...chat, messages: [one!, { ...two!, marked }, ...others] },
-      target,
-    );
-    const [{ content }] = (JSON.parse(JSON.stringify(body)) as Json)["messages"];
-    assert.deepEqual(content, [
+  it("keep the client's marks for the cache when they are joined", () =>
+    assert.deepEqual(backMarked([system("a"), system("b"), ...user("hi")], 1)[0]!["content"], [
       { type: "text", text: "a" },
-      { ...marked[0], text: "\n\nb" },
-    ]);
-  });
+      { type: "text", text: "\n\nb", ...MARK },
+    ]));
 });
 
 describe("answers that are empty", () => {
-  const said = (content: string) => ({ role: "assistant", content });
-  const messages = [...user("hi"), said(" \n"), ...user("go on"), said("So."), said("")];
+  const messages = [...user("hi"), says(" \n"), ...user("go on"), says("So."), says("")];
 
   for (const vendor of ["moonshot", "mistral", "openai"])
     it(`${vendor}: are left out, because some vendors refuse a conversation that has one`, () => {
-      const kept = [...user("hi"), ...user("go on"), said("So.")];
-      assert.deepEqual(sent({ vendor }, {}, { messages }).messages.slice(0, 2), kept.slice(0, 2));
-      assert.equal(sent({ vendor }, {}, { messages }).messages.length, 3);
-      const called = [...user("hi"), { ...calledOf("call_1")[0], content: "" }];
-      assert.equal(sent({ vendor }, {}, { messages: called }).messages.length, 2);
+      const [first, second, last, ...more] = back(vendor, messages);
+      assert.deepEqual([first, second, more], [...user("hi"), ...user("go on"), []]);
+      assert.equal(last!["content"], "So.");
+      const called = { ...calledOf("call_1")[0], content: "" };
+      assert.equal(back(vendor, [...user("hi"), called]).length, 2);
     });
 
   it("vllm: stay, because a chat template may demand that roles alternate", () =>
-    assert.deepEqual(sent({ vendor: "vllm" }, {}, { messages }).messages, messages));
+    assert.deepEqual(back("vllm", messages), messages));
 });
 
 describe("a chat template that demands alternating roles", () => {
-  const sentWith = (traits: object, messages: readonly object[]) =>
-    sent({ vendor: "vllm", base_url: "http://x", alternates: true, ...traits }, {}, { messages })
-      .messages;
-  const READ = { role: "assistant", content: "I have read the results." };
-  const RESULT = { role: "tool", tool_call_id: "call_1", content: "sunny" };
+  const alternating = (messages: readonly object[], vendor = "vllm") =>
+    back(vendor, messages, { alternates: true });
+  const READ = says("I have read the results.");
+  const RESULT = resultOf("call_1", "sunny");
 
   it("gets the user's messages as one, and an answer to each result of a call", () => {
-    const told = { role: "developer", content: "Be polite." };
-    const messages = [told, ...user("hi"), ...user("on"), ...calledOf("call_1"), RESULT];
-    const begun = [
-      { role: "system", content: "Be polite." },
-      ...user("hi\n\non"),
-      ...calledOf("call_1"),
-      RESULT,
-    ];
-    assert.deepEqual(sentWith({}, messages), begun);
-    assert.deepEqual(sentWith({}, [...messages, ...user("a"), ...user("b")]), [
-      ...[...begun, READ, ...user("a\n\nb")],
-    ]);
-    assert.deepEqual(sentWith({}, [...messages, told]), [
-      ...[...begun, READ, ...user("(What follows is an instruction of the system.)\nBe polite.")],
-    ]);
-    assert.deepEqual(sentWith({ alternates: false }, [...user("a"), ...user("b")]), [
-      ...[...user("a"), ...user("b")],
-    ]);
+    const called = [...calledOf("call_1"), RESULT];
+    const messages = [POLITE, ...user("hi"), ...user("on"), ...called];
+    const begun = [system("Be polite."), ...user("hi\n\non"), ...called];
+    assert.deepEqual(alternating(messages), begun);
+    const two = [...user("a"), ...user("b")];
+    assert.deepEqual(alternating([...messages, ...two]), [...begun, READ, ...user("a\n\nb")]);
+    assert.deepEqual(alternating([...messages, POLITE]), [...begun, READ, ...asTold("Be polite.")]);
+    assert.deepEqual(back("vllm", two, { alternates: false }), two);
   });
 
   it("gets them as one also where a system message or an empty answer was between them", () => {
-    const told = { role: "system", content: "Be brief." };
-    const empty = { role: "assistant", content: "" };
-    const messages = [...user("a"), told, ...user("b"), empty, ...user("c")];
-    const joined = user(
-      "a\n\n(What follows is an instruction of the system.)\nBe brief.\n\nb\n\nc",
-    );
+    const messages = [...user("a"), system("b"), ...user("c"), says(""), ...user("d")];
+    const joined = user("a\n\n(What follows is an instruction of the system.)\nb\n\nc\n\nd");
     for (const vendor of ["vllm", "openrouter", "generic"])
-      assert.deepEqual(sentWith({ vendor }, messages), joined, vendor);
+      assert.deepEqual(alternating(messages, vendor), joined, vendor);
   });
 
   it("gets a word of the user before a greeting of the assistant", () => {
-    const greeted = [{ role: "assistant", content: "Hello!" }, ...user("hi")];
-    const told = { role: "system", content: "Be polite." };
+    const greeted = [says("Hello!"), ...user("hi")];
     const opened = [...user("(The conversation begins.)"), ...greeted];
-    assert.deepEqual(sentWith({}, greeted), opened);
-    assert.deepEqual(sentWith({}, [told, ...greeted]), [told, ...opened]);
-    assert.deepEqual(sentWith({ alternates: false }, greeted), greeted);
+    assert.deepEqual(alternating(greeted), opened);
+    assert.deepEqual(alternating([system("a"), ...greeted]), [system("a"), ...opened]);
+    assert.deepEqual(back("vllm", greeted, { alternates: false }), greeted);
   });
 
   it("gets images with the text around them", () => {
     const image = { type: "image_url", image_url: { url: "data:image/png;base64,aGk=" } };
-    const shown = { role: "user", content: [{ type: "text", text: "See" }, image] };
-    assert.deepEqual(
-      sentWith({ supports: ["images"] }, [...user("a"), shown, ...user("b")])[0].content,
-      [
-        { type: "text", text: "a" },
-        { type: "text", text: "\n\nSee" },
-        image,
-        { type: "text", text: "\n\nb" },
-      ],
-    );
+    const text = (words: string) => ({ type: "text", text: words });
+    const shown = { role: "user", content: [text("See"), image] };
+    const sent = back("vllm", [...user("a"), shown, ...user("b")], {
+      alternates: true,
+      supports: ["images"],
+    });
+    assert.deepEqual(sent[0]!["content"], [text("a"), text("\n\nSee"), image, text("\n\nb")]);
   });
 });
 
 describe("tools", () => {
   /** The ids of calls as a vendor is sent them; the results have the same. */
   const idsAt = (vendor: string, ids: readonly string[]): readonly string[] => {
-    const messages = [...user("hi"), ...calledOf(...ids)];
-    const [, turn, ...answers] = sent({ vendor }, {}, { messages }).messages;
-    const back = turn.tool_calls.map(({ id }: Json) => id);
-    assert.deepEqual(
-      answers.map(({ tool_call_id: id }: Json) => id),
-      back,
-    );
-    return back;
+    const [, turn, ...answers] = back(vendor, [...user("hi"), ...calledOf(...ids)]);
+    const given = turn!["tool_calls"].map(({ id }: Json) => id);
+    const answered = answers.map(({ tool_call_id: id }) => id);
+    assert.deepEqual(answered, given);
+    return given;
   };
 
   it("have ids of nine letters and digits at Mistral, the same in each request", () => {
@@ -606,11 +576,8 @@ describe("tools", () => {
 
   it("are followed by a word of the model before the user's at Mistral", () => {
     const messages = [...user("hi"), ...calledOf("call_1"), ...user("and?")];
-    const back = sent({ vendor: "mistral" }, {}, { messages }).messages;
-    assert.deepEqual(
-      back.map(({ role }: Json) => role),
-      ["user", "assistant", "tool", "assistant", "user"],
-    );
+    const roles = back("mistral", messages).map(({ role }) => role);
+    assert.deepEqual(roles, ["user", "assistant", "tool", "assistant", "user"]);
   });
 
   it("leave no thinking where the model refuses both together", () => {
@@ -645,35 +612,11 @@ describe("the beginning of an answer", () => {
     ["openai", {}, {}],
   ] as const)
     it(`is marked as ${vendor} wants it, whoever began it`, () => {
-      const begun = { role: "assistant", content: "So" };
-      const body = sent({ vendor }, {}, { messages: [...user("hi"), begun] });
-      assert.deepEqual(body["messages"].at(-1), { ...begun, ...inMessage });
+      const body = sent({ vendor }, {}, { messages: [...user("hi"), says("So")] });
+      assert.deepEqual(body["messages"].at(-1), { ...says("So"), ...inMessage });
       assert.deepEqual({ ...body, ...inBody }, body);
     });
 
-  it("is one text, without the client's mark for the cache", () => {
-    const target = targetOf({ vendor: "vllm", cache_control: true }, {});
-    const chat = chatRequest({ model: "x", messages: [{ role: "assistant", content: "So " }] });
-    const marked = [{ type: "text" as const, text: "So ", cache_control: { type: "ephemeral" } }];
-    const messages = [{ ...chat.messages[0]!, marked }];
-    const { body } = compatibleDialect.request({ ...chat, messages }, target);
-    assert.equal((body as Json)["messages"].at(-1).content, "So");
-  });
-});
-
-describe("settings", () => {
-  /** Neither is sent where the client is silent. */
-  const QUIET = { defaults_to_one: ["temperature", "top_p"] };
-
-  // What the table of vendors advises for some of their models: thinking off, on, and deep.
-  const ADVISED: [model: string, vendor: string, settings: Json, out: [Json, Json, Json]][] = [
-    ["Magistral", "mistral", { thinking: "always" }, [{}, {}, effort("high")]],
-    ["Kimi K3", "moonshot", K3, [{}, effort("high"), effort("max")]],
-  ];
-  for (const [model, vendor, settings, out] of ADVISED)
-    it(`for ${model}: thinking off, on, and deep`, () => {
-      const row = { reasoning: true, extra: {}, ...QUIET, ...settings };
-      for (const [at, fields] of [{}, ON, { ...ON, reasoning_effort: "max" }].entries())
-        assert.deepEqual(asked(vendor, row, fields), out[at]);
-    });
+  it("is one text, without the client's mark for the cache", () =>
+    assert.equal(backMarked([says("So ")], 0)[0]!["content"], "So"));
 });

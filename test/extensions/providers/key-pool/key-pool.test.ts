@@ -10,38 +10,21 @@ import {
 } from "../../../../src/extensions/providers/key-pool/pool.ts";
 import { createGates } from "../../../../src/extensions/routing/gates/index.ts";
 import { sharedRests } from "../../../../src/extensions/routing/rests/index.ts";
-import { checkConfig } from "../../../support/config.ts";
-import { folder } from "../../../support/folder.ts";
-import { createFakeClock } from "../../../support/fake-clock.ts";
-import {
-  assemble,
-  configFor,
-  json,
-  merge,
-  readStream,
-  startGateway,
-  user,
-} from "../../../support/gateway.ts";
-import {
-  chunk,
-  completion,
-  startProvider,
-  status,
-  stream,
-  type Asked,
-} from "../../../support/provider.ts";
 import { settled } from "../../../support/books.ts";
+import { checkConfig } from "../../../support/config.ts";
+import { createFakeClock } from "../../../support/fake-clock.ts";
+import { folder } from "../../../support/folder.ts";
+import { assemble, configFor, json, merge, readStream } from "../../../support/gateway.ts";
+import { startGateway, user } from "../../../support/gateway.ts";
+import { chunk, completion, startProvider, status, stream } from "../../../support/provider.ts";
+import type { Asked } from "../../../support/provider.ts";
 import { issueLines } from "../../../support/token-service.ts";
 
 /** The ends of the keys that so many requests to the model "m" take. */
-async function taken(
-  pool: KeyPool,
-  count: number,
-  tried: ReadonlySet<string> = new Set(),
-): Promise<unknown[]> {
+async function taken(pool: KeyPool, count: number, ...tried: string[]): Promise<unknown[]> {
   const ends: unknown[] = [];
   for (let i = 0; i < count; i += 1) {
-    const key = await pool.take("m", tried);
+    const key = await pool.take("m", new Set(tried));
     ends.push(typeof key === "number" ? key : key.end);
   }
   return ends;
@@ -54,32 +37,28 @@ async function takenKey(pool: KeyPool) {
   return key;
 }
 
-/** A pool by a clock that the test moves. `random`: draws the keys. */
-function poolOf(keys: readonly PoolKey[], random: () => number) {
+/** A pool by a clock that the test moves; the keys are drawn at these points, or from the first. */
+function poolOf(keys: readonly PoolKey[], ...points: number[]) {
   const clock = createFakeClock();
   const restOf = sharedRests({ clock, on: () => undefined }, "test");
-  const services = { gates: createGates(clock), restOf, random };
+  const services = { gates: createGates(clock), restOf, random: () => points.shift() ?? 0 };
   const reloaded = (others: readonly PoolKey[]) => createKeyPool("p", others, services);
   return { clock, pool: reloaded(keys), reloaded };
 }
+const A = { key: "key-aaaa", weight: 1 };
+const B = { key: "key-bbbb", weight: 1 };
 
 describe("a pool of keys", () => {
   it("draws them by their weights", async () => {
-    const points = [0, 0.74, 0.75, 0.99];
-    const keys = [
-      { key: "key-aaaa", weight: 3 },
-      { key: "key-bbbb", weight: 1 },
-    ];
-    const { pool } = poolOf(keys, () => points.shift()!);
+    const { pool } = poolOf([{ ...A, weight: 3 }, B], 0, 0.74, 0.75, 0.99);
     assert.deepEqual(await taken(pool, 4), ["aaaa", "aaaa", "bbbb", "bbbb"]);
   });
 
   it("takes another one when the requests or tokens of a minute are used up", async () => {
-    const keys = [
-      { key: "key-aaaa", weight: 1, rpm: 2 },
-      { key: "key-bbbb", weight: 1, tpm: 100 },
-    ];
-    const { clock, pool } = poolOf(keys, () => 0);
+    const { clock, pool } = poolOf([
+      { ...A, rpm: 2 },
+      { ...B, tpm: 100 },
+    ]);
     assert.deepEqual(await taken(pool, 3), ["aaaa", "aaaa", "bbbb"]);
     (await takenKey(pool)).used(100);
     assert.deepEqual(await taken(pool, 1), [60_000]);
@@ -90,124 +69,95 @@ describe("a pool of keys", () => {
   });
 
   it("leaves out those that rest, or that a request has tried", async () => {
-    const keys = ["aaaa", "bbbb"].map((key) => ({ key, weight: 1 }));
-    const { clock, pool } = poolOf(keys, () => 0);
+    const { clock, pool } = poolOf([A, B]);
     const first = await takenKey(pool);
     first.exhausted(5_000);
     assert.deepEqual(await taken(pool, 1), ["bbbb"]);
-    assert.deepEqual(await taken(pool, 1, new Set(["bbbb"])), [5_000]);
+    assert.deepEqual(await taken(pool, 1, "key-bbbb"), [5_000]);
     assert.deepEqual(pool.rests(["m"]), { aaaa: 5_000, bbbb: 0 });
     assert.deepEqual(pool.rests(["other"]), { aaaa: 0, bbbb: 0 }, "only this model has to wait");
     first.refused();
     assert.deepEqual(pool.rests(["other"]), { aaaa: 60_000, bbbb: 0 });
     clock.advance(60_000);
     assert.deepEqual(await taken(pool, 1), ["aaaa"]);
+    assert.deepEqual(await taken(pool, 1, "key-aaaa", "key-bbbb"), [0], "both at once");
   });
 
   it("states the rests of two keys that end alike", async () => {
-    const keys = ["a-last", "b-last"].map((key) => ({ key, weight: 1 }));
-    const { pool } = poolOf(keys, () => 0);
+    const { pool } = poolOf([A, { ...A, key: "sk-aaaa" }]);
     (await takenKey(pool)).refused();
-    assert.deepEqual(pool.rests(["m"]), { last: 60_000, "last (2)": 0 });
+    assert.deepEqual(pool.rests(["m"]), { aaaa: 60_000, "aaaa (2)": 0 });
   });
 
   it("knows a key again that has another place after a reload", async () => {
-    const [first, second] = ["aaaa", "bbbb"].map((key) => ({ key, weight: 1, rpm: 2 }));
-    const { pool, reloaded } = poolOf([first!, second!], () => 0);
+    const second = { ...B, rpm: 2 };
+    const { pool, reloaded } = poolOf([{ ...A, rpm: 2 }, second]);
     assert.deepEqual(await taken(pool, 3), ["aaaa", "aaaa", "bbbb"]);
-    assert.deepEqual(await taken(reloaded([second!]), 2), ["bbbb", 60_000]);
-  });
-
-  it("says when all that were tried can be used again at once", async () => {
-    const { pool } = poolOf([{ key: "key-aaaa", weight: 1 }], () => 0);
-    assert.deepEqual(await taken(pool, 1, new Set(["key-aaaa"])), [0]);
+    assert.deepEqual(await taken(reloaded([second]), 2), ["bbbb", 60_000]);
   });
 });
 
-const KEYS = ["sk-secret-good", "sk-secret-evil"] as const;
+const [GOOD, EVIL] = ["sk-secret-good", "sk-secret-evil"];
+const BOTH = [{ key: EVIL }, { key: GOOD }];
+const bearerOf = ({ headers }: Asked) => String(headers.authorization).replace("Bearer ", "");
 
 async function start(
   t: TestContext,
-  answer: (asked: Asked, key: string) => void,
-  keys: object[],
+  answer: (asked: Asked) => void,
+  api_keys: object[] = BOTH,
   over: object = {},
 ) {
   t.mock.method(Math, "random", () => 0);
-  const provider = await startProvider(t, (asked) =>
-    answer(asked, String(asked.headers.authorization).replace("Bearer ", "")),
-  );
-  const data = folder();
+  const provider = await startProvider(t, answer);
+  const data_dir = folder();
   const base = configFor(provider.url, [], {
-    data_dir: data,
-    providers: {
-      pool: { dialect: "openai", base_url: provider.url, api_keys: keys },
-    },
-    models: {
-      m: { provider: "pool", reasoning: false },
-      n: { provider: "pool", reasoning: false },
-    },
+    data_dir,
+    providers: { pool: { dialect: "openai", base_url: provider.url, api_keys } },
+    models: { m: { provider: "pool" }, n: { provider: "pool" } },
     breaker: { failures: 1, cooldown_ms: 600_000 },
   });
-  const running = await startGateway(t, merge(base, over) as object);
-  const ask = (model = "m", more: object = {}) =>
-    running.chat({ model, messages: user("hi"), ...more });
-  /** The keys that the provider was asked with, and for which models. */
-  const asked = () =>
-    provider.asked.map(({ headers, body }) => [
-      String(headers.authorization).replace("Bearer ", ""),
-      body["model"],
-    ]);
-  const status = async (): Promise<Record<string, any>> =>
-    await json(await fetch(`${running.gateway.adminAddress()}/status`));
-  const reload = (changed: object) =>
-    running.gateway.reload(checkConfig(merge(merge(base, over), changed)));
-  return { provider, asked, data, ask, status, reload, diagnostics: running.diagnostics };
+  const config = merge(base, over) as object;
+  const { chat, gateway, diagnostics } = await startGateway(t, config);
+  const ask = (model = "m", more: object = {}) => chat({ model, messages: user("hi"), ...more });
+  const status = async () => json(await fetch(`${gateway.adminAddress()}/status`));
+  const reload = (changed: object) => gateway.reload(checkConfig(merge(config, changed)));
+  return { asked: provider.asked, data_dir, ask, status, reload, diagnostics };
 }
 
+const FINE = completion({ content: "Hi." });
 const refusing =
-  (code: number, headers: Record<string, string> = {}) =>
-  (asked: Asked, key: string): void => {
-    const isGood = key === KEYS[0];
-    const body = isGood ? completion({ content: "Hi." }) : { error: { message: `bad key ${key}` } };
-    status(isGood ? 200 : code, body, { "content-type": "application/json", ...headers })(asked);
+  (code: number, more: Record<string, string> = {}) =>
+  (asked: Asked): void => {
+    const key = bearerOf(asked);
+    const headers = { "content-type": "application/json", ...more };
+    if (key === GOOD) status(200, FINE, headers)(asked);
+    else status(code, { error: { message: `bad key ${key}` } }, headers)(asked);
   };
 
 describe("a provider with several keys", () => {
-  const [GOOD, EVIL] = KEYS;
-  const BOTH = [{ key: EVIL }, { key: GOOD }];
-
   it("is asked with another key when one is refused, which rests from then on; keys are named by their ends", async (t) => {
-    const { ask, asked, data, status, diagnostics } = await start(t, refusing(401), BOTH);
+    const { ask, asked, data_dir, status, diagnostics } = await start(t, refusing(401));
     for (let i = 0; i < 2; i += 1) assert.equal((await ask()).status, 200);
-    assert.deepEqual(
-      asked().map(([key]) => key),
-      [EVIL, GOOD, GOOD],
-    );
+    assert.deepEqual(asked.map(bearerOf), [EVIL, GOOD, GOOD]);
     const state = await status();
-    assert.ok(state["provider_keys"].pool.evil > 50_000);
-    assert.equal(state["provider_keys"].pool.good, 0);
-    const [line] = await settled(data);
-    assert.deepEqual(
-      line!["attempts"].map(({ outcome, key }: Record<string, string>) => [outcome, key]),
-      [
-        ["model_unavailable", "evil"],
-        ["completed", "good"],
-      ],
-    );
+    const { evil, good } = state.provider_keys.pool;
+    assert.ok(evil > 50_000 && good === 0);
+    const [line] = await settled(data_dir);
+    const [first, second, ...more] = line!["attempts"];
+    assert.deepEqual([first.outcome, first.key], ["model_unavailable", "evil"]);
+    assert.deepEqual([second.outcome, second.key, more], ["completed", "good", []]);
     const told = JSON.stringify([diagnostics, state, line]);
-    for (const key of KEYS) assert.ok(!told.includes(key));
-    const [failed] = diagnostics.filter(({ event }) => event === "attempt_failed");
-    const { level, key, provider_status, provider_message } = failed!;
-    assert.deepEqual(
-      { level, key, provider_status, provider_message },
-      { level: "error", key: "evil", provider_status: 401, provider_message: "bad key [redacted]" },
-    );
+    for (const key of [GOOD, EVIL]) assert.ok(!told.includes(key!));
+    const failed = diagnostics.find(({ event }) => event === "attempt_failed")!;
+    const said = { provider_status: 401, provider_message: "bad key [redacted]" };
+    assert.deepEqual(failed, { ...failed, level: "error", key: "evil", ...said });
   });
 
   it("says when the first key can be used again where all are exhausted", async (t) => {
-    const answer = (asked: Asked, key: string) =>
-      status(429, { error: {} }, { "retry-after": key === EVIL ? "40" : "20" })(asked);
-    const { ask } = await start(t, answer, BOTH);
+    const { ask } = await start(t, (asked) => {
+      const wait = bearerOf(asked) === EVIL ? "40" : "20";
+      status(429, { error: {} }, { "retry-after": wait })(asked);
+    });
     for (let i = 0; i < 2; i += 1) {
       const answer = await ask();
       assert.equal((await json(answer)).error.code, "model_overloaded");
@@ -217,65 +167,55 @@ describe("a provider with several keys", () => {
   });
 
   it("is asked at once with a key that a reload adds, however long the others have to rest", async (t) => {
-    const { ask, reload } = await start(t, refusing(429, { "retry-after": "900" }), [
-      { key: EVIL },
-    ]);
+    const exhausted = refusing(429, { "retry-after": "900" });
+    const { ask, reload } = await start(t, exhausted, [{ key: EVIL }]);
     assert.equal((await ask()).status, 503);
     reload({ providers: { pool: { api_keys: BOTH } } });
     assert.equal((await ask()).status, 200);
   });
 
   it("opens the breaker as a refused key only if all of them are", async (t) => {
-    const { ask, provider, diagnostics } = await start(t, refusing(401), [
-      { key: "sk-a" },
-      { key: "sk-b" },
-    ]);
+    const keys = ["sk-a", "sk-b"];
+    const { ask, asked, diagnostics } = await start(
+      t,
+      refusing(401),
+      keys.map((key) => ({ key })),
+    );
     for (let i = 0; i < 2; i += 1)
       assert.equal((await json(await ask())).error.code, "model_unavailable");
-    assert.equal(provider.asked.length, 2);
-    const keys = diagnostics.map(({ level, key }) => [level, key]);
-    const both = [
-      ["error", "sk-a"],
-      ["error", "sk-b"],
-    ];
-    assert.deepEqual(keys.slice(0, 2).sort(), both);
+    assert.equal(asked.length, 2);
+    const told = diagnostics.slice(0, 2).map(({ level, key }) => `${level} ${key}`);
+    assert.deepEqual(told.sort(), ["error sk-a", "error sk-b"]);
   });
 
-  const TOO_LARGE = "Request too large for gpt-4.1 on tokens per min (TPM): Limit 30000";
-  const AFFORD = "This request requires more credits, or fewer max_tokens";
   for (const [code, message] of [
-    [429, TOO_LARGE],
-    [402, AFFORD],
+    [429, "Request too large for gpt-4.1 on tokens per min (TPM): Limit 30000"],
+    [402, "This request requires more credits, or fewer max_tokens"],
   ] as const)
     it(`keeps its keys for others when it refuses what one client asks for: ${code}`, async (t) => {
-      const answer = (asked: Asked): void => {
-        const isLarge = asked.body["max_tokens"] === 64_000;
-        const body = isLarge ? { error: { message } } : completion({ content: "Hi." });
-        status(isLarge ? code : 200, body)(asked);
-      };
-      const { ask, provider } = await start(t, answer, BOTH);
+      const { ask, asked } = await start(t, (each) => {
+        const isLarge = each.body["max_tokens"] === 64_000;
+        status(isLarge ? code : 200, isLarge ? { error: { message } } : FINE)(each);
+      });
       assert.notEqual((await ask("m", { max_tokens: 64_000 })).status, 200);
       assert.equal((await ask()).status, 200);
-      assert.equal(provider.asked.length, 2);
+      assert.equal(asked.length, 2);
     });
 
   it("is asked anew when a key fails in the middle of a reply that is held back", async (t) => {
     const call = { index: 0, id: "call_1", function: { name: "f", arguments: "{}" } };
-    const answer = (asked: Asked, key: string): void => {
-      const failing = [chunk({ tool_calls: [call] }), { error: { message: "slow", code: 429 } }];
-      const good = [chunk({ content: "Hi." }), chunk({}, "stop")];
-      stream(key === EVIL ? failing : good)(asked);
-    };
-    const { ask, provider, status } = await start(t, answer, BOTH, {
+    const failing = [chunk({ tool_calls: [call] }), { error: { message: "slow", code: 429 } }];
+    const good = [chunk({ content: "Hi." }), chunk({}, "stop")];
+    const answer = (asked: Asked) => stream(bearerOf(asked) === EVIL ? failing : good)(asked);
+    const { ask, asked, status } = await start(t, answer, BOTH, {
       models: { m: { recovery: "hold" } },
       retry: { max_retries: 1, backoff_ms: 1 },
     });
     const tools = [{ type: "function", function: { name: "f" } }];
     const reply = assemble((await readStream(await ask("m", { tools, stream: true }))).chunks);
     assert.deepEqual([reply.message["content"], reply.finish_reason], ["Hi.", "stop"]);
-    assert.equal(provider.asked.length, 2);
-    const { models } = await status();
-    assert.equal(models[0].breaker.failures, 0, "it has another key");
+    assert.equal(asked.length, 2);
+    assert.equal((await status()).models[0].breaker.failures, 0, "it has another key");
   });
 
   it("shows what became of its only key when that fails in the middle of such a reply", async (t) => {
@@ -284,48 +224,35 @@ describe("a provider with several keys", () => {
       models: { m: { reasoning: true, stream_only: true } },
     });
     assert.equal((await json(await ask())).error.code, "model_unavailable");
-    assert.equal((await status())["models"][0].breaker.state, "open");
+    assert.equal((await status()).models[0].breaker.state, "open");
   });
 
   it("is asked with another key although the head of an answer says that one is spent", async (t) => {
     const spent = { "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "50s" };
-    const { ask } = await start(t, refusing(429, spent), BOTH, {
-      providers: { pool: { limits: { adaptive: true } } },
-    });
+    const adaptive = { providers: { pool: { limits: { adaptive: true } } } };
+    const { ask } = await start(t, refusing(429, spent), BOTH, adaptive);
     for (let i = 0; i < 2; i += 1) assert.equal((await ask()).status, 200);
   });
 
-  it("has no room when the keys' own limits are used up, and says when", async (t) => {
-    const { ask } = await start(t, refusing(401), [{ key: GOOD, rpm: 1 }]);
-    assert.equal((await ask()).status, 200);
-    const answer = await ask("n");
-    assert.equal((await json(answer)).error.code, "model_overloaded");
-    assert.ok(Number(answer.headers.get("retry-after")) > 50);
-  });
-
-  it("counts in a key's own limit no attempt that the limit of the model has held up", async (t) => {
-    const { ask } = await start(t, refusing(401), [{ key: GOOD, rpm: 2 }], {
-      models: { m: { limits: { rpm: 1 } } },
-      retry: { max_wait_ms: 0 },
-    });
-    const statuses: number[] = [];
-    for (const model of ["m", "m", "n"]) statuses.push((await ask(model)).status);
-    assert.deepEqual(statuses, [200, 503, 200]);
+  it("has no room when the keys' own limits are used up, and says when; what the model's limit holds up counts for nothing", async (t) => {
+    const over = { models: { m: { limits: { rpm: 1 } } }, retry: { max_wait_ms: 0 } };
+    const { ask } = await start(t, refusing(401), [{ key: GOOD, rpm: 2 }], over);
+    const answers = [await ask(), await ask(), await ask("n"), await ask("n")];
+    const statuses = answers.map(({ status }) => status);
+    assert.deepEqual(statuses, [200, 503, 200, 503]);
+    assert.equal((await json(answers[3]!)).error.code, "model_overloaded");
+    assert.ok(Number(answers[3]!.headers.get("retry-after")) > 50);
   });
 });
 
-describe("the setting api_keys", () => {
-  const issues = (provider: object) =>
-    issueLines(() =>
-      checkConfig({ providers: { p: { vendor: "openai", ...provider } }, models: {} }),
-    );
-
-  it("takes the place of api_key, and is refused with its place", () => {
-    assert.deepEqual(issues({ api_keys: [{ key: "a" }, { key: "b", weight: 2, rpm: 5 }] }), []);
-    assert.deepEqual(issues({ api_key: "a", api_keys: [{ key: "b" }] }), [
-      "providers.p.api_keys: cannot stand beside api_key",
-    ]);
-    assert.equal(issues({ api_keys: [] }).length, 1);
-    assert.equal(issues({ api_keys: [{ key: "a", weight: 0 }] }).length, 1);
-  });
+it("the setting api_keys takes the place of api_key, and is refused with its place", () => {
+  const issues = (settings: object) => {
+    const providers = { p: { vendor: "openai", ...settings } };
+    return issueLines(() => checkConfig({ providers, models: {} }));
+  };
+  assert.deepEqual(issues({ api_keys: [{ key: "a" }, { key: "b", weight: 2, rpm: 5 }] }), []);
+  const beside = "providers.p.api_keys: cannot stand beside api_key";
+  assert.deepEqual(issues({ api_key: "a", api_keys: [{ key: "b" }] }), [beside]);
+  assert.equal(issues({ api_keys: [] }).length, 1);
+  assert.equal(issues({ api_keys: [{ key: "a", weight: 0 }] }).length, 1);
 });

@@ -1,16 +1,11 @@
 // One request and its response over a real socket: what goes out, what comes in, and how it ends.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import { setImmediate as turnEnd } from "node:timers/promises";
+import type { UpstreamRequest } from "../../../../src/core/upstream/transport.ts";
 import { Cancel } from "../../../../src/core/http/cancel.ts";
-import {
-  call,
-  reply,
-  startClient,
-  startRawProvider,
-  textOf,
-} from "../../../support/raw-provider.ts";
+import { call, reply, startClient, startRawProvider } from "../../../support/raw-provider.ts";
 import { noIpv6 } from "../../../support/listening.ts";
 import { waitFor, within } from "../../../support/wait.ts";
 import { collectGarbage } from "../../../support/held.ts";
@@ -18,7 +13,15 @@ import { consume } from "../../../../src/core/upstream/body.ts";
 import { piecesOf } from "../../../support/pieces.ts";
 
 const CHUNKED = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+const HALF = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";
 const LEFT = new Error("the client has left");
+
+/** A client's call to a provider that answers each request with these bytes, if any. */
+async function calling(t: TestContext, bytes: string, over: Partial<UpstreamRequest> = {}) {
+  const provider = await startRawProvider(t, ({ socket }) => bytes && socket.write(bytes));
+  const { cancel, response } = call(startClient(t), provider.url, over);
+  return { provider, cancel, response };
+}
 
 describe("a request", () => {
   it("has the path, the host, its headers and the length of its body in bytes", async (t) => {
@@ -51,9 +54,8 @@ describe("a request", () => {
     ["", "1"],
   ] as const)
     it(`with the header ${JSON.stringify(`${name}: ${value}`)} is refused, and not sent`, async (t) => {
-      const provider = await startRawProvider(t);
-      const refused = call(startClient(t), provider.url, { headers: { [name]: value } });
-      await assert.rejects(refused.response, { name: "TypeError", code: "ERR_INVALID_CHAR" });
+      const { provider, response } = await calling(t, "", { headers: { [name]: value } });
+      await assert.rejects(response, { name: "TypeError", code: "ERR_INVALID_CHAR" });
       assert.equal(provider.sockets.length, 0);
     });
 
@@ -65,24 +67,15 @@ describe("a request", () => {
 
   it("is not held in memory while its response goes on", async (t) => {
     const provider = await startRawProvider(t, ({ socket }) => socket.write(CHUNKED));
-    const client = startClient(t);
+    const { send } = startClient(t);
     const cancel = new Cancel();
     let request: WeakRef<object> | undefined;
-    const send = () => {
-      const sent = {
-        method: "POST",
-        redirect: "manual",
-        headers: {},
-        body: "{}",
-        cancel,
-        connectMs: 2_000,
-        sent: () => undefined,
-        resent: () => undefined,
-      } as const;
+    const noting = (url: string, sent: UpstreamRequest) => {
       request = new WeakRef(sent);
-      return client.send(provider.url, sent);
+      return send(url, sent);
     };
-    const response = await send();
+    const sent = () => call({ send: noting }, provider.url, { cancel }).response;
+    const response = await sent();
     await turnEnd();
     await waitFor(() => {
       collectGarbage();
@@ -124,19 +117,16 @@ describe("a response", () => {
     ["with two lengths", reply("ok", "Content-Length: 3")],
   ] as const)
     it(`${form} fails at once, and its connection is closed`, async (t) => {
-      const provider = await startRawProvider(t, ({ socket }) => socket.write(bytes));
-      await assert.rejects(call(startClient(t), provider.url).response, { code: "EPROTO" });
+      const { provider, response } = await calling(t, bytes);
+      await assert.rejects(response, { code: "EPROTO" });
       await provider.closed(0);
     });
 
   it("that breaks off while its reader has no room fails it at once", async (t) => {
-    const provider = await startRawProvider(t, ({ socket }) =>
-      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"),
-    );
-    const { body } = await call(startClient(t), provider.url).response;
+    const { provider, response } = await calling(t, HALF);
     const taken: string[] = [];
     const reading = consume(
-      body!,
+      (await response).body!,
       (bytes) => {
         taken.push(Buffer.from(bytes).toString());
         provider.sockets[0]!.end();
@@ -149,23 +139,17 @@ describe("a response", () => {
   });
 
   it("that breaks off keeps what a busy reader has not taken yet", async (t) => {
-    const provider = await startRawProvider(t, ({ socket }) =>
-      socket.end(`${CHUNKED}3\r\nabc\r\n`),
-    );
-    const { body } = await call(startClient(t), provider.url).response;
+    const { provider, response } = await calling(t, `${CHUNKED}3\r\nabc\r\n`);
+    const reading = piecesOf((await response).body!);
+    provider.sockets[0]!.end();
     await provider.closed(0); // from both sides: the client has seen the break
-    const read: string[] = [];
-    const reading = (async () => {
-      for await (const bytes of piecesOf(body!)) read.push(Buffer.from(bytes).toString());
-    })();
-    await assert.rejects(reading, { code: "ECONNRESET" });
-    assert.deepEqual(read, ["abc"]);
+    assert.equal(Buffer.from((await reading.next()).value!).toString(), "abc");
+    await assert.rejects(reading.next(), { code: "ECONNRESET" });
   });
 
   it("with a bad chunk fails its reader, and its connection is closed", async (t) => {
-    const provider = await startRawProvider(t, ({ socket }) => socket.write(CHUNKED));
-    const { body } = await call(startClient(t), provider.url).response;
-    const next = piecesOf(body!).next();
+    const { provider, response } = await calling(t, CHUNKED);
+    const next = piecesOf((await response).body!).next();
     provider.sockets[0]!.write("hello\r\n");
     await assert.rejects(next, { code: "EPROTO" });
     await provider.closed(0);
@@ -178,10 +162,9 @@ describe("an abort", () => {
     ["while the connection is made", false],
   ] as const)
     it(`${phase}: its reason, and nothing is sent`, async (t) => {
-      const provider = await startRawProvider(t);
       const cancel = new Cancel();
       if (isBefore) cancel.abort(LEFT);
-      const { response } = call(startClient(t), provider.url, { cancel });
+      const { provider, response } = await calling(t, "", { cancel });
       cancel.abort(LEFT);
       await assert.rejects(response, LEFT);
       assert.equal(provider.requests.length, 0);
@@ -192,8 +175,7 @@ describe("an abort", () => {
     ["in its head", "HTTP/1.1 200 OK\r\nCont"],
   ] as const)
     it(`${phase}: its reason, and the connection is closed`, async (t) => {
-      const provider = await startRawProvider(t, ({ socket }) => socket.write(bytes));
-      const { cancel, response } = call(startClient(t), provider.url);
+      const { provider, cancel, response } = await calling(t, bytes);
       await provider.request(0);
       await turnEnd();
       cancel.abort(LEFT);
@@ -201,25 +183,18 @@ describe("an abort", () => {
       await provider.closed(0);
     });
 
-  it("in the body: the reader gets its reason, what is queued is thrown away, and the connection is closed", async (t) => {
-    const provider = await startRawProvider(t, ({ socket }) =>
-      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"),
-    );
-    const { cancel, response } = call(startClient(t), provider.url);
-    const { body } = await response;
-    cancel.abort(LEFT);
-    await assert.rejects(textOf({ ...(await response), body }), LEFT);
-    await provider.closed(0);
-  });
-
-  it("while the reader waits: it gets the reason at once", async (t) => {
-    const provider = await startRawProvider(t, ({ socket }) => socket.write(CHUNKED));
-    const { cancel, response } = call(startClient(t), provider.url);
-    const next = piecesOf((await response).body!).next();
-    cancel.abort(LEFT);
-    await assert.rejects(next, LEFT);
-    await provider.closed(0);
-  });
+  for (const [phase, bytes, isReading] of [
+    ["in the body: what is queued is thrown away", HALF, false],
+    ["while the reader waits", CHUNKED, true],
+  ] as const)
+    it(`${phase}: the reader gets its reason, and the connection is closed`, async (t) => {
+      const { provider, cancel, response } = await calling(t, bytes);
+      const pieces = piecesOf((await response).body!);
+      const next = isReading ? pieces.next() : undefined;
+      cancel.abort(LEFT);
+      await assert.rejects(next ?? pieces.next(), LEFT);
+      await provider.closed(0);
+    });
 
   it("after the end: the connection, by then another request's, is left alone", async (t) => {
     const provider = await startRawProvider(t);

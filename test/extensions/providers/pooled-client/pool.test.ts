@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import type { Socket } from "node:net";
 import { describe, it, type TestContext } from "node:test";
+import type { UpstreamRequest } from "../../../../src/core/upstream/transport.ts";
 import { parseHead } from "../../../../src/extensions/providers/pooled-client/response-head.ts";
 import { LONG } from "../../../support/long.ts";
 import { call, reply, startClient, startRawProvider } from "../../../support/raw-provider.ts";
@@ -10,18 +11,26 @@ import { waitFor, within } from "../../../support/wait.ts";
 import { piecesOf } from "../../../support/pieces.ts";
 
 const CLOSED = { code: "ECONNRESET" };
+const notAgain = { resent: () => assert.fail("sent again") };
+
+/** A client, and a provider that gives each request this answer; none: the test answers. */
+async function start(t: TestContext, answer = "", maxConnections?: number) {
+  const provider = await startRawProvider(t, ({ socket }) => answer && socket.write(answer));
+  const client = startClient(t, maxConnections);
+  const ask = (over: Partial<UpstreamRequest> = {}) => call(client, provider.url, over);
+  return { provider, client, ask };
+}
 
 describe("the choice of a connection", () => {
   it("the idle connection that was used last is used next", async (t) => {
-    const provider = await startRawProvider(t);
-    const client = startClient(t);
-    const calls = [0, 1].map(() => call(client, provider.url));
+    const { provider, ask } = await start(t);
+    const calls = [ask(), ask()];
     const last = await provider.request(1);
     provider.requests[0]!.socket.write(reply());
     await Promise.any(calls.map(({ text }) => text));
     last.socket.write(reply());
     await Promise.all(calls.map(({ text }) => text));
-    const next = call(client, provider.url);
+    const next = ask();
     const { connection, socket } = await provider.request(2);
     assert.equal(connection, last.connection);
     socket.write(reply());
@@ -29,11 +38,10 @@ describe("the choice of a connection", () => {
   });
 
   it("at the bound, requests wait in their order, and one that is aborted waits no longer", async (t) => {
-    const provider = await startRawProvider(t);
-    const client = startClient(t, 1);
+    const { provider, ask } = await start(t, "", 1);
     const sent: string[] = [];
     const [first, second, third] = ["1", "2", "3"].map((body) =>
-      call(client, provider.url, { body, sent: () => sent.push(body) }),
+      ask({ body, sent: () => sent.push(body) }),
     );
     await provider.request(0);
     const left = new Error("the client has left");
@@ -49,10 +57,8 @@ describe("the choice of a connection", () => {
   });
 
   it("at the bound, a connection that closes makes room for the next request", async (t) => {
-    const provider = await startRawProvider(t);
-    const client = startClient(t, 1);
-    const first = call(client, provider.url);
-    const second = call(client, provider.url);
+    const { provider, ask } = await start(t, "", 1);
+    const [first, second] = [ask(), ask()];
     (await provider.request(0)).socket.end(reply("one", "Connection: close"));
     assert.equal(await first.text, "one");
     const { socket, connection } = await provider.request(1);
@@ -64,100 +70,78 @@ describe("the choice of a connection", () => {
 
 // That the request is sent once more, on a new one, is in pooled-client.test.ts.
 describe("a pooled connection that the provider closes", () => {
-  /** A request on the connection of another one, after whose answer `then` happens. */
-  async function afterFirst(t: TestContext, then: (socket: Socket, n: number) => void) {
-    const provider = await startRawProvider(t, ({ socket }, n) => {
-      if (n === 0) socket.write(reply());
-      else then(socket, n);
+  for (const [name, then, resent] of [
+    ["and the new one too: the request fails", (socket: Socket) => socket.destroy(), 1],
+    ["after a byte of the response: it is not sent again", (socket: Socket) => socket.end("H"), 0],
+  ] as const)
+    it(name, async (t) => {
+      const provider = await startRawProvider(t, ({ socket }, n) =>
+        n === 0 ? socket.write(reply()) : then(socket),
+      );
+      const client = startClient(t);
+      await call(client, provider.url).text;
+      let times = 0;
+      const again = call(client, provider.url, { resent: () => (times += 1) });
+      await assert.rejects(again.response, CLOSED);
+      assert.deepEqual([times, provider.requests.length], [resent, 2 + resent]);
     });
-    const client = startClient(t);
-    await call(client, provider.url).text;
-    const resent: number[] = [];
-    const again = call(client, provider.url, {
-      resent: () => resent.push(provider.requests.length),
-    });
-    return { provider, again, resent };
-  }
-
-  it("and the new one too: the request fails", async (t) => {
-    const { provider, again, resent } = await afterFirst(t, (socket) => socket.destroy());
-    await assert.rejects(again.response, CLOSED);
-    assert.deepEqual([resent.length, provider.requests.length], [1, 3]);
-  });
-
-  it("after a byte of the response: the request fails, and is not sent again", async (t) => {
-    const { provider, again, resent } = await afterFirst(t, (socket) => socket.end("H"));
-    await assert.rejects(again.response, CLOSED);
-    assert.deepEqual([resent.length, provider.requests.length], [0, 2]);
-  });
 
   it("on its first use: the request fails, and is not sent again", async (t) => {
     const provider = await startRawProvider(t, ({ socket }) => socket.destroy());
-    const once = call(startClient(t), provider.url, { resent: () => assert.fail("sent again") });
-    await assert.rejects(once.response, CLOSED);
+    await assert.rejects(call(startClient(t), provider.url, notAgain).response, CLOSED);
     assert.equal(provider.requests.length, 1);
   });
 
-  it("while it is idle: the next request goes to a new one at once", async (t) => {
-    const provider = await startRawProvider(t, ({ socket }) => socket.write(reply()));
-    const client = startClient(t);
-    await call(client, provider.url).text;
-    provider.sockets[0]!.end();
-    await provider.closed(0);
-    const next = call(client, provider.url, { resent: () => assert.fail("sent again") });
-    assert.equal(await next.text, "ok");
-    assert.equal(provider.requests[1]!.connection, 1);
-  });
+  for (const [name, close, answer] of [
+    ["while it is idle", (socket: Socket) => socket.end(), "ok"],
+    // Bytes that nobody asked for answer no other request.
+    ["because of bytes", (socket: Socket) => socket.write(reply("forged")), "right"],
+  ] as const)
+    it(`${name}: the next request goes to a new one at once`, async (t) => {
+      const { provider, ask } = await start(t, reply(answer));
+      assert.equal(await ask().text, answer);
+      close(provider.sockets[0]!);
+      await provider.closed(0);
+      assert.equal(await ask(notAgain).text, answer);
+      assert.equal(provider.requests[1]!.connection, 1);
+    });
 });
 
 describe("an idle connection", () => {
-  it("is closed a second before the server does it, if it says when", async (t) => {
-    const answer = reply("ok", "Keep-Alive: timeout=2, max=100");
-    const provider = await startRawProvider(t, ({ socket }) => socket.write(answer));
-    const client = startClient(t);
-    const since = performance.now();
-    await call(client, provider.url).text;
-    await provider.closed(0);
-    assert.ok(performance.now() - since > 900, "not before its time");
-  });
+  for (const [name, answer, leastMs, isLong] of [
+    [
+      "a second before the server, if it says when",
+      reply("ok", "Keep-Alive: timeout=2, max=9"),
+      900,
+    ],
+    ["after 4 seconds if the server says nothing", reply(), 3_900, true],
+  ] as const) {
+    const skip = isLong && !LONG && "it waits for them: in the long form of tests";
+    it(`is closed ${name}`, { skip }, async (t) => {
+      const { provider, ask } = await start(t, answer);
+      const since = performance.now();
+      await ask().text;
+      await provider.closed(0);
+      assert.ok(performance.now() - since > leastMs, "not before its time");
+    });
+  }
 
   it("is kept a second less than the server says", () => {
     const head = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: timeout=5\r\n";
     assert.equal(parseHead(head).idleMs, 4_000);
   });
 
-  it("is closed after 4 seconds if the server says nothing", {
-    skip: LONG ? false : "it waits for them: in the long form of tests",
-  }, async (t) => {
-    const provider = await startRawProvider(t, ({ socket }) => socket.write(reply()));
-    const since = performance.now();
-    await call(startClient(t), provider.url).text;
-    await waitFor(() => provider.sockets[0]!.closed, "the connection to close");
-    assert.ok(performance.now() - since > 3_900, "not before its time");
-  });
-
   it("is closed when the client is closed, and one in use at the end of its response", async (t) => {
-    const provider = await startRawProvider(t);
-    const client = startClient(t);
-    const [idle, busy] = [call(client, provider.url), call(client, provider.url)];
+    const { provider, client, ask } = await start(t);
+    const [idle, busy] = [ask(), ask()];
     await provider.request(1);
     provider.requests[0]!.socket.write(reply());
-    await Promise.any([idle!.text, busy!.text]);
+    await Promise.any([idle.text, busy.text]);
     client.close();
     await provider.closed(provider.requests[0]!.connection);
     provider.requests[1]!.socket.write(reply());
-    await Promise.all([idle!.text, busy!.text]);
+    await Promise.all([idle.text, busy.text]);
     await provider.closed(provider.requests[1]!.connection);
-  });
-
-  it("on which bytes come that nobody asked for is closed: they answer no other request", async (t) => {
-    const provider = await startRawProvider(t, ({ socket }) => socket.write(reply("right")));
-    const client = startClient(t);
-    assert.equal(await call(client, provider.url).text, "right");
-    provider.sockets[0]!.write(reply("forged"));
-    await provider.closed(0);
-    assert.equal(await call(client, provider.url).text, "right");
-    assert.equal(provider.requests[1]!.connection, 1);
   });
 });
 
@@ -169,38 +153,32 @@ describe("a connection is not used again", () => {
     ["after an answer of HTTP/1.0", reply().replace("1.1", "1.0")],
   ] as const)
     it(situation, async (t) => {
-      const provider = await startRawProvider(t, ({ socket }) => socket.write(answer));
-      const client = startClient(t);
+      const { provider, ask } = await start(t, answer);
       for (const connection of [0, 1]) {
-        assert.equal(await call(client, provider.url).text, "ok");
+        assert.equal(await ask().text, "ok");
         await provider.closed(connection);
       }
     });
 
   it("but after an answer of HTTP/1.0 that keeps it alive it is", async (t) => {
     const answer = reply("ok", "Connection: keep-alive").replace("1.1", "1.0");
-    const provider = await startRawProvider(t, ({ socket }) => socket.write(answer));
-    const client = startClient(t);
-    for (let calls = 0; calls < 3; calls += 1)
-      assert.equal(await call(client, provider.url).text, "ok");
+    const { provider, ask } = await start(t, answer);
+    for (let calls = 0; calls < 3; calls += 1) assert.equal(await ask().text, "ok");
     assert.equal(provider.sockets.length, 1);
   });
 
   it("after a body that was not read to its end", async (t) => {
-    const begun = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun";
-    const provider = await startRawProvider(t, ({ socket }) => socket.write(begun));
-    const { body } = await call(startClient(t), provider.url).response;
-    for await (const piece of piecesOf(body!)) {
-      assert.equal(Buffer.from(piece).toString(), "begun");
+    const { provider, ask } = await start(t, reply("x".repeat(1_000)).slice(0, -995));
+    for await (const piece of piecesOf((await ask().response).body!)) {
+      assert.equal(Buffer.from(piece).toString(), "xxxxx");
       break;
     }
     await provider.closed(0);
   });
 
   it("after a response that came before the request was sent: the response counts", async (t) => {
-    const provider = await startRawProvider(t);
-    const client = startClient(t);
-    const large = call(client, provider.url, { body: "x".repeat(64 * 1024 * 1024) });
+    const { provider, ask } = await start(t);
+    const large = ask({ body: "x".repeat(64 * 1024 * 1024) });
     const socket = await waitFor(() => provider.sockets[0], "the connection");
     socket.pause();
     socket.write(reply("too large"));
