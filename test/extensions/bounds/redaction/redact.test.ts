@@ -1,22 +1,32 @@
-// What is taken out of a provider's words before an operator reads them, and what stays.
+// What is taken out of a provider's words before an operator reads them, and what stays. What it
+// said when it failed reaches the operator in the diagnostics log, in /status, in the spend log and
+// in the trace; and it never reaches the client.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
-import { installed, checkConfig } from "../../../support/config.ts";
+import { describe, it, type TestContext } from "node:test";
 import { secretsIn } from "../../../../src/extensions/bounds/redaction/index.ts";
 import { createRedact } from "../../../../src/extensions/bounds/redaction/redact.ts";
-import { configFor } from "../../../support/gateway.ts";
+import { settles } from "../../../support/books.ts";
+import { installed, checkConfig } from "../../../support/config.ts";
 import { startEffort } from "../../../support/effort.ts";
+import { folder } from "../../../support/folder.ts";
+import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
+import {
+  chunk,
+  reset,
+  speak,
+  startProvider,
+  status,
+  stream as events,
+  type Behaviour,
+  type Behaviours,
+} from "../../../support/provider.ts";
 
 const redact = createRedact([], new Set());
 
 describe("what looks like a key", () => {
   const HIDDEN: [name: string, text: string, shown: string][] = [
-    [
-      "an OpenAI key",
-      "Incorrect API key provided: sk-CANARY-1.",
-      "Incorrect API key provided: [redacted]",
-    ],
+    ["an OpenAI key", "Wrong API key provided: sk-CANARY-1.", "Wrong API key provided: [redacted]"],
     ["a masked one", "bad sk-CANAR****e2c9 here", "bad [redacted] here"],
     ["one in quotes", '{"key":"sk-CANARY","code":1}', '{"key":"[redacted]","code":1}'],
     ["a project key", "sk-proj-CANARY_x-1", "[redacted]"],
@@ -40,7 +50,7 @@ describe("what looks like a key", () => {
     ["an AWS key", "AKIACANARY0EXAMPLE00", "[redacted]"],
     [
       "a JSON web token",
-      "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
+      "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w",
       "[redacted]",
     ],
     ["a UUID", "0b5d8b4e-1f3c-4a56-9d2e-3c5a7f9b1d2e", "[redacted]"],
@@ -69,18 +79,15 @@ describe("what looks like a key", () => {
 });
 
 describe("secrets of the configuration", () => {
+  const base_url = "http://127.0.0.1:1";
+  const row = (api_key: string) => ({ dialect: "openai", base_url, api_key });
+  const [other, longer, local] = [row('a"b/c+d'), row("horse-battery"), row("x")];
   const config = checkConfig(
-    configFor("http://127.0.0.1:1", ["m"], {
-      providers: {
-        lab: { api_key: "horse" },
-        other: { dialect: "openai", base_url: "http://127.0.0.1:1", api_key: 'a"b/c+d' },
-        longer: { dialect: "openai", base_url: "http://127.0.0.1:1", api_key: "horse-battery" },
-        local: { dialect: "openai", base_url: "http://127.0.0.1:1", api_key: "x" },
-      },
+    configFor(base_url, ["m"], {
+      providers: { lab: { api_key: "horse" }, other, longer, local },
       keys: [{ account: "acme", key: "client-key" }],
       usage: { store: "postgres://me:p%40ss@127.0.0.1/books" },
     }),
-    {},
   );
   const digests = new Set(config.keys.map(({ digest }) => digest));
   const own = createRedact(secretsIn(config, installed), digests);
@@ -92,16 +99,8 @@ describe("secrets of the configuration", () => {
     ["in JSON", JSON.stringify({ k: 'a"b/c+d' }), '{"k":"[redacted]"}'],
     ["in base64", Buffer.from("horse-battery").toString("base64"), "[redacted]=="],
     ["a client's key", 'You said "client-key", client-key.', 'You said "[redacted]", [redacted]'],
-    [
-      "a client's key within a word",
-      '\\"client-key\\" x:client-key',
-      '\\"[redacted]\\" x:[redacted]',
-    ],
-    [
-      "a client's key in an address",
-      "https://h/?k=client-key&b=1|z",
-      "https://h/?k=[redacted]&b=1|z",
-    ],
+    ["a client's key in a word", '\\"client-key\\" x:client-key', '\\"[redacted]\\" x:[redacted]'],
+    ["one in an address", "https://h/?k=client-key&b=1|z", "https://h/?k=[redacted]&b=1|z"],
     ["a database's password, as written and as meant", "p%40ss p@ss", "[redacted] [redacted]"],
     ["no placeholder", "x marks the text", "x marks the text"],
   ];
@@ -139,5 +138,147 @@ describe("the form of what is shown", () => {
     for (const piece of hostile) busy(piece.repeat(1_000_000));
     const took = effort();
     assert.ok(took < 1_600, `${hostile.length} texts of a million pieces took ${took} units`);
+  });
+});
+
+type Json = Record<string, any>;
+
+const SAID = "The tool schema is wrong at $.x";
+const SECRET = "sk-CANARY-provider";
+const PATH = "/v1/chat/completions";
+
+/** Asks the model "m" once, and gathers what everybody gets to know of it. */
+async function asked(t: TestContext, behaviours: Behaviours, request: object = {}, over = {}) {
+  const dir = folder();
+  const provider = await startProvider(t, behaviours);
+  const config = configFor(`${provider.url}/v1`, ["m", "fine"], {
+    data_dir: dir,
+    providers: { lab: { api_key: SECRET } },
+    aliases: { both: { models: ["m", "fine"] } },
+    ...over,
+  });
+  const gw = await startGateway(t, config);
+  const response = await gw.chat({ model: "m", messages: user("hi"), ...request });
+  const answer = JSON.stringify([...response.headers]) + (await response.text());
+  const requestId = response.headers.get("x-request-id")!;
+  await gw.accessOf(requestId);
+  const admin = gw.gateway.adminAddress();
+  const { models } = await json(await fetch(`${admin}/status`));
+  const trace = await json(await fetch(`${admin}/trace?request_id=${requestId}`));
+  return {
+    answer,
+    access: JSON.stringify(gw.access),
+    log: gw.diagnostics,
+    breaker: models[0].breaker as Json,
+    attempts: settles(dir)[0]!["attempts"] as Json[],
+    traced: trace.spend[0].attempts as Json[],
+  };
+}
+
+type Words = Readonly<{ status?: number; message?: string }>;
+
+/** What everybody must know of one failed attempt. */
+function assertTold(
+  told: Awaited<ReturnType<typeof asked>>,
+  { status: httpStatus, message }: Words,
+  event = "attempt_failed",
+): void {
+  const { answer, access, log, breaker, attempts, traced } = told;
+  const line = log.find((each) => each["event"] === event)!;
+  assert.ok(line, JSON.stringify(log));
+  const { provider_status, provider_path, provider_message } = line;
+  assert.deepEqual([provider_status, provider_path, provider_message], [httpStatus, PATH, message]);
+  const lastAnswer = JSON.parse(JSON.stringify({ status: httpStatus, path: PATH, message }));
+  assert.deepEqual(breaker["last_answer"], lastAnswer);
+  const [attempt] = attempts;
+  assert.deepEqual([attempt!["status"], attempt!["path"]], [httpStatus, PATH]);
+  assert.deepEqual(traced, attempts);
+  if (message !== undefined) {
+    assert.equal(attempt!["detail"], message);
+    assert.ok(!(answer + access).includes(message.slice(0, 10)), `a client was told: ${answer}`);
+  }
+  assert.doesNotMatch(JSON.stringify(told), /CANARY/);
+}
+
+describe("what a provider says", () => {
+  const said = { error: { message: SAID } };
+  const inside = { error: { message: SAID, code: 503 } };
+  const cut = [chunk({ content: "Once" }), { error: { message: `${SAID} ${SECRET}` } }];
+  const LEFT = { status: 200, message: `${SAID} [redacted]` };
+  const many = "ab ".repeat(5_000);
+  const failed = chunk({}, `error: ${SECRET} ${many}`);
+  const FINISH = `finish_reason error: [redacted] ${many}`.slice(0, 300);
+
+  for (const [what, m, expected, stream = false, event] of [
+    ["of a request that it refuses", status(400, said), { status: 400, message: SAID }],
+    ...(
+      [
+        ["an error that is a text", { error: SAID }, SAID],
+        ["a flat error", { object: "error", message: SAID }, SAID],
+        ["details", { detail: [{ loc: ["x"], msg: "bad" }] }, '[{"loc":["x"],"msg":"bad"}]'],
+        ["JSON of another kind", { fault: { reason: SAID } }, `{"fault":{"reason":"${SAID}"}}`],
+        ["a page", "<html>\n502 Bad Gateway</html>", "<html> 502 Bad Gateway</html>"],
+        ["a list", [said], SAID],
+        ["a text with its key", { error: `key ${SECRET} is wrong` }, "key [redacted] is wrong"],
+        ["a very long message", { error: { message: many } }, many.slice(0, 300)],
+      ] as const
+    ).map(([name, body, message]) => [`in ${name}`, status(502, body), { status: 502, message }]),
+    ["in an error inside a 200", status(200, inside), { status: 200, message: SAID }],
+    ["in one that is streamed", events([inside]), { status: 200, message: SAID }, true],
+    ["in an error after the first text", events(cut), LEFT, true, "reply_cut"],
+    ["in a finish reason that means a failure", events([failed]), { status: 200, message: FINISH }],
+  ] as readonly (readonly [string, Behaviour, Words, boolean?, string?])[])
+    it(`${what} is told with its status and path`, async (t) => {
+      const told = await asked(t, { m }, { stream });
+      assertTold(told, expected, event);
+      if (expected.status === 400) assert.equal(told.breaker["last_fault"], null, "it is no fault");
+    });
+
+  it("of its own failure is told with the attempt that another candidate made good", async (t) => {
+    const behaviours = { m: status(500, said), fine: speak("Fine.") };
+    const told = await asked(t, behaviours, { model: "both" });
+    assertTold(told, { status: 500, message: SAID });
+    const { model, outcome, ...rest } = told.attempts[1]!;
+    assert.deepEqual([model, outcome], ["fine", "completed"]);
+    assert.deepEqual(Object.keys(rest), ["provider", "duration_ms"], "nothing of one that worked");
+  });
+
+  it("is nothing where a reply is unusable: no part of it is told", async (t) => {
+    const told = await asked(t, { m: status(200, { choices: [{ text: "the reply itself" }] }) });
+    assertTold(told, { status: 200 });
+    assert.equal(told.attempts[0]!["detail"], "the answer is no reply");
+    assert.doesNotMatch(JSON.stringify([told.log, told.attempts, told.breaker]), /itself/);
+  });
+
+  it("is told to nobody with logs.provider_messages: false: the status remains", async (t) => {
+    const prompt = "a very private prompt";
+    const logs = { provider_messages: false };
+    const error = { error: { message: `cannot parse: ${prompt}`, code: 503 } };
+    for (const [m, code, stream] of [
+      [status(502, error), 502, false],
+      [events([chunk({ content: "Once" }), error]), 200, true],
+    ] as const) {
+      const seen = await asked(t, { m }, { stream, messages: user(prompt) }, { logs });
+      assert.deepEqual(seen.breaker["last_answer"], { status: code });
+      assert.ok(!JSON.stringify(seen).includes(prompt), JSON.stringify(seen));
+      assert.ok(seen.attempts[0]!["detail"].length > 0);
+    }
+  });
+
+  it("is nothing where the connection breaks: the path is told, and what happened", async (t) => {
+    const told = await asked(t, { m: reset });
+    assertTold(told, {});
+    assert.match(told.attempts[0]!["detail"], /^the connection failed: E/);
+  });
+
+  it("is told with a path of the dialect, without its query", async (t) => {
+    const { url } = await startProvider(t, status(403, { error: { message: SAID } }));
+    const google = { vendor: "gemini", base_url: url, api_key: "g-secret" };
+    const over = { providers: { google }, models: { g: { provider: "google" } } };
+    const gw = await startGateway(t, configFor(url, [], over));
+    await (await gw.chat({ model: "g", stream: true, messages: user("hi") })).text();
+    const { provider_status, provider_path, provider_message } = gw.diagnostics[0]!;
+    assert.deepEqual([provider_status, provider_message], [403, SAID]);
+    assert.equal(provider_path, "/v1beta/models/g:streamGenerateContent");
   });
 });

@@ -61,23 +61,23 @@ describe("explain", () => {
   for (const [alias, ...expected] of [
     [
       "think",
-      ["reasoning", true],
-      [1, "good", "reasoning_score 80"],
-      [2, "odd", "thinks, but has no reasoning_score"],
-      [null, "cheap", "out: not a reasoning model (reasoning is not true)"],
+      "reasoning, true",
+      "1 good: reasoning_score 80",
+      "2 odd: thinks, but has no reasoning_score",
+      "null cheap: out: not a reasoning model (reasoning is not true)",
     ],
     [
       "mine",
-      ["list", false],
-      [1, "odd", "number 1 in the alias's list"],
-      [2, "cheap", "number 2 in the alias's list"],
+      "list, false",
+      "1 odd: number 1 in the alias's list",
+      "2 cheap: number 2 in the alias's list",
     ],
   ] as const)
     it(`${alias} --json, for programs`, async () => {
       const { stdout } = await runHere(["explain", alias, "--json", "--config", config]);
       const { policy, enabled, candidates } = JSON.parse(stdout);
-      const rows = candidates.map(({ rank, model, why }: any) => [rank, model, why]);
-      assert.deepEqual([[policy, enabled], ...rows], expected);
+      const rows = candidates.map(({ rank, model, why }: any) => `${rank} ${model}: ${why}`);
+      assert.deepEqual([`${policy}, ${enabled}`, ...rows], expected);
     });
 
   it("an alias without a candidate: explain says what becomes of it, check warns", async () => {
@@ -117,6 +117,7 @@ describe("candidates of an alias that are not comparable", () => {
   const policy = "reasoning";
   const [value, bounded] = [{ policy: "value" }, { policy: "value", min_score: 4 }];
   const [like, dearer, weaker] = [model(30, 10), model(59, 10.1), model(29, 1)];
+  const cheaper = { ...model(60, 0.5), quality_score: 4 };
   const dear = /^falls back as far as b, which costs more than ten times as much as a: max_price/;
   const weak = /^falls back as far as b, which scores less than half of a: max_price/;
 
@@ -129,12 +130,7 @@ describe("candidates of an alias that are not comparable", () => {
     ["a bound that leaves the dear one out", dearer, { policy, max_price: 10 }, undefined, true],
     ["a bound that leaves the weak one out", weaker, { policy, min_score: 29.5 }, undefined, true],
     ["as good, at less for the money", { ...like, quality_score: 9 }, value, undefined],
-    [
-      "at half the price, but not half as good",
-      { ...model(60, 0.5), quality_score: 4 },
-      value,
-      weak,
-    ],
+    ["at half the price, but not half as good", cheaper, value, weak],
     ["a quality that is bounded", { ...model(60, 1), quality_score: 4 }, bounded, undefined],
     ["a list, the operator's own choice", model(1, 1_000), { models: ["a", "b"] }, undefined],
     ["an alias that is switched off", dearer, { policy, enabled: false }, undefined],
@@ -142,30 +138,22 @@ describe("candidates of an alias that are not comparable", () => {
     it(situation, async () => {
       const file = configFile(settings(b, alias));
       const checked = await runHere(["check", "--json", "--config", file]);
-      const warnings: { path: string; message: string }[] = JSON.parse(checked.stdout).warnings;
-      const [found, ...others] = warnings.filter(
-        ({ path, message }) => path === "aliases.x" && !message.includes("context_tokens"),
+      const found = JSON.parse(checked.stdout).warnings.filter(
+        ({ path, message }: any) => path === "aliases.x" && !message.includes("context_tokens"),
       );
-      assert.equal(others.length, 0);
-      if (warning) assert.match(found!.message, warning);
-      else assert.equal(found, undefined);
+      assert.equal(found.length, warning ? 1 : 0);
+      if (warning) assert.match(found[0].message, warning);
       const explained = await runHere(["explain", "x", "--json", "--config", file]);
       const { candidates } = JSON.parse(explained.stdout);
-      assert.deepEqual(
-        candidates.map((each: any) => [each.model, each.rank]),
-        [
-          ["a", 1],
-          ["b", isOut ? null : 2],
-        ],
-      );
+      const ranks = candidates.map((each: any) => `${each.model} ${each.rank}`);
+      assert.deepEqual(ranks, ["a 1", `b ${isOut ? null : 2}`]);
       if (isOut) assert.match(candidates[1].why, /^out: .*(above max_price|below min_score) /);
     });
 
   it("have no bounds in a list, where these are refused", () => {
-    for (const bound of [{ min_score: 1 }, { max_price: 1 }])
-      assert.throws(
-        () => checkConfig(settings(like, { models: ["a"], ...bound })),
-        ValidationError,
-      );
+    for (const bound of [{ min_score: 1 }, { max_price: 1 }]) {
+      const config = settings(like, { models: ["a"], ...bound });
+      assert.throws(() => checkConfig(config), ValidationError);
+    }
   });
 });

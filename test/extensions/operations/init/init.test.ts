@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { VENDOR_ROWS } from "../../../../src/extensions/operations/vendor-models/index.ts";
+import { configFile } from "../../../support/books.ts";
 import { assertOneLine, ended } from "../../../support/command.ts";
 import { checkConfig, VENDORS } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
@@ -13,16 +14,22 @@ import { quickest } from "../../../support/program.ts";
 import { runHere } from "../../../support/run-here.ts";
 
 const newFile = (): string => join(folder(), "gateway.json");
+const read = (file: string) => JSON.parse(readFileSync(file, "utf8"));
+
+/** Runs `init`; where its file is, or would be. */
+async function init(...args: readonly string[]) {
+  const file = newFile();
+  return { file, ...(await runHere(["init", ...args, "--config", file])) };
+}
 
 /** What a vendor without models of its own, or without an address, needs. */
 function demandsOf(vendor: string): string[] {
   const { models } = VENDOR_ROWS.get(vendor)!;
   const hasAddress = VENDORS.get(vendor)?.base_url !== undefined;
+  const address = `http://127.0.0.1:9/${vendor === "foundry" ? "anthropic/v1" : "v1"}`;
   return [
     ...(Object.keys(models).length > 0 ? [] : ["--models", "my-model"]),
-    ...(hasAddress
-      ? []
-      : ["--base-url", `http://127.0.0.1:9/${vendor === "foundry" ? "anthropic/v1" : "v1"}`]),
+    ...(hasAddress ? [] : ["--base-url", address]),
   ];
 }
 
@@ -34,15 +41,13 @@ describe("the file that init writes", () => {
 
   for (const [vendor, row] of VENDOR_ROWS) {
     it(`for ${vendor} passes check without a warning, once the variables are set`, async () => {
-      const file = newFile();
-      const args = ["init", "--vendor", vendor, "--config", file, ...demandsOf(vendor)];
-      const written = await runHere([...args, "--json"]);
+      const { file, ...written } = await init("--vendor", vendor, ...demandsOf(vendor), "--json");
       assert.deepEqual([written.code, written.stderr], [0, ""]);
       const { variables, models, as_of, prices } = JSON.parse(written.stdout);
       const env = Object.fromEntries(variables.map((name: string) => [name, `sk-${name}`]));
       const checked = await runHere(["check", "--config", file], { env });
       assert.deepEqual([checked.code, checked.stderr], [0, ""]);
-      const config = checkConfig(JSON.parse(readFileSync(file, "utf8")), env);
+      const config = checkConfig(read(file), env);
       assert.deepEqual([...config.models.keys()], models);
       assert.ok(models.length > 0);
       if (row.as_of === undefined) return;
@@ -68,48 +73,43 @@ describe("the file that init writes", () => {
     ["deepseek", "https://proxy.example/v1", "https://proxy.example/v1"],
   ])
     it(`for ${vendor} at ${written} has the address to which the gateway appends`, async () => {
-      const file = newFile();
-      const args = ["init", "--vendor", vendor!, "--models", "m", "--base-url", written!];
-      assert.equal((await runHere([...args, "--config", file])).code, 0);
-      assert.equal(JSON.parse(readFileSync(file, "utf8")).providers[vendor!].base_url, base);
+      const args = ["--vendor", vendor!, "--models", "m", "--base-url", written!];
+      const { code, file } = await init(...args);
+      assert.deepEqual([code, read(file).providers[vendor!].base_url], [0, base]);
     });
 
   it("for groq sends gpt-oss no reasoning_format, which these models refuse", async () => {
-    const file = newFile();
-    assert.equal((await runHere(["init", "--vendor", "groq", "--config", file])).code, 0);
+    const { file } = await init("--vendor", "groq");
     const env = { GROQ_API_KEY: "sk-groq", GATEWAY_KEY: "sk-client" };
-    const { models } = checkConfig(JSON.parse(readFileSync(file, "utf8")), env);
+    const { models } = checkConfig(read(file), env);
     assert.ok(models.has("openai/gpt-oss-120b"));
     for (const { traits } of models.values()) assert.deepEqual(traits.extra, {});
   });
 
   it("has the models that --models names, with figures for those that are known", async () => {
-    const file = newFile();
-    const names = "deepseek-v4-pro,my-own";
-    const args = ["init", "--vendor", "deepseek", "--models", names, "--config", file];
-    const { code, stdout } = await runHere(args);
-    assert.equal(code, 0);
-    assert.match(stdout, /^Without a price: my-own\. /m);
-    const { models, aliases } = JSON.parse(readFileSync(file, "utf8"));
-    assert.deepEqual(Object.keys(models), ["deepseek-v4-pro", "my-own"]);
+    const names = ["deepseek-v4-pro", "my-own"];
+    const made = await init("--vendor", "deepseek", "--models", names.join());
+    assert.equal(made.code, 0);
+    assert.match(made.stdout, /^Without a price: my-own\. /m);
+    const { models, aliases } = read(made.file);
+    assert.deepEqual(Object.keys(models), names);
     assert.deepEqual(models["my-own"], { provider: "deepseek" });
     assert.equal(models["deepseek-v4-pro"].context_tokens, 1_000_000);
-    assert.deepEqual(aliases["auto/chat"].models, ["deepseek-v4-pro", "my-own"]);
+    assert.deepEqual(aliases["auto/chat"].models, names);
     assert.deepEqual(aliases["auto/reasoning"].models, ["deepseek-v4-pro"]);
   });
 });
 
 describe("init", () => {
   it("says when the prices were taken, where to compare them, and what to do next; writes no secret", async () => {
-    const file = newFile();
-    const { code, stdout } = await runHere(["init", "--vendor", "deepseek", "--config", file]);
+    const { code, stdout, file } = await init("--vendor", "deepseek");
     assert.equal(code, 0);
     const { as_of = "", prices = "" } = VENDOR_ROWS.get("deepseek")!;
     for (const text of [as_of, prices, "export DEEPSEEK_API_KEY=", "export GATEWAY_KEY="])
       assert.ok(stdout.includes(text), text);
     for (const command of ["check", "check --live", "serve"])
       assert.ok(stdout.includes(`${command} --config`));
-    const { providers, keys } = JSON.parse(readFileSync(file, "utf8"));
+    const { providers, keys } = read(file);
     assert.equal(providers.deepseek.api_key, "$DEEPSEEK_API_KEY");
     assert.deepEqual(keys, [{ account: "main", key: "$GATEWAY_KEY" }]);
   });
@@ -156,62 +156,53 @@ describe("init", () => {
     ["no address at all", ["--vendor", "vllm", "--base-url", "here"], /--base-url must be an http/],
   ] as const) {
     it(`with ${what}: one line, exit 2, and no file`, async () => {
-      const file = newFile();
-      const end = await runHere(["init", ...args, "--config", file]);
+      const end = await init(...args);
       assertOneLine(end, words);
-      assert.equal(end.code, 2);
-      assert.ok(!existsSync(file));
+      assert.deepEqual([end.code, existsSync(end.file)], [2, false]);
     });
   }
 });
 
 describe("init --from-litellm", () => {
   const entry = (litellm_params: object) => ({ model_name: "m", litellm_params });
-  const init = async (text: string, ...options: readonly string[]) => {
-    const place = folder();
-    const [source, file] = [join(place, "config.json"), join(place, "gateway.json")];
-    writeFileSync(source, text);
-    const end = await runHere(["init", "--from-litellm", source, "--config", file, ...options]);
-    return { end, isWritten: existsSync(file) };
-  };
+  const listOf = (...model_list: readonly object[]) => ({ model_list });
+  const convert = (json: unknown, ...options: readonly string[]) =>
+    init("--from-litellm", configFile(json as object), ...options);
 
   it("says so where nothing was left out", async () => {
-    const model_list = [entry({ model: "deepseek/deepseek-v4-pro" })];
-    const { stdout } = (await init(JSON.stringify({ model_list }))).end;
-    assert.match(stdout, /^Every field of .*config\.json was carried over\.$/m);
+    const { stdout } = await convert(listOf(entry({ model: "deepseek/deepseek-v4-pro" })));
+    assert.match(stdout, /^Every field of .*some\.json was carried over\.$/m);
     assert.doesNotMatch(stdout, /Without a price/);
   });
 
-  const listOf = (...model_list: readonly object[]) => ({ model_list });
   const gpt = (api_key: unknown) => listOf(entry({ model: "gpt-4.1", api_key }));
+  const model = String.raw`model_list\[0\]\.litellm_params\.model`;
   const apiKey = String.raw`model_list\[0\]\.litellm_params\.api_key: expected`;
+  const unserved =
+    /model_list: expected a model that this gateway can serve: model_list\[0\]: the manual's page "bedrock" has such a provider/;
   for (const [what, json, words] of [
     ["a list", [], /expected an object with a model_list/],
     ["no model_list", {}, /model_list: expected a list/],
     ["an empty model_list", listOf(), /model_list: expected a model that/],
-    [
-      "no model that can be served",
-      listOf(entry({ model: "bedrock/x" })),
-      /model_list: expected a model that this gateway can serve: model_list\[0\]: the manual's page "bedrock" has such a provider/,
-    ],
+    ["no model that can be served", listOf(entry({ model: "bedrock/x" })), unserved],
     ["an entry without a name", listOf({}), /model_list\[0\]\.model_name: expected a text/],
     [
       "an entry without a model",
       listOf({ model_name: "m" }),
-      /model_list\[0\]\.litellm_params\.model: expected a text/,
+      new RegExp(`${model}: expected a text`),
     ],
     ["a key that is no text", gpt(7), new RegExp(`${apiKey} a text`)],
     ["a variable without a name", gpt("os.environ/"), new RegExp(`${apiKey} os\\.environ/NAME`)],
     ["a digit before its name", gpt("os.environ/1KEY"), new RegExp(`${apiKey} os\\.environ/NAME`)],
   ] as const)
     it(`with ${what}: one line, exit 1, and no file`, async () => {
-      const { end, isWritten } = await init(JSON.stringify(json));
+      const end = await convert(json);
       assertOneLine(end, words);
-      assert.deepEqual([end.code, isWritten], [1, false]);
+      assert.deepEqual([end.code, existsSync(end.file)], [1, false]);
     });
 
   it("takes no other way at the same time: exit 2", async () => {
-    const { end } = await init("{}", "--vendor", "openai");
+    const end = await convert({}, "--vendor", "openai");
     assertOneLine(end, /init takes either --from-litellm or --vendor/);
     assert.equal(end.code, 2);
   });
@@ -237,7 +228,7 @@ describe("init --from-litellm", () => {
   });
 
   it("says why a file cannot be read", async () => {
-    const end = await runHere(["init", "--from-litellm", join(folder(), "none.yaml")]);
+    const end = await init("--from-litellm", join(folder(), "none.yaml"));
     assertOneLine(end, /cannot read .*none\.yaml: ENOENT/);
     assert.equal(end.code, 1);
   });

@@ -2,9 +2,10 @@
 // that `check` takes, and each field that has no place is listed with a reason.
 
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
+import { configFile } from "../../../support/books.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { runHere } from "../../../support/run-here.ts";
@@ -43,11 +44,7 @@ const COMPANY = {
     chat("small", { model: "ollama_chat/llama3.2", api_base: "http://localhost:11434" }),
     chat("sagemaker", { model: "sagemaker/gpt-4o", api_base: "https://x.example.com" }),
     chat("all", { model: "openai/*" }),
-    chat(
-      "embed",
-      { model: "openai/text-embedding-3-small" },
-      { model_info: { mode: "embedding" } },
-    ),
+    chat("embed", { model: "openai/text-embedding" }, { model_info: { mode: "embedding" } }),
   ],
   router_settings: {
     routing_strategy: "least-busy",
@@ -67,19 +64,16 @@ interface Made {
   readonly result: any;
 }
 
-/** A file of LiteLLM, and where its conversion goes. */
-function written(value: unknown) {
-  const place = folder();
-  const [source, file] = [join(place, "config.json"), join(place, "gateway.json")];
-  writeFileSync(source, JSON.stringify(value));
-  return { source, file };
+/** The options that name a file of LiteLLM, and where its conversion goes. */
+function written(value: object) {
+  const file = join(folder(), "gateway.json");
+  return { file, args: ["init", "--from-litellm", configFile(value), "--config", file] };
 }
 
 /** Converts, and has `check` look at the result: it must be valid, without a warning of its shape. */
-async function convert(value: unknown): Promise<Made> {
-  const { source, file } = written(value);
-  const args = ["init", "--from-litellm", source, "--config", file, "--json"];
-  const { code, stdout, stderr } = await runHere(args);
+async function convert(value: object): Promise<Made> {
+  const { file, args } = written(value);
+  const { code, stdout, stderr } = await runHere([...args, "--json"]);
   assert.deepEqual([code, stderr], [0, ""]);
   const result = JSON.parse(stdout);
   const text = readFileSync(file, "utf8");
@@ -165,8 +159,7 @@ describe("a company's configuration of LiteLLM", () => {
   });
 
   it("prints what was left out by its reasons, and what to do next", async () => {
-    const { source, file } = written(COMPANY);
-    const { stdout } = await runHere(["init", "--from-litellm", source, "--config", file]);
+    const { stdout } = await runHere(written(COMPANY).args);
     assert.match(
       stdout,
       /set models.M.limits of what the provider can take, [^\n]+:\n {4}model_list\[0\]\.litellm_params\.rpm\n {4}model_list\[0\]\.litellm_params\.tpm\n/,
@@ -185,20 +178,14 @@ describe("single fields of LiteLLM's configuration", () => {
   const withKey = (vendor: string, api_key: string) => ({ vendor, api_key });
   const pathsOf = ({ result }: Made) => result.left_out.map(({ path }: { path: string }) => path);
 
+  const atAddress = { model: "openai/m", api_base: "http://h/v1/chat/completions" };
+  const custom = { model: "org/m", custom_llm_provider: "openai", base_url: "http://h/v1" };
   const elsewhere = { vendor: "generic", base_url: "http://h/v1" };
   for (const [what, params, provider] of [
     ["a name without a prefix", { model: "gpt-4.1" }, withKey("openai", "$OPENAI_API_KEY")],
     ["a Claude", { model: "claude-x" }, withKey("anthropic", "$ANTHROPIC_API_KEY")],
-    [
-      "openai/ at another address",
-      { model: "openai/m", api_base: "http://h/v1/chat/completions" },
-      elsewhere,
-    ],
-    [
-      "custom_llm_provider",
-      { model: "org/m", custom_llm_provider: "openai", base_url: "http://h/v1" },
-      elsewhere,
-    ],
+    ["openai/ at another address", atAddress, elsewhere],
+    ["custom_llm_provider", custom, elsewhere],
     ["another name", { model: "dashscope/q" }, withKey("qwen", "$DASHSCOPE_API_KEY")],
     ["Gemini", { model: "gemini/g", api_key: "os.environ/G" }, withKey("gemini", "$G")],
   ] as const)
@@ -234,25 +221,18 @@ describe("single fields of LiteLLM's configuration", () => {
       ],
     });
     assert.deepEqual(Object.keys(config.models), ["one"]);
+    const inVariable = "is in a variable: only keys may be, so write the text itself";
     assert.deepEqual(result.left_out, [
       { path: "model_list[0].litellm_params.model", reason: "expected a text" },
-      {
-        path: "model_list[1]",
-        reason: "its api_base is in a variable: only keys may be, so write the text itself",
-      },
-      {
-        path: "model_list[2]",
-        reason: "its api_version is in a variable: only keys may be, so write the text itself",
-      },
+      { path: "model_list[1]", reason: `its api_base ${inVariable}` },
+      { path: "model_list[2]", reason: `its api_version ${inVariable}` },
     ]);
   });
 
   for (const api_base of ["ftp://h", "https://u:p@h", "https://h/?api-version=2024-10-21"])
     it(`${api_base} is no api_base, and the reason says what one is`, async () => {
-      const model_list = [
-        chat("a", { model: "openai/x", api_base }),
-        chat("b", { model: "openai/x" }),
-      ];
+      const other = chat("b", { model: "openai/x" });
+      const model_list = [chat("a", { model: "openai/x", api_base }), other];
       const { reason } = (await convert({ model_list })).result.left_out[0];
       assert.match(reason, /not an http:\/\/ or https:\/\/ address without credentials and query$/);
     });
@@ -281,10 +261,8 @@ describe("single fields of LiteLLM's configuration", () => {
       const made = await convert(one({ model: "openai/x" }, info));
       assert.equal(made.config.models.m.price, undefined);
       assert.deepEqual(made.result.unpriced, ["m"]);
-      assert.deepEqual(
-        pathsOf(made),
-        Object.keys(info).map((name) => `model_list[0].model_info.${name}`),
-      );
+      const paths = Object.keys(info).map((name) => `model_list[0].model_info.${name}`);
+      assert.deepEqual(pathsOf(made), paths);
     }
   });
 
@@ -299,12 +277,11 @@ describe("single fields of LiteLLM's configuration", () => {
     const made = await convert(one({ model: "openai/gpt-5.5" }, { ...info, ...above }));
     assert.deepEqual(made.config.models.m.price, { input_cache_miss: 1, output: 2 });
     assert.equal(made.config.models.m.long_prompts, undefined);
+    const reason = "set models.M.long_prompts";
+    const paths = Object.keys(above).map((name) => `model_list[0].model_info.${name}`);
     assert.deepEqual(
       made.result.left_out,
-      Object.keys(above).map((name) => ({
-        path: `model_list[0].model_info.${name}`,
-        reason: "set models.M.long_prompts",
-      })),
+      paths.map((path) => ({ path, reason })),
     );
   });
 
@@ -315,13 +292,8 @@ describe("single fields of LiteLLM's configuration", () => {
   });
 
   it("of each vendor, an ability that its API does not have is left out", async () => {
-    const abilities = {
-      supports_function_calling: true,
-      supports_response_schema: true,
-      supports_vision: true,
-      supports_audio_input: true,
-      supports_pdf_input: true,
-    };
+    const names = "function_calling response_schema vision audio_input pdf_input".split(" ");
+    const abilities = Object.fromEntries(names.map((name) => [`supports_${name}`, true]));
     const place = { api_base: "https://h.example", api_version: "2024-10-21" };
     for (const vendor of ["openai", "gemini", "cohere", "anthropic", "foundry", "ollama"]) {
       const made = await convert(one({ model: `${vendor}/x`, ...place }, abilities));
@@ -334,21 +306,18 @@ describe("single fields of LiteLLM's configuration", () => {
 
   it("sections and figures of another type or out of range are left out", async () => {
     const price = { input_cost_per_token: true, output_cost_per_token: true };
-    const settings = (router_settings: object) => ({ router_settings, litellm_settings: [] });
     for (const router_settings of [
-      { num_retries: 11, allowed_fails: "two", cooldown_time: -1 },
+      { allowed_fails: "two", cooldown_time: -1, num_retries: 11 },
       { cooldown_time: true },
     ]) {
-      const more = settings(router_settings);
+      const more = { router_settings, litellm_settings: [] };
       const made = await convert(one({ model: "openai/x", ...price }, {}, more));
       const { retry, breaker, models } = made.config;
       assert.deepEqual([retry, breaker, models.m.price], [undefined, undefined, undefined]);
       assert.deepEqual(pathsOf(made).sort(), [
         "litellm_settings",
         ...Object.keys(price).map((name) => `model_list[0].litellm_params.${name}`),
-        ...Object.keys(router_settings)
-          .map((name) => `router_settings.${name}`)
-          .sort(),
+        ...Object.keys(router_settings).map((name) => `router_settings.${name}`),
       ]);
     }
   });
@@ -401,12 +370,9 @@ describe("single fields of LiteLLM's configuration", () => {
   });
 
   it("a further name that is empty, or that a model has been given here, is left out", async () => {
-    const deployments = ["a", "b"].map((name) => chat("m", { model: `openai/${name}` }));
+    const model_list = ["a", "b"].map((name) => chat("m", { model: `openai/${name}` }));
     const model_group_alias = { "m/openai": "m", "": "m", old: "m" };
-    const made = await convert({
-      model_list: deployments,
-      router_settings: { model_group_alias },
-    });
+    const made = await convert({ model_list, router_settings: { model_group_alias } });
     const numbered = ["m/openai", "m/openai-2"];
     assert.deepEqual(made.config.aliases, { m: { models: numbered }, old: { models: numbered } });
     assert.equal(made.config.models["m/openai-2"].upstream_model, "b");

@@ -1,12 +1,12 @@
-// `status` and `top`: what they say of a running gateway, how they find it, and whom they trust.
+// `status` and `top`: what they say of a running gateway, how they find it, and whom they trust; and
+// a terminal's whole screen.
 
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
 import http from "node:http";
-import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, it } from "node:test";
 import { VERSION } from "../../../../src/core/version.ts";
+import { openScreen } from "../../../../src/extensions/operations/status/screen.ts";
 import { reloadStatus, startRecord } from "../../../../src/reload.ts";
 import { configFile } from "../../../support/books.ts";
 import { certificate } from "../../../support/certificate.ts";
@@ -21,28 +21,16 @@ import type { Scope } from "../../../support/scope.ts";
 import { waitFor, within } from "../../../support/wait.ts";
 
 /** A gateway with the models `good` and `bad`, and the file of its configuration. */
-async function running(
-  t: Scope,
-  over: object = {},
-  env: Record<string, string> = {},
-  deps: GatewayDeps = {},
-) {
+async function running(t: Scope, over: object = {}, deps: GatewayDeps = {}, env = {}) {
   const provider = await startProvider(t, {
     good: answers(200, completion({ content: "Hello." })),
     bad: answers(500, { error: { message: "the model's machine is on fire" } }),
     busy: answers(429, {}, { "retry-after": "30" }),
   });
   const port = await freePort();
-  const more = merge(
-    {
-      admin: { port },
-      limits: { rpm: 100 },
-      breaker: { failures: 1, cooldown_ms: 60_000 },
-      data_dir: folder(),
-    },
-    over,
-  );
-  const config = configFor(provider.url, ["good", "bad"], more as object);
+  const breaker = { failures: 1, cooldown_ms: 60_000 };
+  const base = { admin: { port }, limits: { rpm: 100 }, breaker, data_dir: folder() };
+  const config = configFor(provider.url, ["good", "bad"], merge(base, over) as object);
   const file = configFile(config);
   const extensions = [...allExtensions, reloadStatus(startRecord(undefined))];
   const gateway = await startGateway(t, config, { extensions, ...deps }, env);
@@ -53,11 +41,8 @@ async function running(
 const status = (file: string, ...more: string[]) => runHere(["status", "--config", file, ...more]);
 
 /** The file of a configuration whose admin listener would be at this port. */
-function fileFor(port: number, over: object = {}): string {
-  const file = join(folder(), "gateway.json");
-  writeFileSync(file, JSON.stringify({ providers: {}, models: {}, admin: { port, ...over } }));
-  return file;
-}
+const fileFor = (port: number, over: object = {}): string =>
+  configFile({ providers: {}, models: {}, admin: { port, ...over } });
 
 describe("status", () => {
   it("of a healthy gateway: a sentence, figures, models and accounts, exit 0; for programs all that the listener says", async (t) => {
@@ -83,16 +68,14 @@ describe("status", () => {
     const printed = stdout.trimEnd().split("\n");
     assert.equal(printed.length, expected.length, stdout);
     for (const [at, line] of expected.entries()) assert.match(printed[at]!, line);
-    const said = JSON.parse((await status(file, "--json")).stdout);
-    assert.deepEqual(
-      [said.healthy, said.address, said.status, said.version, said.models.length],
-      [true, `http://127.0.0.1:${port}`, "serving", VERSION, 2],
-    );
+    const { models, ...said } = JSON.parse((await status(file, "--json")).stdout);
+    assert.deepEqual([said.healthy, said.status, said.version], [true, "serving", VERSION]);
+    assert.deepEqual([said.address, models.length], [`http://127.0.0.1:${port}`, 2]);
   });
 
   it("of one with a failing model: which, until when, in the provider's words, exit 1; healthy when it may be asked again", async (t) => {
     const clock = { now: 0 };
-    const { file, ask, gateway } = await running(t, {}, {}, { monotonic: () => clock.now });
+    const { file, ask, gateway } = await running(t, {}, { monotonic: () => clock.now });
     const assertState = async (bad: number) => {
       const text = await (await fetch(`${gateway.adminAddress()}/metrics`)).text();
       const states = /(^chat_gateway_breaker_state.*\n)+/m.exec(text)![0];
@@ -114,12 +97,8 @@ describe("status", () => {
   });
 
   it("of one with a model whose provider is overloaded: until when, exit 1", async (t) => {
-    const { file, ask } = await running(
-      t,
-      { models: { bad: { upstream_model: "busy" } } },
-      {},
-      { monotonic: () => 0 },
-    );
+    const models = { bad: { upstream_model: "busy" } };
+    const { file, ask } = await running(t, { models }, { monotonic: () => 0 });
     await ask("bad");
     const { code, stdout } = await status(file);
     assert.equal(code, 1);
@@ -173,15 +152,14 @@ describe("status", () => {
 describe("the admin listener with a password", () => {
   it("is asked with admin.password, and not told of another secret", async (t) => {
     const env = { ADMIN_PASSWORD: "secret-of-the-test" };
-    const { file } = await running(t, { admin: { password: "$ADMIN_PASSWORD" } }, env);
+    const { file } = await running(t, { admin: { password: "$ADMIN_PASSWORD" } }, {}, env);
     const right = await runHere(["status", "--config", file], { env });
     assert.equal(right.code, 0);
     const unset = await status(file);
     assert.equal(unset.code, 1);
-    assert.match(
-      unset.stdout,
-      /wants another password .* is its environment variable set, or was it changed since the gateway's start\?$/m,
-    );
+    const hint =
+      /wants another password .* is its environment variable set, or was it changed since the gateway's start\?$/m;
+    assert.match(unset.stdout, hint);
   });
 
   it("over TLS is asked, if it has the configured certificate, and else gets no password", async (t) => {
@@ -200,9 +178,7 @@ describe("the admin listener with a password", () => {
 function onTerminal(file: string) {
   const stdin = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => stdin });
   let screen = "";
-  const printed = (text: string): void => {
-    screen = text;
-  };
+  const printed = (text: string) => (screen = text);
   const end = runHere(["top", "--config", file], { isTerminal: true, stdin, printed });
   return { stdin, end, screen: () => screen };
 }
@@ -249,5 +225,48 @@ describe("top", () => {
     const piped = await runHere(["top", "--config", file]);
     assert.equal(piped.code, 1);
     assert.match(piped.stderr, /no gateway answers at .*ECONNREFUSED$/m);
+  });
+});
+
+/** A terminal of this size, with a keyboard that tells whether it is in raw mode. */
+function bench(size: object) {
+  const stdout = Object.assign(new PassThrough({ encoding: "utf8" }), { isTTY: true, ...size });
+  const heard: string[] = [];
+  let isRaw = false;
+  const setRawMode = (mode: boolean) => {
+    isRaw = mode;
+  };
+  const stdin = Object.assign(new PassThrough(), { isTTY: true, setRawMode });
+  const screen = openScreen(stdout, stdin, (key) => heard.push(key));
+  const written = () => String(stdout.read() ?? "");
+  written();
+  return { screen, stdout, stdin, heard, written, isRaw: () => isRaw };
+}
+
+describe("a screen", () => {
+  it("shows no more than fits, and again when it has another size", () => {
+    const { screen, stdout, written } = bench({ columns: 5, rows: 2 });
+    screen.show(["one two", "three", "four"]);
+    assert.equal(written(), "\u001b[Hone t\u001b[K\r\nthree\u001b[K\u001b[J");
+    Object.assign(stdout, { columns: 3 }).emit("resize");
+    assert.equal(written(), "\u001b[Hone\u001b[K\r\nthr\u001b[K\u001b[J");
+  });
+
+  it("has a usual size where the terminal says none", () => {
+    const { screen, written } = bench({ columns: 0, rows: 0 });
+    screen.show(Array(30).fill("x".repeat(100)));
+    assert.deepEqual([written().split("\r\n").length, written().length], [24, 0]);
+  });
+
+  it("hears keys while it is open, and nothing afterwards", () => {
+    const { screen, stdout, stdin, heard, written, isRaw } = bench({ columns: 80, rows: 24 });
+    assert.ok(isRaw());
+    stdin.emit("data", Buffer.from("aé"));
+    screen.close();
+    assert.ok(!isRaw());
+    assert.equal(written(), "\u001b[?25h\u001b[?1049l");
+    stdin.emit("data", Buffer.from("b"));
+    stdout.emit("resize");
+    assert.deepEqual([heard, written()], [["a", "é"], ""]);
   });
 });

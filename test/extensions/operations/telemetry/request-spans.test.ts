@@ -1,10 +1,18 @@
 // The spans of chat requests, read by the strict reader of the protocol: one a request, one an
-// attempt, what they say, and what they never say.
+// attempt, what they say, and what they never say. The headers of W3C Trace Context: what is taken,
+// what is ignored, and what is handed on.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { createRequestSpans } from "../../../../src/extensions/operations/telemetry/request-spans.ts";
+import {
+  contextHeaders,
+  isSampled,
+  newContext,
+  readContext,
+} from "../../../../src/extensions/operations/telemetry/trace-context.ts";
 import { systemClock } from "../../../../src/core/clock.ts";
+import { startEffort } from "../../../support/effort.ts";
 import { configFor, observedBy, startGateway, user } from "../../../support/gateway.ts";
 import { readSpans, type ReadSpan } from "../../../support/otlp-reader.ts";
 import {
@@ -21,9 +29,9 @@ import { waitFor } from "../../../support/wait.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT = "00f067aa0ba902b7";
-const SERVER = 2;
-const CLIENT = 3;
-const ERROR = 2;
+const VALID = `00-${TRACE}-${PARENT}-01`;
+const [SERVER, CLIENT] = [2, 3]; // the kinds of spans
+const ERROR = 2; // the status of one
 
 const envelope = createEnvelope({ "service.name": "test" });
 
@@ -46,11 +54,10 @@ async function bench(t: TestContext, behaviours: Behaviours, over: object = {}) 
     /** The spans of a request: its own, and those of its attempts. */
     async ask(body: object = {}, headers: Record<string, string> = {}) {
       const before = texts.length;
-      const answer = await gateway.chat({ model: "m", messages: user("hi"), ...body }, headers);
-      await answer.text();
+      await (await gateway.chat({ model: "m", messages: user("hi"), ...body }, headers)).text();
       await waitFor(() => texts.length > before, "its spans");
       const spans = readSpans(envelope(texts.slice(before)));
-      return { answer, spans, request: spans[0]!, attempts: spans.slice(1) };
+      return { spans, request: spans[0]!, attempts: spans.slice(1) };
     },
   };
 }
@@ -61,10 +68,10 @@ const isChild = (request: ReadSpan, span: ReadSpan): boolean =>
 describe("the span of a request", () => {
   it("says who asked for what, who served, what it used and how it ended", async (t) => {
     const { ask } = await bench(t, speak("Fine."));
-    const { request, attempts, answer } = await ask({}, { "x-request-id": "my-request" });
-    assert.deepEqual([request.kind, request.name], [SERVER, "POST /v1/chat/completions"]);
-    assert.deepEqual([request.parentSpanId, request.status], ["", 0]);
-    assert.equal(request.resource["service.name"], "test");
+    const { request, attempts } = await ask({}, { "x-request-id": "my-request" });
+    const { kind, name, parentSpanId, resource } = request;
+    assert.deepEqual([kind, name, request.status], [SERVER, "POST /v1/chat/completions", 0]);
+    assert.deepEqual([parentSpanId, resource["service.name"]], ["", "test"]);
     const { "chat_gateway.key_id": keyId, ...rest } = request.attributes;
     assert.match(String(keyId), /^key_/);
     assert.deepEqual(rest, {
@@ -85,7 +92,6 @@ describe("the span of a request", () => {
       "gen_ai.usage.output_tokens": USAGE.completion_tokens,
       "gen_ai.response.finish_reasons": ["stop"],
     });
-    assert.equal(answer.headers.get("x-request-id"), "my-request");
     assert.equal(attempts.length, 1);
   });
 
@@ -103,19 +109,14 @@ describe("the span of a request", () => {
       const { spans, request } = await ask(body, headers);
       assert.equal(request.attributes["error.type"], code);
       assert.equal(request.attributes["http.response.status_code"], http);
-      assert.deepEqual(
-        spans.map((span) => span.status),
-        failed,
-      );
-      const isUsed = "gen_ai.usage.output_tokens" in request.attributes;
-      assert.equal(isUsed, http === 200);
+      assert.deepEqual(spans.map((span) => span.status).join(), failed.join());
+      assert.equal("gen_ai.usage.output_tokens" in request.attributes, http === 200);
     });
 
   it("cuts what clients can make long, and repairs what is no text", async (t) => {
     const { ask } = await bench(t, speak("Fine."));
     const { request } = await ask({ model: `\ud800${"x".repeat(5_000)}` });
-    const model = String(request.attributes["gen_ai.request.model"]);
-    assert.equal(model, `\ufffd${"x".repeat(511)}`);
+    assert.equal(request.attributes["gen_ai.request.model"], `\ufffd${"x".repeat(511)}`);
   });
 });
 
@@ -170,10 +171,8 @@ describe("the span of an attempt", () => {
     const { ask, provider } = await bench(t, status(500), over);
     const { request, attempts } = await ask();
     const told = provider.asked.map(({ headers }) => String(headers["traceparent"]));
-    assert.deepEqual(
-      told,
-      attempts.map(({ spanId }) => `00-${request.traceId}-${spanId}-01`),
-    );
+    const ids = attempts.map(({ spanId }) => `00-${request.traceId}-${spanId}-01`);
+    assert.deepEqual(told, ids);
     assert.equal(new Set(told).size, 3);
   });
 });
@@ -195,19 +194,20 @@ describe("the content of a request", () => {
 });
 
 describe("a trace that the client began", () => {
-  const traceparent = `00-${TRACE}-${PARENT}-01`;
-
   it("has the request as its part, also a refused one, and is handed on with its state", async (t) => {
     const { ask, provider } = await bench(t, speak("Fine."));
-    const { request, attempts } = await ask({}, { traceparent, tracestate: "vendor=opaque" });
-    const { request: refused } = await ask({ model: "nowhere" }, { traceparent });
-    for (const { traceId, parentSpanId, flags } of [request, refused])
+    const { request, attempts } = await ask(
+      {},
+      { traceparent: VALID, tracestate: "vendor=opaque" },
+    );
+    const refused = await ask({ model: "nowhere" }, { traceparent: VALID });
+    for (const { traceId, parentSpanId, flags } of [request, refused.request])
       assert.deepEqual([traceId, parentSpanId, flags], [TRACE, PARENT, 0x301]);
     assert.equal(attempts[0]!.flags, 0x101, "its parent is not remote");
     assert.equal(request.traceState, "vendor=opaque");
-    const { headers } = provider.asked[0]!;
-    assert.equal(headers["traceparent"], `00-${TRACE}-${attempts[0]!.spanId}-01`);
-    assert.equal(headers["tracestate"], "vendor=opaque");
+    const { traceparent, tracestate } = provider.asked[0]!.headers;
+    const told = [`00-${TRACE}-${attempts[0]!.spanId}-01`, "vendor=opaque"];
+    assert.deepEqual([traceparent, tracestate], told);
   });
 
   it("and does not record gets no span, and is handed on with the same flags", async (t) => {
@@ -219,5 +219,88 @@ describe("a trace that the client began", () => {
     assert.match(String(told["traceparent"]), new RegExp(`^00-${TRACE}-[0-9a-f]{16}-00$`));
     assert.notEqual(told["traceparent"], headers.traceparent, "the parent is the gateway");
     assert.deepEqual([told["tracestate"], texts], ["a=1", []]);
+  });
+});
+
+const stateOf = (tracestate: string) => readContext({ traceparent: VALID, tracestate })?.state;
+
+describe("a traceparent", () => {
+  it("that is valid is taken as it is; one of a later version as far as it is known", () => {
+    const context = { traceId: TRACE, parentId: PARENT, flags: 1, state: "" };
+    assert.deepEqual(readContext({ traceparent: VALID }), context);
+    for (const end of ["", "-", "-what-the-future-will-be-like"])
+      assert.deepEqual(readContext({ traceparent: `cc-${TRACE}-${PARENT}-01${end}` }), context);
+  });
+
+  it("that is not valid is ignored, and tracestate with it", () => {
+    for (const traceparent of [
+      undefined,
+      "",
+      VALID.toUpperCase(),
+      VALID.replace(/^00/, "ff"),
+      VALID.replace(/^00/, "0g"),
+      `00-${"0".repeat(32)}-${PARENT}-01`,
+      `00-${TRACE}-${"0".repeat(16)}-01`,
+      `00-${TRACE.slice(1)}-${PARENT}-01`,
+      `00-${TRACE}-${PARENT}0-01`,
+      `00-${TRACE}-${PARENT}`,
+      `00-${TRACE}-${PARENT}-1`,
+      `${VALID}-more`,
+      `${VALID}-`,
+      `cc-${TRACE}-${PARENT}-01more`,
+      ` ${VALID}`,
+      `${VALID}, ${VALID}`,
+    ])
+      assert.equal(readContext({ traceparent, tracestate: "a=1" }), undefined, traceparent);
+  });
+
+  it("is recorded by the first bit of its flags alone", () => {
+    const cases = { "00": false, "01": true, "02": false, "03": true, fe: false, ff: true };
+    for (const [flags, expected] of Object.entries(cases)) {
+      const context = readContext({ traceparent: `00-${TRACE}-${PARENT}-${flags}` });
+      assert.equal(isSampled(context!), expected, flags);
+    }
+  });
+});
+
+describe("a tracestate", () => {
+  const members = Array.from({ length: 32 }, (_, at) => `k${at}=v`).join(",");
+  const long = `${"k".repeat(256)}=${"v".repeat(256)}`;
+
+  it("is handed on in its order, without blanks and empty members", () => {
+    for (const [state, expected] of [
+      ["rojo=00f067aa0ba902b7,congo=t61rcWkgMzE", "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE"],
+      ["a=1 ,\t b=2,,c=x y", "a=1,b=2,c=x y"],
+      ["fw529a3039@dt=FfAAA, 1a-_*/@b=!", "fw529a3039@dt=FfAAA,1a-_*/@b=!"],
+      [members, members],
+      [long, long],
+    ] as const)
+      assert.equal(stateOf(state), expected);
+  });
+
+  it("that is not valid is dropped, and traceparent stays", () => {
+    const tooLong = [`${members},k32=v`, `${"k".repeat(257)}=v`, `k=${"v".repeat(257)}`];
+    const wrong = ["a=1,a=2", "a", "=1", "a=", "a=1=2", "A=1", "a=é", "a=\u0001"];
+    for (const state of [...tooLong, ...wrong]) assert.equal(stateOf(state), "", state);
+  });
+
+  it("of megabytes of one member is read in no time", () => {
+    const effort = startEffort();
+    for (const piece of ["a", "a=", " ", "a@", ","]) stateOf(piece.repeat(1_000_000));
+    assert.ok(effort() < 500);
+  });
+});
+
+describe("the headers for a provider", () => {
+  it("keep trace, flags and state, and have the attempt as parent", () => {
+    const context = readContext({ traceparent: `cc-${TRACE}-${PARENT}-ff-x`, tracestate: "a=1" })!;
+    assert.deepEqual(contextHeaders(context, "1".repeat(16)), {
+      traceparent: `00-${TRACE}-${"1".repeat(16)}-03`,
+      tracestate: "a=1",
+    });
+  });
+
+  it("of a trace that begins here say that it is recorded, and have no state", () => {
+    assert.deepEqual(contextHeaders(newContext(TRACE), PARENT), { traceparent: VALID });
   });
 });
