@@ -65,7 +65,7 @@ describe("a budget", () => {
     assert.match(errorOf(refused).message, /0\.000141250007 is held for running requests/);
     assert.equal((await ask({ max_tokens: 1_000_000 })).status, 402);
     assert.deepEqual(warningsOf(gw), []);
-    open.destroy();
+    open.leave();
     await until(async () => (await standing(gw))[0].held === "0", "the hold to be given back");
   });
 

@@ -55,7 +55,7 @@ describe("budget show", () => {
     assert.match(metrics, /^chat_gateway_budget_held\{account="acme",period="day"\} 0\.000127$/m);
     assert.match(metrics, /^chat_gateway_budget_spent\{account="acme",period="day"\} 0\.00009$/m);
     assert.match(metrics, /^chat_gateway_budget_limit\{account="acme",period="day"\} 0\.00127$/m);
-    open.destroy();
+    open.leave();
     await untilStanding(standing, { held: "0" });
     assert.deepEqual(
       (await show()).map((row) => row["held"]),
