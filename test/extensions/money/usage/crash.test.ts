@@ -98,11 +98,7 @@ describe("a pass that dies", () => {
     await next.passUntil(at12("2026-01-31"));
     assert.deepEqual(numbersOf(await next.records()), [2, 1]);
     assert.equal(next.closed()[0]?.["records"], 2);
-    for (const n of [1, 2])
-      assert.equal(
-        (await next.books.store.find({ requestId: `request ${n}`, limit: 9 })).length,
-        1,
-      );
+    assert.equal((await next.books.store.find({ requestId: "request 2", limit: 9 })).length, 1);
     assert.equal((await next.books.store.sums({}, ["account"]))[0]?.requests, 2);
   });
 });
