@@ -2,7 +2,6 @@
 
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
-import http from "node:http";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { folder, replace } from "../../../support/folder.ts";
@@ -19,6 +18,8 @@ import {
   type Behaviour,
 } from "../../../support/provider.ts";
 import { until, within } from "../../../support/wait.ts";
+import * as clients from "../../scale/cluster/bench.ts";
+import type { Reply } from "../../scale/cluster/bench.ts";
 
 /** A process takes a while to start, most of all beside others. */
 export const LONG_MS = 30_000;
@@ -119,35 +120,17 @@ export const untilStanding = (
     LONG_MS,
   );
 
-/** One request on a connection of its own; its status. */
+/** One request on a connection of its own. */
+const post = (url: string, body: object, key: string): Promise<Reply> =>
+  clients.ask(url, { messages: user("Say something."), max_tokens: 7, ...body }, key);
+
+/** Its status. */
 export const ask = (url: string, body: object = {}, key = KEY): Promise<number> =>
-  send(url, body, key, (res, _req, resolve) => {
-    res.resume().on("end", () => resolve(res.statusCode ?? 0));
-  });
+  clients.status(post(url, body, key));
 
 /** A stream that has begun, and is left open. */
-export const begin = (url: string, body: object = {}): Promise<http.ClientRequest> =>
-  send(url, { model: "endless", stream: true, ...body }, KEY, (res, req, resolve) => {
-    assert.equal(res.statusCode, 200);
-    resolve(req);
-  });
-
-function send<T>(
-  url: string,
-  body: object,
-  key: string,
-  answered: (res: http.IncomingMessage, req: http.ClientRequest, done: (value: T) => void) => void,
-): Promise<T> {
-  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-  const options = { method: "POST", agent: false, headers };
-  const answer = new Promise<T>((resolve, reject) => {
-    const req = http.request(`${url}/v1/chat/completions`, options, (res) => {
-      res.on("error", reject);
-      answered(res, req, resolve);
-    });
-    req.on("error", reject);
-    const whole = { model: "m", messages: user("Say something."), max_tokens: 7, ...body };
-    req.end(JSON.stringify(whole));
-  });
-  return within(answer, "an answer", LONG_MS);
+export async function begin(url: string, body: object = {}): Promise<Reply> {
+  const reply = await post(url, { model: "endless", stream: true, ...body }, KEY);
+  assert.equal(reply.status, 200);
+  return reply;
 }

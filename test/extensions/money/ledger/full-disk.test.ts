@@ -88,22 +88,6 @@ describe("a full disk", { skip: cannotMount() }, () => {
     assert.deepEqual(told(), ["spend_log_failed", "spend_log_recovered"]);
   });
 
-  it("is reported also after a broken file was", async (t) => {
-    const { dataDir, log, told, open, settle, lookUntil } = await onSmallDisk(t);
-    const entry = open("x".repeat(5_000)); // Its settle line does not fit in the last page.
-    await entry.opened;
-    log.fail("usage/2026-01-30.jsonl was changed");
-    const giveBack = fill(dataDir);
-    const reply = settle(entry);
-    await turn();
-    assert.deepEqual(told(), ["spend_log_failed", "spend_log_failed"]);
-    giveBack();
-    await lookUntil(() => told().length === 3, "the log to recover");
-    await within(reply, "the reply");
-    assert.deepEqual(told().at(-1), "spend_log_recovered");
-    assert.equal(log.fault(), "usage/2026-01-30.jsonl was changed");
-  });
-
   it("holds nothing up for longer because another segment was deleted", async (t) => {
     const { dataDir, clock, told, open, settle, path, lookUntil } = await onSmallDisk(t);
     open("first");

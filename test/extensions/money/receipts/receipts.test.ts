@@ -2,13 +2,12 @@
 // reply on, and after the day is closed.
 
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { withLock } from "../../../../src/extensions/scale/data-files/index.ts";
 import { findReceipts } from "../../../../src/extensions/money/receipts/receipts.ts";
 import {
-  configFile,
   openLine,
   priced,
   settleLine,
@@ -17,7 +16,6 @@ import {
   type Line,
 } from "../../../support/books.ts";
 import { json, KEY, merge } from "../../../support/gateway.ts";
-import { runHere } from "../../../support/run-here.ts";
 import { completion, status, type Behaviour } from "../../../support/provider.ts";
 import { today } from "../../../support/today.ts";
 import { within } from "../../../support/wait.ts";
@@ -58,15 +56,10 @@ async function site(t: TestContext, over: object = {}) {
 describe("GET /v1/requests/{request_id}", { concurrency: 4 }, () => {
   it("has what was settled: times, attempts, tokens, prices, cost; no provider, no host", async (t) => {
     const { dir, ask, receipt, provider } = await site(t);
-    await ask({ model: "bad" }, { "x-request-id": "failing" });
-    const [failed] = (await receipt("failing")).body.data;
-    const { status: failure, error_code, model, cost, prices } = failed;
-    assert.deepEqual([failure, error_code, cost], ["failed", "upstream_error", "0"]);
-    assert.deepEqual([model, prices], [null, null]);
     await ask({ model: "team" }, { "x-request-id": 'my "first" thought/1?' });
     const { status: code, headers, body } = await receipt('my "first" thought/1?');
     assert.deepEqual([code, headers.get("cache-control")], [200, "no-store"]);
-    const [, settle] = settles(dir) as [Line, Line];
+    const [settle] = settles(dir) as [Line];
     const [{ started_at, attempts }] = body.data;
     assert.equal(Date.parse(settle["time"]) - settle["duration_ms"], Date.parse(started_at));
     assert.deepEqual(attempts.map(({ model, outcome }: Line) => [model, outcome]).slice(-2), [
@@ -97,13 +90,14 @@ describe("GET /v1/requests/{request_id}", { concurrency: 4 }, () => {
     for (let n = 0; n < 3; n += 1) await ask({}, { "x-request-id": "same" });
     await ask({}, { "x-request-id": "same", authorization: `Bearer ${OTHER}` });
     await ask({}, { "x-request-id": "theirs", authorization: `Bearer ${OTHER}` });
-    for (const [account, key] of [
-      ["acme", KEY],
-      ["beta", OTHER],
+    const idsOf = (lines: readonly Line[]) => lines.map(({ spend_id }) => spend_id).sort();
+    const same = settles(dir).filter((line) => line["gateway_request_id"] === "same");
+    for (const [account, key, count] of [
+      ["acme", KEY, 3],
+      ["beta", OTHER, 1],
     ] as const) {
-      const idsOf = (lines: readonly Line[]) => lines.map(({ spend_id }) => spend_id).sort();
-      const same = settles(dir).filter((line) => line["gateway_request_id"] === "same");
       const own = same.filter((line) => line["account"] === account);
+      assert.equal(own.length, count);
       assert.deepEqual(idsOf((await receipt("same", key)).body.data), idsOf(own));
     }
     for (const id of ["theirs", "nobody's"]) {
@@ -123,24 +117,6 @@ describe("GET /v1/requests/{request_id}", { concurrency: 4 }, () => {
     const { status: code, headers, body } = await receipt("mine");
     assert.deepEqual([code, body.error.code], [503, "server_overloaded"]);
     assert.equal(headers.get("retry-after"), "5");
-  });
-
-  it("is what `billing trace` and the console's trace say", async (t) => {
-    const { dir, config, ask, receipt, gw } = await site(t, { admin: { port: 0 } });
-    await ask({}, { "x-request-id": "traced" });
-    const trace = await json(await fetch(`${gw.gateway.adminAddress()}/trace?request_id=traced`));
-    const { data } = (await receipt("traced")).body;
-    assert.deepEqual(trace.receipts, data);
-    await within(gw.gateway.close(0), "the gateway to close");
-    const file = configFile({ ...config, keys: [] });
-    const printed = await runHere(["billing", "trace", "traced", "--json", "--config", file]);
-    // The command closes a day that has ended meanwhile, which seals the receipt.
-    const days = join(dir, "days.jsonl");
-    const seal = existsSync(days)
-      ? { day: JSON.parse(readFileSync(days, "utf8").split("\n")[0]!).day, number: 1 }
-      : null;
-    const expected = data.map((told: object) => ({ ...told, seal }));
-    assert.deepEqual(JSON.parse(printed.stdout).receipts, expected, printed.stderr);
   });
 });
 

@@ -10,7 +10,7 @@ import {
   settleRecord,
   type OpenRecord,
 } from "../../../../src/extensions/money/records/index.ts";
-import { openLine, PRICE } from "../../../support/books.ts";
+import { COUNTED, openLine, PRICE, settleLine } from "../../../support/books.ts";
 
 const NOON = Date.parse("2026-01-31T12:00:00.000Z");
 const OPEN = openLine(1, { time: "2026-01-31T11:59:58.500Z" }) as OpenRecord;
@@ -31,40 +31,12 @@ const SETTLEMENT: Settlement = {
   cost: "0.000089000007",
   currency: "USD",
 };
-const USAGE = {
-  prompt_tokens: 20,
-  completion_tokens: 7,
-  total_tokens: 27,
-  prompt_cache_hit_tokens: 8,
-  prompt_cache_miss_tokens: 12,
-  reasoning_tokens: 3,
-};
-
 /** Asserts that a settle line has the members of SETTLEMENT, in their order, and these. */
 function assertSettle(over: Partial<Settlement>, expected: object, now = NOON): void {
   const text = JSON.stringify(settleRecord(OPEN, { ...SETTLEMENT, endedAt: now, ...over }));
-  const { type: _, stream: __, ...about } = OPEN;
-  const line = {
-    type: "settle",
-    ...about,
-    time: "2026-01-31T12:00:00.000Z",
-    model_served: "m",
-    provider: "lab",
-    status: "completed",
-    http_status: 200,
-    error_code: null,
-    finish_reason: "stop",
-    attempts: [attempt],
-    usage: USAGE,
-    usage_source: "provider",
-    cost: "0.000089000007",
-    currency: "USD",
-    first_token_ms: 100,
-    duration_ms: 1_500,
-    ...("notes" in over && { notes: over.notes }),
-    prices: null,
-    ...expected,
-  };
+  const { prices, ...about } = settleLine(1, { time: isoTime(NOON), attempts: [attempt] });
+  const notes = "notes" in over && { notes: over.notes };
+  const line = { ...about, ...notes, prices, ...expected };
   assert.equal(text, JSON.stringify(line));
   assert.deepEqual(parseSpendLine(text), JSON.parse(text));
 }
@@ -77,7 +49,10 @@ it("makes settle lines", () => {
     { http_status: null, first_token_ms: null },
   );
   const usage = makeUsage({ ...counts, cacheWrite: 3, cacheWrite1h: 1 });
-  assertSettle({ usage }, { usage: { ...USAGE, cache_write_tokens: 3, cache_write_1h_tokens: 1 } });
+  assertSettle(
+    { usage },
+    { usage: { ...COUNTED, cache_write_tokens: 3, cache_write_1h_tokens: 1 } },
+  );
   const attempts = [attempt, { ...attempt, status: 500, path: "/v1", detail: "\n", share: {} }];
   assertSettle({ attempts }, { attempts });
 });

@@ -30,9 +30,11 @@ let text: string;
 let publicKey: string;
 let keyFile: string;
 
+const billing = (month: string, form: string) =>
+  ["billing", "statement", "--account", "acme", "--month", month, form] as const;
+
 async function statement(month: string, dir = scene.dir): Promise<string> {
-  const args = ["billing", "statement", "--account", "acme", "--month", month, "--sealed"];
-  const { code, stdout, stderr } = await command(dir, args);
+  const { code, stdout, stderr } = await command(dir, billing(month, "--sealed"));
   assert.equal(code, 0, stderr);
   return stdout;
 }
@@ -82,8 +84,12 @@ describe("a proof of many leaves", () => {
 });
 
 describe("a sealed statement", () => {
-  it("has the records as they stand in the books, and proves them", () => {
+  it("has the bill, and the records as they stand in the books, and proves them", async () => {
     const { days, bill, type } = JSON.parse(text);
+    assert.deepEqual(
+      bill,
+      JSON.parse((await command(scene.dir, billing("2026-02", "--json"))).stdout),
+    );
     assert.deepEqual([type, bill.account, bill.month], ["statement", "acme", "2026-02"]);
     const records = days.flatMap((day: { records: [number, string][] }) =>
       day.records.map(([, line]) => line),
@@ -164,7 +170,7 @@ describe("a sealed statement", () => {
   });
 
   it("is not made of records that are not those of their day, nor without seals", async () => {
-    const args = ["billing", "statement", "--account", "acme", "--month", "2026-02", "--sealed"];
+    const args = billing("2026-02", "--sealed");
     for (const [file, expected] of [
       ["usage/2026-02-01.jsonl", /are not those of its line in days.jsonl/],
       ["usage/2026-02-01.sums", /not those of their records/],
@@ -174,7 +180,7 @@ describe("a sealed statement", () => {
       assert.match((await command(dir, args)).stderr, expected);
     }
     const unsealed = await command(scene.dir, args, { seals: { enabled: false } });
-    assert.match(unsealed.stderr, /seals.enabled/);
+    assert.match(unsealed.stderr, /--sealed needs seals.enabled in the configuration/);
   });
 });
 

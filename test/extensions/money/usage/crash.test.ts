@@ -98,11 +98,7 @@ describe("a pass that dies", () => {
     await next.passUntil(at12("2026-01-31"));
     assert.deepEqual(numbersOf(await next.records()), [2, 1]);
     assert.equal(next.closed()[0]?.["records"], 2);
-    for (const n of [1, 2])
-      assert.equal(
-        (await next.books.store.find({ requestId: `request ${n}`, limit: 9 })).length,
-        1,
-      );
+    assert.equal((await next.books.store.find({ requestId: "request 2", limit: 9 })).length, 1);
     assert.equal((await next.books.store.sums({}, ["account"]))[0]?.requests, 2);
   });
 });
@@ -151,17 +147,6 @@ describe("files that were changed, shortened or deleted", () => {
         });
       assert.deepEqual(snapshot(at.dir), before, "nothing is overwritten");
     });
-
-  it("are a fault in a process that knows of more days than days.jsonl has, whatever the store", async () => {
-    const at = createScene({ now: at12("2026-01-30"), recovers: false });
-    at.write(B, ...request(1, at12("2026-01-30")));
-    await at.passUntil(at12("2026-01-31"));
-    await at.pass();
-    const { path } = at.books.days;
-    truncateSync(path, 17);
-    const message = new RegExp(`^${path} has 17 bytes, although \\d+ bytes of it were written`);
-    await assert.rejects(syncUsage(at.books), { constructor: BooksFault, message });
-  });
 
   it("are read with an error that names the file, be no pass in between", async () => {
     const at = createScene({ now: at12("2026-01-31"), recovers: false });

@@ -9,13 +9,7 @@ import { BooksFault, createDays } from "../../../../src/extensions/money/days/in
 import { replaceFile } from "../../../../src/extensions/scale/data-files/index.ts";
 import { openLine, settleLine, spendId, type Line } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
-import {
-  createScene,
-  numbersOf,
-  recordsIn,
-  request,
-  type Scene,
-} from "../../../support/projection.ts";
+import { createScene, recordsIn, request, type Scene } from "../../../support/projection.ts";
 
 const A = "2026-01-31.0001.jsonl";
 const B = "2026-01-31.0002.jsonl";
@@ -26,41 +20,6 @@ const closedDays = (at: Scene): unknown[] => at.closed().map(({ day, records }) 
 const sha256 = (text: string | Buffer): string => createHash("sha256").update(text).digest("hex");
 
 describe("the projection of the spend log", () => {
-  it("makes of each settled request one record, which says where it comes from", async () => {
-    const at = createScene();
-    const [open, settle] = request(1, NOON, "2026-01-31T12:00:02.000Z");
-    at.write(A, openLine(9, { time: NOON }), open, settle);
-    assert.deepEqual(await at.other({ recovers: false }).pass(), { copied: 1, faults: [] });
-    const [record] = recordsIn(at.dayFile("2026-01-31"));
-    assert.deepEqual(record?.log, {
-      segment: A,
-      line: 3,
-      sha256: sha256(`${JSON.stringify(open)}\n${JSON.stringify(settle)}\n`),
-    });
-    assert.equal(record?.day, "2026-01-31");
-    assert.equal(record?.started_at, NOON);
-    assert.equal(record?.ended_at, "2026-01-31T12:00:02.000Z");
-    const [shown] = await at.records();
-    assert.equal(
-      JSON.stringify(shown),
-      JSON.stringify({ ...record, details: undefined, log: undefined }),
-    );
-  });
-
-  it("books a late voucher on the first open day", async () => {
-    const at = createScene({ recovers: false });
-    at.write(A, ...request(1, NOON));
-    await at.pass();
-    await at.passUntil(NEXT_NOON);
-    assert.deepEqual(closedDays(at), [["2026-01-31", 1]]);
-    const closedFile = at.dayFile("2026-01-31");
-    at.write(B, ...request(2, NOON));
-    assert.equal((await at.pass()).copied, 1);
-    assert.equal(at.dayFile("2026-01-31"), closedFile);
-    const [late] = recordsIn(at.dayFile("2026-02-01"));
-    assert.deepEqual([late?.usage_id, late?.day, late?.ended_at], [spendId(2), "2026-02-01", NOON]);
-  });
-
   it("closes no day on which a request began that is not settled", async () => {
     const at = createScene({ recovers: false });
     at.write(A, openLine(1, { time: NOON }));
@@ -87,43 +46,6 @@ describe("the projection of the spend log", () => {
     assert.deepEqual(at.closed(), []);
     await at.passUntil("2026-02-01T00:00:10.000Z");
     assert.equal(at.closed().length, 1);
-  });
-
-  it("puts the records of a closed day in the order of the log, by segment and line", async () => {
-    const at = createScene({ recovers: false });
-    for (let n = 0; n < 6; n += 1) {
-      at.write(n % 2 === 0 ? B : A, ...request(n, NOON));
-      await at.pass();
-    }
-    assert.deepEqual(numbersOf(recordsIn(at.dayFile("2026-01-31"))), [0, 1, 2, 3, 4, 5]);
-    const lines: string[] = [];
-    for await (const batch of at.books.store.linesOf("2026-01-31"))
-      lines.push(...batch.lines.map(({ text }) => `${text}\n`));
-    await at.passUntil(NEXT_NOON);
-    const file = at.dayFile("2026-01-31");
-    assert.deepEqual(numbersOf(recordsIn(file)), [1, 3, 5, 0, 2, 4]);
-    assert.equal(lines.join(""), file, "linesOf() has that order before");
-    const [line] = at.closed();
-    assert.equal(line?.["file_sha256"], sha256(file));
-    assert.equal(line?.["file_bytes"], Buffer.byteLength(file));
-    assert.deepEqual(
-      line?.["segments"],
-      [A, B].map((segment) => ({
-        segment,
-        first: spendId(segment === A ? 1 : 0),
-        bytes: readFileSync(at.segment(segment)).length,
-        lines: 6,
-        sha256: sha256(readFileSync(at.segment(segment))),
-      })),
-    );
-    for (const [n, place] of [
-      [0, 2],
-      [1, 2],
-      [4, 6],
-    ] as const) {
-      const [found] = await at.books.store.find({ requestId: `request ${n}`, limit: 5 });
-      assert.deepEqual([found?.usage_id, found?.log?.line], [spendId(n), place]);
-    }
   });
 
   for (const [what, spoil] of [

@@ -27,17 +27,12 @@ import {
 } from "../../../support/projection.ts";
 import { FILTERS, START, writeDays } from "./some-days.ts";
 
-async function fiveDays(requests: number): Promise<Scene> {
-  const at = createScene({ now: START, recovers: false });
-  await writeDays(at, requests);
-  return at;
-}
-
 describe("the file store", () => {
   let at: Scene;
   let records: readonly UsageRecord[];
   before(async () => {
-    at = await fiveDays(800);
+    at = createScene({ now: START, recovers: false });
+    await writeDays(at, 800);
     records = await at.records();
     assert.equal(records.length, 800);
     const days = [...new Set(records.map(({ day }) => day))];
@@ -181,37 +176,5 @@ describe("the file store", () => {
     const reading = at.books.store.records({ account: "none" })[Symbol.asyncIterator]();
     assert.deepEqual(await reading.next(), { done: false, value: [] });
     await reading.return?.();
-  });
-
-  it("puts records in the place of a day's: others if it is open, the same if it is closed", async () => {
-    const other = await fiveDays(100);
-    const { store } = other.books;
-    async function recordsOf(day: string): Promise<UsageRecord[]> {
-      const found: UsageRecord[] = [];
-      for await (const { lines } of store.linesOf(day))
-        found.push(...lines.map((line) => line.record!));
-      return found;
-    }
-    async function* inTwo(all: readonly UsageRecord[]) {
-      yield all.slice(0, 3);
-      yield all.slice(3);
-    }
-    const [closedDay, openDay] = ["2026-01-30", "2026-02-02"] as const;
-    const file = other.dayFile(closedDay);
-    const closed = await recordsOf(closedDay);
-    rmSync(join(other.dir, "usage", `${closedDay}.jsonl`));
-    await store.replaceDay(closedDay, inTwo(closed));
-    assert.equal(other.dayFile(closedDay), file);
-    const fewer = store.replaceDay(closedDay, inTwo(closed.slice(1)));
-    await assert.rejects(fewer, /was closed with \d+ bytes/);
-    assert.equal(other.dayFile(closedDay), file);
-    const [first, ...rest] = await recordsOf(openDay);
-    await store.replaceDay(openDay, inTwo(rest));
-    assert.equal((await store.sums({ day: openDay }, []))[0]?.requests, rest.length);
-    const find = async ({ gateway_request_id: requestId, usage_id }: UsageRecord) =>
-      (await store.find({ requestId, limit: 100 })).filter((found) => found.usage_id === usage_id);
-    assert.deepEqual(await find(first!), []);
-    for (const record of rest) assert.equal((await find(record)).length, 1);
-    await other.pass();
   });
 });

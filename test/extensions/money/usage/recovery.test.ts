@@ -1,4 +1,5 @@
-// Segments of dead processes, live ones, two processes at once, clocks that jump, old segments.
+// Segments of dead processes, live ones, two processes at once, clocks that jump, old segments, and
+// segments under two names.
 
 import assert from "node:assert/strict";
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -6,8 +7,10 @@ import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { acquireSocketLock } from "../../../../src/extensions/scale/data-files/index.ts";
 import { socketOf } from "../../../../src/extensions/money/ledger/index.ts";
-import { BooksFault, syncUsage } from "../../../../src/extensions/money/usage/index.ts";
+import { createCoverage, type ClosedDay } from "../../../../src/extensions/money/days/index.ts";
+import { BooksFault, copyFaults, syncUsage } from "../../../../src/extensions/money/usage/index.ts";
 import { linesOf, openLine, settleLine, spendId } from "../../../support/books.ts";
+import { startEffort } from "../../../support/effort.ts";
 import {
   createScene,
   DAY_MS,
@@ -57,29 +60,27 @@ for (const removed of [A, B])
     assert.deepEqual(await at.pass(), { copied: 2, faults: [] });
   });
 
-describe("segments of dead processes", () => {
-  it("get one interrupted line for each request that is left open, at no cost", async () => {
-    const at = createScene();
-    at.write(A, open(1), open(2), settle(1));
-    writeFileSync(at.segment(A).replace("jsonl", "sock"), "");
-    assert.deepEqual(await at.pass(), { copied: 2, faults: [] });
-    assert.deepEqual(await at.pass(), { copied: 0, faults: [] });
-    assert.deepEqual(await at.other().pass(), { copied: 0, faults: [] });
-    const lines = linesOf(at.segment(A));
-    assert.deepEqual(
-      lines.map(({ type, spend_id, status }) => [type, spend_id, status]),
-      [
-        ["open", spendId(1), undefined],
-        ["open", spendId(2), undefined],
-        ["settle", spendId(1), "completed"],
-        ["settle", spendId(2), "interrupted"],
-      ],
-    );
-    const [, record] = await at.records();
-    assert.deepEqual([record?.status, record?.cost, record?.model], ["interrupted", "0", "m"]);
-    assert.ok(!existsSync(at.segment(A).replace("jsonl", "sock")));
-  });
+it("copies are found among the segments of years with little work", () => {
+  const cursor = Object.fromEntries(
+    Array.from({ length: 2_000 }, (_, at) => [
+      `2026-01-31.${at}.jsonl`,
+      { first: `sp_${at}`, bytes: 1, lines: 1, unsettled: 0 },
+    ]),
+  );
+  const segments = Object.entries(cursor).map(([segment, known]) => ({ segment, ...known }));
+  const coverage = createCoverage([
+    { day: "2026-01-31", number: 1, segments },
+  ] as never as ClosedDay[]);
+  const effort = startEffort();
+  const copyFault = copyFaults(coverage, cursor);
+  for (const [name, { first }] of Object.entries(cursor))
+    assert.equal(copyFault(name, first), undefined);
+  assert.match(String(copyFault("copy", "sp_7")), /^begins with sp_7 like 2026-01-31.7.jsonl: /);
+  assert.equal(copyFault("copy", ""), undefined);
+  assert.ok(effort() < 20, "more work than to parse 20 MB of JSON");
+});
 
+describe("segments of dead processes", () => {
   it("lose a last line that is torn, and nothing else", async () => {
     const at = createScene();
     at.write(A, open(1), settle(1), open(2));

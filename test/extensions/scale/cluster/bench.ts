@@ -31,6 +31,7 @@ export interface Reply {
   text(): string;
   /** All of it, or broken off. */
   readonly over: Promise<"whole" | "cut">;
+  leave(): void;
 }
 
 /** Resolves with the headers. */
@@ -45,7 +46,13 @@ export async function send(url: string, body?: object, key = KEY): Promise<Reply
   const over = new Promise<"whole" | "cut">((resolve) =>
     res.on("close", () => resolve(res.complete ? "whole" : "cut")),
   );
-  return { status: res.statusCode, headers: res.headers, text: () => text, over };
+  return {
+    status: res.statusCode,
+    headers: res.headers,
+    text: () => text,
+    over,
+    leave: () => res.socket.destroy(),
+  };
 }
 
 export const ask = (address: string, body: object = {}, key = KEY): Promise<Reply> =>

@@ -1,17 +1,22 @@
-// A data_dir: its folders, and the ids and random values that it keeps for good. What check and
-// serve say of one that cannot be made is tried in
+// A data_dir: its folders, the ids and random values that it keeps for good, and its files, which
+// appear or change as a whole. What check and serve say of one that cannot be made is tried in
 // test/extensions/operations/commands/check.test.ts.
 
 import assert from "node:assert/strict";
-import fs, { cpSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import fs, { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, it } from "node:test";
 import {
   gatewayInstanceId,
   makeDataDir,
   dataDirFingerprint,
 } from "../../../../src/extensions/scale/data-files/index.ts";
+import {
+  moveUnlessTaken,
+  replaceFile,
+  syncToDisk,
+} from "../../../../src/extensions/scale/data-files/replace-file.ts";
 import {
   readOrCreateHex,
   installationSecret,
@@ -89,5 +94,42 @@ describe("installationSecret", () => {
       32,
     );
     assert.match(reasons.at(-1)!, /ENOENT/);
+  });
+});
+
+describe("replaceFile", () => {
+  it("leaves no draft where it fails", async () => {
+    const path = join(folder(), "file");
+    async function* broken(): AsyncGenerator<string> {
+      yield "one";
+      throw new Error("no more");
+    }
+    await assert.rejects(replaceFile(path, broken()), /no more/);
+    assert.deepEqual(readdirSync(dirname(path)), []);
+  });
+
+  it("makes or replaces a file that only its owner may read, and leaves no draft", async () => {
+    const dir = folder();
+    const path = join(dir, "a.json");
+    await replaceFile(path, "one");
+    await replaceFile(path, "two");
+    assert.equal(readFileSync(path, "utf8"), "two");
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+    assert.deepEqual(readdirSync(dir), ["a.json"]);
+  });
+});
+
+it("syncToDisk names the file that cannot be flushed", async () => {
+  await assert.rejects(syncToDisk("/dev/null"), { message: /, fsync \/dev\/null$/ });
+});
+
+describe("moveUnlessTaken", () => {
+  it("replaces nothing that has the name, and removes the draft", () => {
+    const dir = folder();
+    writeFileSync(join(dir, "name"), "old");
+    writeFileSync(join(dir, "draft"), "new");
+    assert.equal(moveUnlessTaken(join(dir, "draft"), join(dir, "name")), false);
+    assert.equal(readFileSync(join(dir, "name"), "utf8"), "old");
+    assert.deepEqual(readdirSync(dir), ["name"]);
   });
 });

@@ -1,26 +1,25 @@
-// What a dead process has left in its segment is settled as interrupted.
+// What in the folder of the spend log is a segment, and what a dead process has left in its segment:
+// it is settled as interrupted.
 
 import assert from "node:assert/strict";
-import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import {
-  hasWriter,
-  settleInterrupted,
-  socketOf,
-} from "../../../../src/extensions/money/ledger/index.ts";
+import { settleInterrupted, socketOf } from "../../../../src/extensions/money/ledger/index.ts";
+import { segmentsIn } from "../../../../src/extensions/money/ledger/segment-names.ts";
 import type { OpenRecord } from "../../../../src/extensions/money/records/index.ts";
-import {
-  linesOf,
-  NO_USAGE,
-  openLine,
-  segmentPath,
-  settleLine,
-  textOf,
-} from "../../../support/books.ts";
+import { linesOf, NO_USAGE, openLine, settleLine, textOf } from "../../../support/books.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { folder } from "../../../support/folder.ts";
-import { NOON, startSpendLog } from "../../../support/spend-log.ts";
+import { NOON } from "../../../support/spend-log.ts";
 
 const open = (n: number, over: object = {}) => openLine(n, over) as OpenRecord;
 const options = { currency: "EUR", clock: createFakeClock(NOON + 5_000) };
@@ -64,13 +63,25 @@ describe("settleInterrupted", () => {
     assert.equal(readFileSync(path, "utf8"), before);
     assert.ok(!existsSync(socketOf(path)));
   });
+});
 
-  it("leaves the segment of a process that answers alone", async (t) => {
-    const log = await startSpendLog(t);
-    const path = segmentPath(log.dataDir);
-    assert.equal(await hasWriter(path), true);
-    assert.equal(await settleInterrupted(path, 0, [], options), false);
-    await log.request();
-    assert.equal(linesOf(path).length, 2);
-  });
+it("finds segments, oldest first", () => {
+  const dir = folder();
+  const segments = ["2026-01-31.0001.jsonl", "2026-01-31.0002.jsonl", "2026-02-01.0001.jsonl"];
+  const others = ["2026-01-31.0001.sock", "a.json", "2026-01-31.1.jsonl", `${segments[0]}.new`];
+  for (const name of [...segments.toReversed(), ...others]) writeFileSync(join(dir, name), "");
+  assert.deepEqual(segmentsIn(dir), segments);
+});
+
+it("names what is no file, but has the name of a segment", () => {
+  for (const [index, make] of [
+    (path: string) => mkdirSync(path),
+    (path: string) => symlinkSync("/dev/null", path),
+    (path: string) => execFileSync("mkfifo", [path]),
+  ].entries()) {
+    const dir = folder();
+    make(join(dir, "2026-01-31.0001.jsonl"));
+    const refused = /2026-01-31\.0001\.jsonl is no file but has a segment's name: stop the gateway/;
+    assert.throws(() => segmentsIn(dir), refused, `${index}`);
+  }
 });
