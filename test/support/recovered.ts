@@ -95,7 +95,21 @@ export async function askScene(
     ...request,
   };
   const answer = await gateway.chat(body);
-  return { provider, gateway, answer, settlement: gateway.settled[0]!, access: gateway.access[0]! };
+  const [settlement, access] = [gateway.settled[0]!, gateway.access[0]!];
+  return {
+    provider,
+    gateway,
+    answer,
+    settlement,
+    access,
+    /** The model of each attempt, and how it ended. */
+    attempts: settlement.attempts.map(({ model, outcome }) => `${model} ${outcome}`),
+    /** The state of a model's breaker, and its failures. */
+    breakerOf(name: string) {
+      const { state, failures } = gateway.catalog.models.get(name)!.status();
+      return [state, failures];
+    },
+  };
 }
 
 /** What a client sees of a stream; its form is checked. */
