@@ -288,10 +288,8 @@ describe("a provider of the same format", () => {
     const tools = [{ type: "web_search_20250305", name: "web_search" }];
     const messages = user("word ".repeat(5_000));
     const served = async (body: Json) => (await json(await ask({ model: "both", ...body }))).model;
-    assert.deepEqual(
-      [await served({}), await served({ tools }), await served({ tools, messages })],
-      ["c", "d", "d"],
-    );
+    assert.equal(await served({}), "c");
+    for (const body of [{ tools }, { tools, messages }]) assert.equal(await served(body), "d");
     const [code, , message] = await errorOf(await ask({ model: "both", speed: "fast" }));
     assert.deepEqual([code, message.startsWith("Invalid 'speed': ")], [400, true]);
   });
@@ -351,10 +349,8 @@ describe("a provider of the same format", () => {
     for (const [index, [max, limit, sent]] of cases.entries()) {
       await (await ask({ model: `c${max}`, max_tokens: 32_000, thinking })).text();
       const { body } = await claude.nth(index);
-      assert.deepEqual(
-        [body["model"], body["max_tokens"], body["thinking"]],
-        ["claude-x", limit, sent],
-      );
+      assert.deepEqual([body["model"], body["max_tokens"]], ["claude-x", limit]);
+      assert.deepEqual(body["thinking"], sent);
     }
     // A budget without room that the client itself states is the provider's to judge.
     const wrong = { max_tokens: 2_000, thinking: { type: "enabled", budget_tokens: 2_000 } };

@@ -102,10 +102,8 @@ describe("a reply", () => {
       ],
       "tool_calls",
     );
-    assert.deepEqual(
-      message["content"].map(({ name, input, text: words }: Json) => words ?? [name, input]),
-      [["f0", { a: 1 }], ["f1", { b: 2 }], "So.", ["f2", {}]],
-    );
+    const blocks = message["content"].map(({ name, input, text }: Json) => text ?? [name, input]);
+    assert.deepEqual(blocks, [["f0", { a: 1 }], ["f1", { b: 2 }], "So.", ["f2", {}]]);
   });
 
   it("has ids that every provider takes back, and none twice", () => {

@@ -170,22 +170,17 @@ describe("how a model is asked", () => {
     const body = { model: "x", max_tokens: 100, stream: true, messages };
     await (await post(`${gateway.url}/v1/messages`, body)).text();
     const [asked, ...begun] = provider.asked.at(-1)!.body["messages"];
-    assert.deepEqual(
-      [...asked.content, ...begun].map(({ text, content }) => text ?? content[0].text),
-      ["hi", "(What follows is an instruction of the system.)\nStop.", SHOWN],
-    );
+    const said = [...asked.content, ...begun].map(({ text, content }) => text ?? content[0].text);
+    const instructed = "(What follows is an instruction of the system.)\nStop.";
+    assert.deepEqual(said, ["hi", instructed, SHOWN]);
   });
 
   it("for so many tokens as are left, and without thinking", async (t) => {
-    const { provider } = await askScene(t, {
-      models: { m: inTurn(broken(texts(SHOWN)), goesOn) },
-      config: continuing(),
-      request: { max_tokens: 100 },
-    });
-    assert.deepEqual(
-      provider.asked.map(({ body }) => body["max_tokens"]),
-      [100, 96],
-    );
+    const models = { m: inTurn(broken(texts(SHOWN)), goesOn) };
+    const request = { max_tokens: 100 };
+    const { provider } = await askScene(t, { models, config: continuing(), request });
+    const limits = provider.asked.map(({ body }) => body["max_tokens"]);
+    assert.deepEqual(limits, [100, 96]);
   });
 });
 

@@ -45,10 +45,8 @@ describe("an alias with weights", () => {
   it("falls back on the others in their order", async (t) => {
     const { servedAt, provider } = await start(t, { a: status(500), c: status(500) });
     assert.equal(await servedAt(0.95), "b");
-    assert.deepEqual(
-      provider.asked.map(({ body }) => body["model"]),
-      ["c", "a", "b"],
-    );
+    const asked = provider.asked.map(({ body }) => body["model"]);
+    assert.deepEqual(asked, ["c", "a", "b"]);
   });
 
   it("draws among those whose breakers are closed, or let a probe through", async (t) => {
@@ -82,22 +80,19 @@ describe("an alias with weights", () => {
 
 describe("weights", () => {
   const models = ["a", "b"];
-  const CASES: readonly [alias: object, issues: string[]][] = [
-    [{ models, weights: { a: 1, b: 0 } }, []],
-    [{ models, weights: { a: 1, z: 1 } }, ["weights.z: is not among the alias's models"]],
-    [{ models, weights: { a: 0 } }, ["weights: expected a weight of more than 0"]],
-    [{ policy: "value", weights: { a: 1 } }, ["weights: may only be set together with models"]],
-    [{ models, weights: { a: -1 } }, ["weights.a: expected an integer from 0 to 1000000, got -1"]],
-    [{ models, weights: { a: 0.5 } }, ["weights.a: expected an integer, got 0.5"]],
+  const CASES: readonly [alias: object, issue: string][] = [
+    [{ models, weights: { a: 1, b: 0 } }, ""],
+    [{ models, weights: { a: 1, z: 1 } }, "weights.z: is not among the alias's models"],
+    [{ models, weights: { a: 0 } }, "weights: expected a weight of more than 0"],
+    [{ policy: "value", weights: { a: 1 } }, "weights: may only be set together with models"],
+    [{ models, weights: { a: -1 } }, "weights.a: expected an integer from 0 to 1000000, got -1"],
+    [{ models, weights: { a: 0.5 } }, "weights.a: expected an integer, got 0.5"],
   ];
   it("are refused with their place", () => {
-    for (const [x, issues] of CASES) {
+    for (const [x, issue] of CASES) {
       const config = configFor("http://127.0.0.1:9", models, { aliases: { x } });
-      const expected = issues.map((issue) => `aliases.x.${issue}`);
-      assert.deepEqual(
-        issueLines(() => checkConfig(config)),
-        expected,
-      );
+      const issues = issueLines(() => checkConfig(config));
+      assert.deepEqual(issues, issue ? [`aliases.x.${issue}`] : []);
     }
   });
 
