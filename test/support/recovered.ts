@@ -96,7 +96,16 @@ export async function askScene(t: Scope, { models, config = {}, request, model =
   const response = await gateway.chat(body);
   const answer = { status: response.status, text: await response.text() };
   const access = await gateway.accessOf(response.headers.get("x-request-id")!);
-  return { provider, gateway, answer, settlement: settled[0]!, access };
+  const settlement = settled[0]!;
+  return {
+    provider,
+    gateway,
+    answer,
+    settlement,
+    access,
+    /** The model of each attempt, and how it ended. */
+    attempts: settlement.attempts.map(({ model, outcome }) => `${model} ${outcome}`),
+  };
 }
 
 /** What a client sees of a stream; its form is checked. */

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, it } from "node:test";
-import { configFor, merge, startGateway, user } from "../../../support/gateway.ts";
+import { configFor, startGateway, user } from "../../../support/gateway.ts";
 import { speak, startProvider } from "../../../support/provider.ts";
 import type { Scope } from "../../../support/scope.ts";
 
@@ -48,22 +48,10 @@ async function bench(t: Scope, over: object = {}) {
   };
 }
 
-const TAKES = {
-  providers: {
-    lab: {
-      takes: [
-        "logit_bias",
-        "verbosity",
-        "prompt_cache_key",
-        "prompt_cache_retention",
-        "safety_identifier",
-        "name",
-        "metadata",
-        "store",
-      ],
-    },
-  },
-};
+const HINTS = ["prompt_cache_key", "prompt_cache_retention", "safety_identifier"];
+const takes = ["logit_bias", "verbosity", ...HINTS, "name", "metadata", "store"];
+const TAKES = { providers: { lab: { takes } } };
+const TAKES_MARKS = { providers: { lab: { takes, cache_control: true } } };
 const biases = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [String(index), 1]));
 
@@ -92,10 +80,7 @@ describe("fields that some providers take", () => {
 
   it("a model takes other fields than its provider, and logit_bias is not for reasoning models of OpenAI", async (t) => {
     const fields = { logit_bias: { "1": 1 }, verbosity: "low" };
-    const { asked } = await bench(
-      t,
-      merge(TAKES, { models: { m: { takes: ["verbosity"] } } }) as object,
-    );
+    const { asked } = await bench(t, { ...TAKES, models: { m: { takes: ["verbosity"] } } });
     const body = await asked(fields);
     assert.deepEqual([body["logit_bias"], body["verbosity"]], [undefined, "low"]);
     for (const reasoning of [true, false]) {
@@ -111,19 +96,18 @@ describe("fields that some providers take", () => {
   it("safety_identifier is hashed, and stands for the user where the provider has no such field", async (t) => {
     const identified = { safety_identifier: "ada@example.com" };
     const taking = await bench(t, TAKES);
-    const one = await taking.asked(identified);
-    assert.deepEqual(
-      [one["safety_identifier"], one["user"]],
-      [hashOf("ada@example.com"), undefined],
-    );
-    const both = await taking.asked({ ...identified, user: "bob" });
-    const hashes = [both["safety_identifier"], both["user"]];
-    assert.deepEqual(hashes, [hashOf("ada@example.com"), hashOf("bob")]);
     const other = await bench(t);
-    assert.equal((await other.asked(identified))["user"], hashOf("ada@example.com"));
-    assert.equal((await other.asked({ ...identified, user: "bob" }))["user"], hashOf("bob"));
-    for (const body of [one, both, await other.asked(identified)])
+    const [ada, bob] = [hashOf("ada@example.com"), hashOf("bob")];
+    for (const [{ asked }, user, expected] of [
+      [taking, undefined, [ada, undefined]],
+      [taking, "bob", [ada, bob]],
+      [other, undefined, [undefined, ada]],
+      [other, "bob", [undefined, bob]],
+    ] as const) {
+      const body = await asked({ ...identified, user });
+      assert.deepEqual([body["safety_identifier"], body["user"]], expected);
       assert.ok(!JSON.stringify(body).includes("ada@"));
+    }
     assert.ok(!Object.hasOwn(await other.asked({ safety_identifier: "" }), "user"));
   });
 
@@ -168,42 +152,32 @@ describe("the name of a message", () => {
     const taken = ["boss", "ada", "bot", undefined, "bot", undefined];
     assert.deepEqual(await names(await bench(t, TAKES)), taken);
     assert.deepEqual(await names(await bench(t)), Array(6).fill(undefined));
-    const marked = await bench(
-      t,
-      merge(TAKES, { providers: { lab: { cache_control: true } } }) as object,
-    );
-    const part = { type: "text", text: "hi", cache_control: { type: "ephemeral" } };
-    const [one] = (
-      await marked.asked({ messages: [{ role: "user", content: [part], name: "ada" }] })
-    )["messages"];
-    assert.deepEqual(one, { role: "user", content: [part], name: "ada" });
+    const content = [{ type: "text", text: "hi", cache_control: { type: "ephemeral" } }];
+    const marked = [{ role: "user", content, name: "ada" }];
+    const body = await (await bench(t, TAKES_MARKS)).asked({ messages: marked });
+    assert.deepEqual(body["messages"], marked);
   });
 
   it("is ignored in a form that OpenAI refuses", async (t) => {
     const { asked } = await bench(t, TAKES);
     for (const name of ["Ada Lovelace", "", "a/b", "<ada>", "x".repeat(65), 5, null, ["ada"]]) {
-      const [message] = (await asked({ messages: [{ role: "user", content: "hi", name }] }))[
-        "messages"
-      ];
-      assert.deepEqual(message, { role: "user", content: "hi" }, String(name));
+      const body = await asked({ messages: [{ role: "user", content: "hi", name }] });
+      assert.deepEqual(body["messages"], user("hi"), String(name));
     }
   });
 });
 
-describe("replies of another kind", () => {
-  it("are refused, for nobody serves them; a text is what there is", async (t) => {
-    const { asked, refusedAll } = await bench(t);
-    await refusedAll("invalid_type", [[{ modalities: "audio" }, "modalities"]]);
-    await refusedAll("unsupported_value", [
-      [{ modalities: ["image"] }, "modalities[0]"],
-      [{ web_search_options: true }, "web_search_options"],
-      [{ moderation: { model: "x" } }, "moderation"],
-    ]);
-    const plain = await asked({});
-    const nulls = { modalities: null, web_search_options: null, moderation: null };
-    for (const fields of [{ modalities: ["text"] }, { modalities: [] }, nulls])
-      assert.deepEqual(await asked(fields), plain);
-  });
+it("replies of another kind are refused, for nobody serves them; a text is what there is", async (t) => {
+  const { asked, refusedAll } = await bench(t);
+  await refusedAll("invalid_type", [[{ modalities: "audio" }, "modalities"]]);
+  await refusedAll("unsupported_value", [
+    [{ modalities: ["image"] }, "modalities[0]"],
+    [{ web_search_options: true }, "web_search_options"],
+  ]);
+  const plain = await asked({});
+  const nulls = { modalities: null, web_search_options: null, moderation: null };
+  for (const fields of [{ modalities: ["text"] }, { modalities: [] }, nulls])
+    assert.deepEqual(await asked(fields), plain);
 });
 
 describe("functions and function_call", () => {
@@ -229,12 +203,9 @@ describe("functions and function_call", () => {
     const auto = await bench(t, { compat: { tool_choice_default: "auto" } });
     assert.equal((await auto.asked({ functions }))["tool_choice"], "auto");
     const plain = await asked({});
-    for (const fields of [
-      { functions: [] },
-      { functions: null, function_call: null },
-      { function_call: "none" },
-    ])
-      assert.deepEqual((await asked(fields))["messages"], plain["messages"]);
+    const nulls = { functions: null, function_call: null };
+    for (const fields of [{ functions: [] }, nulls, { function_call: "none" }])
+      assert.deepEqual(await asked(fields), plain);
     assert.deepEqual((await asked({ functions: [], tools, tool_choice: "auto" }))["tools"], tools);
   });
 

@@ -26,14 +26,10 @@ function assertHas(value: any, schema: any, path: string): void {
   }
 }
 
-describe("apis", () => {
-  it("has none by default, and refuses an unknown name at its place", () => {
-    for (const apis of [undefined, null, []]) checkConfig({ ...demo(), apis });
-    assert.throws(
-      () => checkConfig({ ...demo(), apis: ["messages", "completions"] }),
-      /apis\[1\]: expected one of "messages", "responses", got "completions"/,
-    );
-  });
+it("apis may be left out, and an unknown name is refused at its place", () => {
+  for (const apis of [undefined, null, []]) checkConfig({ ...demo(), apis });
+  const expected = /apis\[1\]: expected one of "messages", "responses", got "completions"/;
+  assert.throws(() => checkConfig({ ...demo(), apis: ["messages", "completions"] }), expected);
 });
 
 describe("/openapi.json and further APIs", () => {
@@ -45,20 +41,15 @@ describe("/openapi.json and further APIs", () => {
       const paths = ["/v1/messages", "/v1/messages/count_tokens", "/v1/responses"];
       const messages = apis.includes("messages");
       const expected = [messages, messages, apis.includes("responses")];
-      assert.deepEqual(
-        paths.map((path) => path in document.paths),
-        expected,
-      );
+      const found = paths.map((path) => path in document.paths);
+      assert.deepEqual(found, expected);
       for (const [at, path] of paths.entries()) {
         const { status } = await post(gateway.url + path, "{}", { authorization: "" });
         assert.equal(status, expected[at] ? 401 : 404, path);
       }
       const names = named(document.paths);
-      assert.deepEqual(
-        names.filter((name) => !(name in document.components.schemas)),
-        [],
-      );
       assert.ok(names.includes("ChatCompletionRequest"));
+      for (const name of names) assert.ok(name in document.components.schemas, name);
     }
   });
 

@@ -16,23 +16,12 @@ import { eventsIn, messageIn } from "../../../support/messages-events.ts";
 
 type Json = Record<string, any>;
 
-const USAGE = makeUsage({
-  prompt: 20,
-  completion: 7,
-  cacheHit: 8,
-  reasoning: 3,
-  cacheWrite: 5,
-  cacheWrite1h: 0,
-});
+const USAGE = makeUsage({ prompt: 20, completion: 7, cacheHit: 8, reasoning: 3, cacheWrite: 5 });
 
-function chatFor(stream: boolean, thinking = "adaptive") {
+function writerFor(stream: boolean, thinking = "adaptive") {
   const messages = [{ role: "user", content: "Hi" }];
   const json = { model: "m", max_tokens: 100, messages, thinking: { type: thinking }, stream };
-  return runSync(readRequest({ json, large: false }, {}));
-}
-
-function writerFor(stream: boolean, thinking?: string) {
-  const chat = chatFor(stream, thinking);
+  const chat = runSync(readRequest({ json, large: false }, {}));
   const meter = new Meter(chat, () => 0);
   meter.observe({ type: "text", text: "x" });
   const model = { name: "m", reasoning: true } as Serving["model"];
@@ -55,12 +44,10 @@ function messageOf(batches: readonly Part[][], reason: FinishReason = "stop", th
   return message;
 }
 
-const call = (index: number, id = `call_0000${index}`): Part => ({
-  type: "tool_call",
-  call: index,
-  id,
-  name: `f${index}`,
-});
+const call = (index: number, id = `call_0000${index}`): Part => {
+  const name = `f${index}`;
+  return { type: "tool_call", call: index, id, name };
+};
 const args = (index: number, text: string): Part => ({ type: "tool_arguments", call: index, text });
 const text = (words: string): Part => ({ type: "text", text: words });
 const reasoning = (words: string): Part => ({ type: "reasoning", text: words });
@@ -101,11 +88,8 @@ describe("a reply", () => {
     const reasons = { stop: "end_turn", length: "max_tokens", content_filter: "refusal" } as const;
     for (const [reason, expected] of Object.entries(reasons))
       assert.equal(messageOf([[text("A")]], reason as FinishReason)["stop_reason"], expected);
-    const refused = messageOf([[{ type: "refusal", text: "No." }]]);
-    assert.deepEqual(
-      [refused["stop_reason"], refused["content"]],
-      ["refusal", [{ type: "text", text: "No." }]],
-    );
+    const { stop_reason, content } = messageOf([[{ type: "refusal", text: "No." }]]);
+    assert.deepEqual([stop_reason, content], ["refusal", [{ type: "text", text: "No." }]]);
   });
 
   it("may be empty", () => assert.deepEqual(messageOf([[]])["content"], []));
@@ -118,10 +102,8 @@ describe("a reply", () => {
       ],
       "tool_calls",
     );
-    assert.deepEqual(
-      message["content"].map(({ name, input, text: words }: Json) => words ?? [name, input]),
-      [["f0", { a: 1 }], ["f1", { b: 2 }], "So.", ["f2", {}]],
-    );
+    const blocks = message["content"].map(({ name, input, text }: Json) => text ?? [name, input]);
+    assert.deepEqual(blocks, [["f0", { a: 1 }], ["f1", { b: 2 }], "So.", ["f2", {}]]);
   });
 
   it("has ids that every provider takes back, and none twice", () => {
@@ -131,11 +113,8 @@ describe("a reply", () => {
     assert.deepEqual([first, second], ids.slice(0, 2));
     for (const id of others) assert.match(id, /^[\w-]{9,64}$/);
     assert.equal(new Set(others).size, 4);
-    assert.deepEqual(others.map(statedId).toSpliced(2, 1), [
-      "functions.f:0",
-      "call_0",
-      "Zx9Yw8Vu7",
-    ]);
+    const stated = others.map(statedId).toSpliced(2, 1);
+    assert.deepEqual(stated, ["functions.f:0", "call_0", "Zx9Yw8Vu7"]);
   });
 
   it("makes an object of arguments that begin as none, so that they can be sent back", () => {
@@ -146,13 +125,9 @@ describe("a reply", () => {
     const blanks = messageOf([[call(0), args(0, " "), args(0, '\n{"x":'), args(0, "1}")]]);
     assert.deepEqual(blanks["content"][0].input, { x: 1 });
     const turns = messageOf([[call(0), args(0, "[1]"), call(1), args(1, "2"), text("So.")]]);
-    assert.deepEqual(
-      turns["content"].map(({ input }: Json) => input),
-      [{ _raw: "[1]" }, { _raw: "2" }, undefined],
-    );
-  });
-
-  it("keeps arguments that begin as an object and break off", () => {
+    const inputs = turns["content"].map(({ input }: Json) => input);
+    assert.deepEqual(inputs, [{ _raw: "[1]" }, { _raw: "2" }, undefined]);
+    // Those that begin as one and break off.
     const writer = writerFor(false);
     writer.add([call(0), args(0, "{oops")]);
     const { content } = JSON.parse(writer.end(USAGE, "tool_calls"));
@@ -162,35 +137,25 @@ describe("a reply", () => {
 
 const native = (event: Json): Part => ({ type: "native", event, content: true });
 
-describe("a reply that another model finishes", () => {
-  it("goes on in the same block", () => {
-    const writer = writerFor(true);
-    const sent =
-      writer.add([text("On")]) +
-      writer.resumed!("two", "fp_2") +
-      writer.add([text("ce.")]) +
-      writer.end(USAGE, "stop");
-    const events = eventsIn(sent.replace(": recovered\n\n", ""));
-    assert.deepEqual(messageIn(events)["content"], [{ type: "text", text: "Once." }]);
-  });
+it("a reply that another model finishes goes on in the same block", () => {
+  const { add, resumed, end } = writerFor(true);
+  const sent = add([text("On")]) + resumed!("two", "fp_2") + add([text("ce.")]);
+  const events = eventsIn(sent.replace(": recovered\n\n", "") + end(USAGE, "stop"));
+  assert.deepEqual(messageIn(events)["content"], [text("Once.")]);
 });
 
-describe("events that pass", () => {
-  it("have an end even if the provider did not send one", () => {
-    const writer = writerFor(true);
-    const message = { id: "x", type: "message", role: "assistant", model: "y", content: [] };
-    const usage = { input_tokens: 1, output_tokens: 1 };
-    const sent = writer.add([
-      native({ type: "message_start", message: { ...message, usage } }),
-      native({ type: "message_delta", delta: { stop_reason: "end_turn" }, usage: {} }),
-    ]);
-    const rest = writer.end(USAGE, "stop");
-    assert.deepEqual(
-      eventsIn(rest).map(({ type }) => type),
-      ["message_delta", "message_stop"],
-    );
-    assert.equal(messageIn(eventsIn(sent + rest))["model"], "m");
-  });
+it("events that pass have an end even if the provider did not send one", () => {
+  const writer = writerFor(true);
+  const usage = { input_tokens: 1, output_tokens: 1 };
+  const message = { type: "message", role: "assistant", model: "y", content: [], usage };
+  const sent = writer.add([
+    native({ type: "message_start", message }),
+    native({ type: "message_delta", delta: { stop_reason: "end_turn" }, usage: {} }),
+  ]);
+  const rest = writer.end(USAGE, "stop");
+  const types = eventsIn(rest).map(({ type }) => type);
+  assert.deepEqual(types, ["message_delta", "message_stop"]);
+  assert.equal(messageIn(eventsIn(sent + rest))["model"], "m");
 });
 
 describe("the work on a reply", () => {
@@ -207,10 +172,8 @@ describe("the work on a reply", () => {
         writer.add([call(0), args(0, json)]);
         for (let round = 0; round < 100; round += 1)
           for (const piece of pieces) writer.add([piece]);
-        const parsed = parse.mock.calls.reduce(
-          (sum, { arguments: [text] }) => sum + text.length,
-          0,
-        );
+        const lengths = parse.mock.calls.map(({ arguments: [text] }) => text.length);
+        const parsed = lengths.reduce((sum, length) => sum + length, 0);
         assert.ok(parsed <= json.length, `${parsed} characters were parsed, of ${json.length}`);
         const texts = eventsIn(writer.end(USAGE, "tool_calls")).map(({ delta }) => delta?.text);
         const expected = pieces.map((piece) => (piece.type === "text" ? piece.text : "")).join("");

@@ -318,10 +318,8 @@ describe("what only a provider of the same format can serve", () => {
       ],
     };
     assert.equal(onlyOf(over), "nothing");
-    assert.deepEqual(
-      messagesOf(over).map(({ role }) => role),
-      ["system", "user", "system"],
-    );
+    const roles = messagesOf(over).map(({ role }) => role);
+    assert.deepEqual(roles, ["system", "user", "system"]);
   });
 
   it("counts as much as it has bytes, without the data of media", () => {

@@ -123,10 +123,9 @@ describe("a reply of the Responses API", () => {
     const more = [args(1, "{"), text("T"), args(1, "}"), called(2, "get_time"), args(2, "{}")];
     const events = streamed([...calls, ...more, text("U")]);
     const items = events.filter(({ type }) => /output_item/.test(type));
-    assert.equal(
-      items.map(({ type, output_index }) => type.split(".").at(-1) + output_index).join(" "),
-      "added0 done0 added1 added2 done2 added3 done3 added4 done4 done1",
-    );
+    const order = items.map(({ type, output_index }) => type.split(".").at(-1) + output_index);
+    const expected = "added0 done0 added1 added2 done2 added3 done3 added4 done4 done1";
+    assert.equal(order.join(" "), expected);
   });
 
   it("may be empty, and nothing of it written to the provider's cache", () => {

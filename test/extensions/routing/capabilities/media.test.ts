@@ -25,23 +25,15 @@ const REFUSED = [
 async function site(t: TestContext, dialect: string) {
   const provider = await startProvider(t, { strict: status(500), open: speak("Fine.") });
   const supports = dialect === "ollama" ? ["images"] : ["images", "files"];
-  const gateway = await startGateway(
-    t,
-    configFor(provider.url, ["open"], {
-      apis: ["messages", "responses"],
-      providers: {
-        lab: { supports },
-        native: {
-          ...{ base_url: provider.url, api_key: "sk-native", thinking: "none" },
-          ...(dialect === "converse" ? { vendor: "bedrock" } : { dialect, supports }),
-        },
-      },
-      models: {
-        strict: { provider: "native", ...(dialect === "converse" && { dialect, supports }) },
-      },
-      aliases: { "auto/any": { models: ["strict", "open"] } },
-    }),
-  );
+  const own = dialect === "converse" ? { vendor: "bedrock" } : { dialect };
+  const native = { base_url: provider.url, api_key: "sk-native", thinking: "none", ...own };
+  const config = configFor(provider.url, ["open"], {
+    apis: ["messages", "responses"],
+    providers: { lab: { supports }, native },
+    models: { strict: { provider: "native", dialect, supports } },
+    aliases: { "auto/any": { models: ["strict", "open"] } },
+  });
+  const gateway = await startGateway(t, config);
   const ask = (path: string, body: object) => post(gateway.url + path, body);
   return { provider, gateway, ask };
 }

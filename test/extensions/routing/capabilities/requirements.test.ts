@@ -29,6 +29,9 @@ const text = { type: "text", text: "what?" };
 const imageAt = (url: string) => ({ type: "image_url", image_url: { url } });
 const image = imageAt("https://example.org/a.png");
 const file = (fields: object) => ({ messages: [says(text, { type: "file", file: fields })] });
+const clip = (data: string) => ({
+  messages: [says(text, { type: "input_audio", input_audio: { data, format: "wav" } })],
+});
 const stored = (member: string) =>
   `messages[0].content[1].${member}: this gateway does not pass on what is stored at the provider; ` +
   "send the data, or its operator can allow it: 'passes' with \"files\" in the provider's settings";
@@ -53,7 +56,7 @@ describe("requirements of a request", () => {
     ["a text without reasoning for these", { logprobs: true }, { think_tags: true }, noLogprobs],
     [
       "audio",
-      { messages: [says({ type: "input_audio", input_audio: { data: "AA==", format: "wav" } })] },
+      clip("AA=="),
       { supports: [] },
       "messages[0].content: this model does not take audio",
     ],
@@ -87,17 +90,12 @@ describe("requirements of a request", () => {
       stored("image_url.url"),
     ]),
     [
-      "leave for a file's address",
-      file({ file_data: "gs://bucket/a.pdf" }),
+      "leave for a file at",
+      file({ file_data: "gs://b/a" }),
       { passes: [] },
       stored("file.file_data"),
     ],
-    [
-      "leave for an audio clip's address",
-      { messages: [says(text, { type: "input_audio", input_audio: { data: "oss://a.wav" } })] },
-      { passes: [] },
-      stored("input_audio.data"),
-    ],
+    ["leave for a clip at", clip("oss://a.wav"), { passes: [] }, stored("input_audio.data")],
   ];
   for (const [name, request, lacking, lack] of CASES)
     it(`include ${name}`, () => {

@@ -61,22 +61,11 @@ type Models = Readonly<Record<string, readonly [Behaviour, number | null]>>;
 
 /** Asks the alias; gives the models that were asked, in this order, and what the client got. */
 async function ask(t: TestContext, models: Models) {
-  const behaviours = Object.fromEntries(
-    Object.entries(models).map(([name, [does]]) => [name, does]),
-  );
-  const provider = await startProvider(t, behaviours);
-  const gateway = await startGateway(
-    t,
-    configFor(provider.url, Object.keys(models), {
-      models: Object.fromEntries(
-        Object.entries(models).map(([name, [, size]]) => [
-          name,
-          size === null ? {} : { context_tokens: size },
-        ]),
-      ),
-      aliases: { x: { models: Object.keys(models) } },
-    }),
-  );
+  const names = Object.keys(models);
+  const provider = await startProvider(t, (asked) => models[asked.body["model"]]![0](asked));
+  const sizes = names.map((name) => [name, { context_tokens: models[name]![1] }]);
+  const over = { models: Object.fromEntries(sizes), aliases: { x: { models: names } } };
+  const gateway = await startGateway(t, configFor(provider.url, names, over));
   const response = await gateway.chat({ model: "x", messages: user("hi") });
   const { error, model } = await json(response);
   return {
@@ -120,30 +109,22 @@ describe("after a prompt was too long for some candidates", () => {
 });
 
 describe("check, of aliases with candidates of unknown size", () => {
-  const config = (sizes: Readonly<Record<string, number | null>>, enabled = true) => ({
-    providers: { demo: { dialect: "demo" } },
-    models: Object.fromEntries(
-      Object.entries(sizes).map(([name, size]) => [
-        name,
-        { provider: "demo", ...(size !== null && { context_tokens: size }) },
-      ]),
-    ),
-    aliases: { x: { models: Object.keys(sizes), enabled } },
-  });
+  const warned = (sizes: readonly (number | null)[], enabled = true) => {
+    const models = Object.fromEntries(
+      sizes.map((context_tokens, at) => ["abc"[at], { provider: "demo", context_tokens }]),
+    );
+    const aliases = { x: { models: Object.keys(models), enabled } };
+    const config = checkConfig({ providers: { demo: { dialect: "demo" } }, models, aliases }, {});
+    return warningsOf(config).map(({ path, message }) => `${path.join(".")}: ${message}`);
+  };
 
   it("warns where one of several candidates has no context_tokens, and only there", () => {
-    const warned = (given: object) =>
-      warningsOf(checkConfig(given, {})).map(({ path, message }) => [path.join("."), message]);
     const told = (names: string) => [
-      [
-        "aliases.x",
-        `has candidates without context_tokens (${names}): a prompt that is too long for another one goes to them last`,
-      ],
+      `aliases.x: has candidates without context_tokens (${names}): a prompt that is too long for another one goes to them last`,
     ];
-    assert.deepEqual(warned(config({ a: 1_000, b: null, c: null })), told("models.b, models.c"));
-    assert.deepEqual(warned(config({ a: null, b: null })), told("models.a, models.b"));
-    assert.deepEqual(warned(config({ a: 1_000, b: 2_000 })), []);
-    assert.deepEqual(warned(config({ a: null })), []);
-    assert.deepEqual(warned(config({ a: 1_000, b: null }, false)), []);
+    assert.deepEqual(warned([1_000, null, null]), told("models.b, models.c"));
+    assert.deepEqual(warned([null, null]), told("models.a, models.b"));
+    for (const sizes of [[1_000, 2_000], [null]]) assert.deepEqual(warned(sizes), []);
+    assert.deepEqual(warned([1_000, null], false), []);
   });
 });

@@ -2,15 +2,15 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { settled } from "../../../support/books.ts";
+import { settled, type Line } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
 import { isNeededBy } from "../../../../src/config/loader.ts";
 import { checkConfig, loader } from "../../../support/config.ts";
-import { configFor, json, merge, startGateway, user } from "../../../support/gateway.ts";
+import { configFor, json, merge, startGateway, startWith, user } from "../../../support/gateway.ts";
 import {
   chunk,
   completion,
-  event,
+  inTurn,
   startProvider,
   status,
   stream,
@@ -30,23 +30,19 @@ const replyOf = (tier?: string): Behaviour =>
   });
 
 async function start(t: Scope, behaviour: Behaviour, over: object = {}) {
-  const provider = await startProvider(t, behaviour);
   const data_dir = folder();
-  const base = configFor(provider.url, ["m", "plain"], {
+  const service_tiers = {
+    flex: { input_cache_miss: 1, output: 5 },
+    priority: { input_cache_miss: 4, output: 20 },
+  };
+  const base = {
     data_dir,
-    models: {
-      m: {
-        price: PRICE,
-        service_tiers: {
-          flex: { input_cache_miss: 1, output: 5 },
-          priority: { input_cache_miss: 4, output: 20 },
-        },
-      },
-      plain: { price: PRICE },
-    },
+    models: { m: { price: PRICE, service_tiers }, plain: { price: PRICE } },
     aliases: { any: { models: ["m", "plain"] } },
-  });
-  const gateway = await startGateway(t, merge(base, over) as object);
+  };
+  const behaviours = { m: behaviour, plain: behaviour };
+  const gateway = await startWith(t, behaviours, merge(base, over) as object);
+  const { provider } = gateway;
   const ask = (model: string, service_tier?: unknown, more: object = {}) =>
     gateway.chat({ model, messages: user("hi"), service_tier, ...more });
   /** Asks for a tier; what the provider was asked for last, and what was billed. */
@@ -58,6 +54,10 @@ async function start(t: Scope, behaviour: Behaviour, over: object = {}) {
   }
   return { provider, billed, ask, data_dir };
 }
+
+const budget = (amount: string) => ({
+  accounts: { acme: { budget: { amount, period: "month" } } },
+});
 
 describe("a service tier", () => {
   it("is asked for and billed where it has a price; nothing else changes", async (t) => {
@@ -95,45 +95,24 @@ describe("a service tier", () => {
   });
 
   it("is the asked one again for the attempt that continues a reply, and each attempt has its own price", async (t) => {
-    const part = (content: string, tier?: string) => ({
-      ...chunk({ content }),
-      ...(tier && { service_tier: tier }),
-    });
     const usage = { ...USAGE, completion_tokens: 0, total_tokens: 1_000_000 };
-    const end = { ...chunk({}, "stop"), usage };
-    const goesOn = stream([part(" World."), end]);
-    const { ask, data_dir, provider } = await start(
-      t,
-      (call) => {
-        if (provider.asked.length > 1) return goesOn(call);
-        call.res.writeHead(200, { "content-type": "text/event-stream" });
-        call.res.write(event(part("Hello.", "default")), () => call.socket.resetAndDestroy());
-      },
-      { models: { m: { prefill: "plain", recovery: "continue" } } },
-    );
+    const hello = chunk({ content: "Hello." }, null, { service_tier: "default" });
+    const goesOn = stream([chunk({ content: " World." }), chunk({}, "stop", { usage })]);
+    const models = { m: { prefill: "plain", recovery: "continue" } };
+    const { ask, data_dir } = await start(t, inTurn(stream([hello], "cut"), goesOn), { models });
     assert.match(await (await ask("m", "flex", { stream: true })).text(), /\[DONE\]/);
     const [line] = await settled(data_dir);
-    const attempts = line!["attempts"] as readonly Record<string, any>[];
-    assert.deepEqual(
-      attempts.map(({ share }) => [share.prices.output, share.cost]),
-      [
-        [10, "0.000022"],
-        [5, "1.00001"],
-      ],
-    );
+    const shares: Line[] = line!["attempts"].map(({ share }: Line) => share);
+    const costs = shares.map(({ prices, cost }) => `${cost} at ${prices.output}`);
+    assert.deepEqual(costs, ["0.000022 at 10", "1.00001 at 5"]);
   });
 
   it("is what a budget must have free, or the usual price if that is more", async (t) => {
-    const budget = (amount: string) => ({
-      accounts: { acme: { budget: { amount, period: "month" } } },
-    });
     const short = { max_tokens: 100 };
     const { ask, provider } = await start(t, replyOf(), budget("0.0015"));
     const refused = await ask("m", "priority", short);
-    assert.deepEqual(
-      [refused.status, (await json(refused)).error.code],
-      [402, "insufficient_balance"],
-    );
+    const { code } = (await json(refused)).error;
+    assert.deepEqual([refused.status, code], [402, "insufficient_balance"]);
     assert.equal(provider.asked.length, 0);
     assert.equal((await ask("m", "flex", short)).status, 200);
     // The reply may be of the usual tier, and then costs as much.
@@ -162,52 +141,35 @@ describe("a long prompt", () => {
       (call) => status(200, { ...completion({ content: "Hi." }), usage })(call),
       { models },
     );
-    const costs: unknown[] = [];
-    const ask = async (stated: object, ...asked: Parameters<typeof billed>) => {
+    const cached = { prompt_tokens_details: { cached_tokens: 1_000 } };
+    const CASES: readonly [stated: object, cost: string, ...Parameters<typeof billed>][] = [
+      [usageOf(1_000), "0.012", "m"],
+      [usageOf(1_001), "0.019004", "m"],
+      [{ ...usageOf(1_001), ...cached }, "0.016004", "m"],
+      [usageOf(2_001), "0.036008", "m"],
+      [usageOf(2_000), "0.007", "m", "flex"],
+      [usageOf(2_001), "0.023008", "m", "flex"],
+      [usageOf(2_001), "0.014002", "plain"],
+    ];
+    for (const [stated, expected, ...asked] of CASES) {
       usage = stated;
       const [, cost] = await billed(...asked);
-      costs.push(cost);
-    };
-    await ask(usageOf(1_000), "m");
-    await ask(usageOf(1_001), "m");
-    const cached = { prompt_tokens_details: { cached_tokens: 1_000 } };
-    await ask({ ...usageOf(1_001), ...cached }, "m");
-    await ask(usageOf(2_001), "m");
-    await ask(usageOf(2_000), "m", "flex");
-    await ask(usageOf(2_001), "m", "flex");
-    await ask(usageOf(2_001), "plain");
-    assert.deepEqual(costs, [
-      "0.012",
-      "0.019004",
-      "0.016004",
-      "0.036008",
-      "0.007",
-      "0.023008",
-      "0.014002",
-    ]);
+      assert.equal(cost, expected);
+    }
   });
 
   it("has the estimated length without usage, and the prices of its log line", async (t) => {
-    const { ask, data_dir } = await start(
-      t,
-      status(200, { ...completion({ content: "Hi." }), usage: undefined }),
-      {
-        models,
-      },
-    );
+    const unstated = status(200, { ...completion({ content: "Hi." }), usage: undefined });
+    const { ask, data_dir } = await start(t, unstated, { models });
     for (const characters of [4_000, 4_001])
       await ask("m", undefined, { messages: user("x".repeat(characters)) });
-    const lines = await settled(data_dir, 2);
+    const prices = (await settled(data_dir, 2)).map((line) => line["prices"]);
     const { above_tokens: _, ...long } = LONG;
-    assert.deepEqual(
-      lines.map(({ prices }) => prices),
-      [PRICE, long],
-    );
+    assert.deepEqual(prices, [PRICE, long]);
   });
 
   it("is what a budget must have free for a prompt that may be so long", async (t) => {
-    const withBudget = (amount: string) =>
-      start(t, replyOf(), { models, accounts: { acme: { budget: { amount, period: "month" } } } });
+    const withBudget = (amount: string) => start(t, replyOf(), { models, ...budget(amount) });
     const { ask, provider } = await withBudget("0.0045");
     const asks = async (name: string, characters: number) =>
       (await ask(name, undefined, { max_tokens: 100, messages: user("x".repeat(characters)) }))
@@ -238,14 +200,10 @@ describe("a long prompt", () => {
 
   it("is refused with lengths that do not ascend", () => {
     const refused = /^models\.m\.long_prompts: expected each above_tokens to be more than the one /;
-    for (const long_prompts of [
-      [longer, LONG],
-      [LONG, LONG],
-    ])
-      assert.throws(
-        () =>
-          checkConfig(configFor("http://127.0.0.1:9", ["m"], { models: { m: { long_prompts } } })),
-        { message: refused },
-      );
+    for (const first of [longer, LONG]) {
+      const over = { models: { m: { long_prompts: [first, LONG] } } };
+      const config = configFor("http://127.0.0.1:9", ["m"], over);
+      assert.throws(() => checkConfig(config), { message: refused });
+    }
   });
 });

@@ -2,7 +2,7 @@
 // through the gateway.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import { Cancel } from "../../../../src/core/http/cancel.ts";
 import {
   createGate,
@@ -13,32 +13,49 @@ import {
 } from "../../../../src/extensions/routing/gates/gate.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { checkConfig } from "../../../support/config.ts";
-import { configFor, json, merge, startGateway, user } from "../../../support/gateway.ts";
-import { completion, speak, startProvider, status, type Asked } from "../../../support/provider.ts";
+import {
+  configFor,
+  json,
+  merge,
+  startGateway,
+  startWith,
+  user,
+  type RunningGateway,
+} from "../../../support/gateway.ts";
+import {
+  completion,
+  silent,
+  speak,
+  startProvider,
+  status,
+  type Behaviour,
+} from "../../../support/provider.ts";
 import { until } from "../../../support/wait.ts";
-
-/** What `enter` returned: true for a request that was let in, else how long there is no room. */
-const outcome = (entered: Entered | Promise<Entered>) => {
-  assert.ok(!(entered instanceof Promise), "it waits");
-  return typeof entered === "number" ? entered : true;
-};
 
 /** A gate by a clock that the test moves. */
 const setUp = (initial: Bounds) => {
   const clock = createFakeClock();
   const gate = createGate(clock);
   let bounds = initial;
-  /** Lets a request in. */
-  function permit(): Permit {
+  const enter = (): Entered => {
     const entered = gate.enter(bounds, { account: "x", waitMs: 0 });
-    assert.ok(typeof entered === "object" && !(entered instanceof Promise), `no room: ${entered}`);
+    assert.ok(!(entered instanceof Promise), "it waits");
     return entered;
-  }
+  };
   return {
     clock,
     gate,
-    permit,
-    tryIt: () => outcome(gate.enter(bounds, { account: "x", waitMs: 0 })),
+    /** Lets a request in. */
+    permit(): Permit {
+      const entered = enter();
+      assert.ok(typeof entered === "object", `no room: ${entered}`);
+      return entered;
+    },
+    /** True for a request that is let in, else how long there is no room. */
+    tryIt(): number | true {
+      const entered = enter();
+      return typeof entered === "number" ? entered : true;
+    },
     wait: async (account: string, waitMs: number, cancel = new Cancel()) =>
       gate.enter(bounds, { account, waitMs, cancel }),
     setBounds(next: Bounds) {
@@ -100,17 +117,6 @@ describe("a gate", () => {
     assert.equal(typeof (await waited), "object");
   });
 
-  it("forgets what is older than a minute, however much that was", () => {
-    const { clock, tryIt } = setUp({ rpm: 5_000 });
-    for (let minute = 0; minute < 3; minute += 1) {
-      for (let count = 0; count < 5_000; count += 1) assert.equal(tryIt(), true);
-      assert.equal(tryIt(), 60_000);
-      clock.advance(30_000);
-      assert.equal(tryIt(), 30_000);
-      clock.advance(30_000);
-    }
-  });
-
   it("counts nothing of a request that is not made", () => {
     const { permit, tryIt } = setUp({ rpm: 1, max_in_flight: 1 });
     permit().undo();
@@ -130,21 +136,14 @@ describe("a gate", () => {
     assert.equal(tryIt(), 8_999);
   });
 
-  it("does not let a request wait whose client has left", async () => {
-    const { permit, wait } = setUp({ max_in_flight: 1 });
-    permit();
-    const cancel = new Cancel();
-    cancel.abort();
-    assert.equal(await wait("x", 5_000, cancel), Infinity);
-  });
-
-  it("lets in nobody whose client has left meanwhile, and counts none of them", async () => {
+  it("lets in nobody whose client has left, before or meanwhile, and counts none of them", async () => {
     const { clock, permit, tryIt, wait } = setUp({ max_in_flight: 1, rpm: 2 });
     const inside = permit();
     const clients = [new Cancel(), new Cancel(), new Cancel()];
     const waits = clients.map((cancel) => wait("x", 5_000, cancel));
     for (const client of clients) client.abort();
     assert.deepEqual(await Promise.all(waits), [Infinity, Infinity, Infinity]);
+    assert.equal(await wait("x", 5_000, clients[0]), Infinity);
     assert.equal(clock.pending(), 0);
     inside.release(0, "reply");
     assert.equal(tryIt(), true);
@@ -205,148 +204,124 @@ describe("a gate with a pause", () => {
   });
 });
 
+/** A gateway with a model `m` of a provider that takes one request at a time, and another provider. */
+async function fullSite(t: TestContext, other: Behaviour, over: object) {
+  const slow = await startProvider(t, silent);
+  const spare = await startProvider(t, other);
+  const lab = { limits: { max_in_flight: 1 } };
+  const providers = { lab, other: { dialect: "openai", base_url: spare.url } };
+  const base = { providers, retry: { max_wait_ms: 60_000 } };
+  const config = configFor(slow.url, ["m"], merge(base, over) as object);
+  const gateway = await startGateway(t, config);
+  return {
+    ...gateway,
+    config,
+    slow,
+    spare,
+    ask: (model: string, text = "hi") => gateway.chat({ model, messages: user(text) }),
+    /** Answers a request to the full provider. */
+    answer: async (n: number) => speak("Fine.")(await slow.nth(n)),
+  };
+}
+const statusOf = async ({ gateway }: RunningGateway): Promise<Record<string, any>> =>
+  json(await fetch(`${gateway.adminAddress()}/status`));
+
+const ADAPTIVE = {
+  providers: { lab: { limits: { adaptive: true } } },
+  retry: { max_wait_ms: 0 },
+};
+
 describe("a provider with limits", () => {
   it("is asked no more than it can take: the next candidate is, or the request waits", async (t) => {
-    const held: Asked[] = [];
-    const slow = await startProvider(t, (asked) => {
-      held.push(asked);
-    });
-    const quick = await startProvider(t, speak("Quick."));
-    const config = configFor(slow.url, ["m"], {
-      providers: {
-        lab: { limits: { max_in_flight: 1 } },
-        other: { dialect: "openai", base_url: quick.url },
-      },
+    const site = await fullSite(t, speak("Quick."), {
       models: { spare: { provider: "other", limits: { max_in_flight: 9 } } },
       aliases: { any: { models: ["m", "spare"] } },
-      retry: { max_wait_ms: 60_000 },
     });
-    const { chat, gateway } = await startGateway(t, config);
-    const first = chat({ model: "m", messages: user("1") });
+    const { ask, answer, slow, gateway, config } = site;
+    const first = ask("m");
     await slow.nth(0);
-    const second = await json(await chat({ model: "any", messages: user("2") }));
-    assert.equal(second.model, "spare");
-    const third = chat({ model: "m", messages: user("3") });
-    const statusOf = async () => {
-      const answer = await fetch(`${gateway.adminAddress()}/status`);
-      return (await answer.json()) as Record<string, any>;
-    };
+    assert.equal((await json(await ask("any"))).model, "spare");
+    const third = ask("m");
     const state = await until(async () => {
-      const { provider_limits: limits, in_flight } = await statusOf();
+      const { provider_limits: limits, in_flight } = await statusOf(site);
       return in_flight >= 2 ? limits : undefined;
     }, "the third request in flight");
     assert.deepEqual(state, { "provider lab": 1, "model spare": 9 });
     assert.equal(slow.asked.length, 1);
-    await speak("One.")(held[0]!);
-    assert.equal((await first).status, 200);
-    await slow.nth(1);
-    await speak("Three.")(held[1]!);
-    assert.equal((await third).status, 200);
+    for (const [n, asked] of [first, third].entries()) {
+      await answer(n);
+      assert.equal((await asked).status, 200);
+    }
     for (const limits of [null, { max_in_flight: null, rpm: 9 }]) {
       gateway.reload(checkConfig(merge(config, { providers: { lab: { limits } } }), {}));
-      assert.deepEqual((await statusOf())["provider_limits"], { "model spare": 9 });
+      assert.deepEqual((await statusOf(site))["provider_limits"], { "model spare": 9 });
     }
   });
 
   it("is waited for where no other candidate can be asked: no room there, or an open breaker", async (t) => {
-    const held: Asked[] = [];
-    const slow = await startProvider(t, (asked) => {
-      held.push(asked);
-    });
-    const broken = await startProvider(t, status(500));
-    const config = configFor(slow.url, ["m"], {
-      providers: {
-        lab: { limits: { max_in_flight: 1 } },
-        other: { dialect: "openai", base_url: broken.url },
-      },
+    const { ask, answer } = await fullSite(t, status(500), {
       models: { small: { provider: "other", context_tokens: 1_000 } },
       aliases: { any: { models: ["m", "small"] } },
-      retry: { max_wait_ms: 60_000 },
       breaker: { failures: 1, cooldown_ms: 600_000 },
     });
-    const { chat } = await startGateway(t, config);
-    assert.equal((await chat({ model: "small", messages: user("hi") })).status, 503);
-    const asks = ["one", "short", "long ".repeat(5_000)].map((text) =>
-      chat({ model: "any", messages: user(text) }),
-    );
-    for (const [index, ask] of asks.entries()) {
-      await slow.nth(index);
-      await speak("Fine.")(held[index]!);
-      assert.equal((await ask).status, 200);
+    assert.equal((await ask("small")).status, 503);
+    const asks = ["one", "short", "long ".repeat(5_000)].map((text) => ask("any", text));
+    for (const [n, asked] of asks.entries()) {
+      await answer(n);
+      assert.equal((await asked).status, 200);
     }
   });
 
   it("is waited for where the other candidates are too small for the prompt", async (t) => {
-    const held: Asked[] = [];
-    const slow = await startProvider(t, (asked) => {
-      held.push(asked);
-    });
-    const small = await startProvider(
-      t,
-      status(400, { error: { message: "no", code: "context_length_exceeded" } }),
-    );
-    const config = configFor(slow.url, ["m"], {
-      providers: {
-        lab: { limits: { max_in_flight: 1 } },
-        other: { dialect: "openai", base_url: small.url },
-      },
+    const full = status(400, { error: { message: "no", code: "context_length_exceeded" } });
+    const { ask, answer, spare } = await fullSite(t, full, {
       models: {
         small: { provider: "other", context_tokens: 1_000 },
         smaller: { provider: "other", context_tokens: 900 },
       },
       aliases: { any: { models: ["small", "m", "smaller"] } },
-      retry: { max_wait_ms: 60_000 },
     });
-    const { chat } = await startGateway(t, config);
-    const asks = ["m", "any"].map((model) => chat({ model, messages: user("hi") }));
-    for (const [index, ask] of asks.entries()) {
-      await slow.nth(index);
-      await small.nth(0);
-      await speak("Fine.")(held[index]!);
-      assert.equal((await ask).status, 200);
+    const asks = ["m", "any"].map((model) => ask(model));
+    for (const [n, asked] of asks.entries()) {
+      await spare.nth(0);
+      await answer(n);
+      assert.equal((await asked).status, 200);
     }
   });
 
   it("is not charged for what a model's own limit refuses, nor the reverse: 503, which is no failure", async (t) => {
-    const provider = await startProvider(t, { m: speak("Hi."), n: speak("Hi.") });
-    const config = configFor(provider.url, ["m", "n"], {
+    const both = { m: speak("Hi."), n: speak("Hi.") };
+    const site = await startWith(t, both, {
       providers: { lab: { limits: { rpm: 3 } } },
       models: { m: { limits: { rpm: 1 } }, n: { limits: { rpm: 3 } } },
       retry: { max_wait_ms: 0 },
       breaker: { failures: 1 },
     });
-    const { chat, gateway } = await startGateway(t, config);
+    const { chat, gateway, provider, config } = site;
     const ask = (model: string) => chat({ model, messages: user("1") });
-    const statusOf = async (model: string) => (await ask(model)).status;
+    const codeOf = async (model: string) => (await ask(model)).status;
     const statuses = [];
-    for (const model of ["m", "m", "m", "m", "n", "n", "n"]) statuses.push(await statusOf(model));
+    for (const model of ["m", "m", "m", "m", "n", "n", "n"]) statuses.push(await codeOf(model));
     assert.deepEqual(statuses, [200, 503, 503, 503, 200, 200, 503]);
     const refused = await ask("m");
     assert.equal((await json(refused)).error.code, "model_overloaded");
     assert.ok(Number(refused.headers.get("retry-after")) > 50);
-    const state = await (await fetch(`${gateway.adminAddress()}/status`)).text();
+    const state = JSON.stringify(await statusOf(site));
     assert.ok(!state.includes('"open"'), "it is no failure of the model");
     gateway.reload(checkConfig(merge(config, { providers: { lab: { limits: { rpm: 4 } } } }), {}));
-    assert.deepEqual([await statusOf("n"), await statusOf("n")], [200, 503]);
+    assert.deepEqual([await codeOf("n"), await codeOf("n")], [200, 503]);
     assert.equal(provider.asked.length, 4);
   });
 
   it("that adapts is left alone when a reply says that nothing is left", async (t) => {
-    const provider = await startProvider(
-      t,
-      status(200, completion({ content: "Hi." }), {
-        "content-type": "application/json",
-        "x-ratelimit-remaining-requests": "0",
-        "x-ratelimit-reset-requests": "30s",
-        "x-ratelimit-remaining-tokens": "90",
-        "x-ratelimit-reset-tokens": "50s",
-      }),
-    );
-    const config = configFor(provider.url, ["m", "n"], {
-      providers: { lab: { limits: { adaptive: true } } },
-      retry: { max_wait_ms: 0 },
+    const m = status(200, completion({ content: "Hi." }), {
+      "content-type": "application/json",
+      "x-ratelimit-remaining-requests": "0",
+      "x-ratelimit-reset-requests": "30s",
+      "x-ratelimit-remaining-tokens": "90",
+      "x-ratelimit-reset-tokens": "50s",
     });
-    const { chat } = await startGateway(t, config);
+    const { chat, provider } = await startWith(t, { m, n: silent }, ADAPTIVE);
     assert.equal((await chat({ model: "m", messages: user("1") })).status, 200);
     const answer = await chat({ model: "n", messages: user("2") });
     assert.equal((await json(answer)).error.code, "model_overloaded");
@@ -357,14 +332,8 @@ describe("a provider with limits", () => {
 
   it("that adapts does not shrink when a request alone is too large", async (t) => {
     const error = { message: "Request too large for the model: limit 10, requested 20" };
-    const provider = await startProvider(t, status(429, { error }));
-    const config = configFor(provider.url, ["m"], {
-      providers: { lab: { limits: { adaptive: true } } },
-      retry: { max_retries: 0 },
-    });
-    const { chat, gateway } = await startGateway(t, config);
-    assert.equal((await chat({ model: "m", messages: user("1") })).status, 503);
-    const state = await (await fetch(`${gateway.adminAddress()}/status`)).json();
-    assert.deepEqual((state as Record<string, unknown>)["provider_limits"], { "provider lab": 10 });
+    const site = await startWith(t, { m: status(429, { error }) }, ADAPTIVE);
+    assert.equal((await site.chat({ model: "m", messages: user("1") })).status, 503);
+    assert.deepEqual((await statusOf(site))["provider_limits"], { "provider lab": 10 });
   });
 });

@@ -26,8 +26,8 @@ interface Kind {
   readonly before: readonly object[];
   /** What another attempt says. */
   readonly again: Behaviour;
-  /** Whether what was shown can be joined. */
-  readonly joinable: boolean;
+  /** Whether what was shown can be joined. Absent: no. */
+  readonly joinable?: boolean;
   readonly text: string;
   readonly finish?: string;
 }
@@ -40,26 +40,19 @@ const call = (args: string, more: object = {}) => ({
 const named = { id: "call_1", type: "function" };
 const tools = [{ type: "function", function: { name: "f", parameters: { type: "object" } } }];
 
+const shown = { before: texts(SHOWN), again: goesOn, text: WHOLE };
 const KINDS: Readonly<Record<string, Kind>> = {
-  text: { before: texts(SHOWN), again: goesOn, joinable: true, text: WHOLE },
-  "reasoning hidden": {
-    before: [thought, ...texts(SHOWN)],
-    again: goesOn,
-    joinable: true,
-    text: WHOLE,
-  },
+  text: { ...shown, joinable: true },
+  "reasoning hidden": { ...shown, before: [thought, ...shown.before], joinable: true },
   "reasoning shown": {
+    ...shown,
     request: { thinking: { type: "enabled" } },
-    before: [thought, ...texts(SHOWN)],
-    again: goesOn,
-    joinable: false,
-    text: WHOLE,
+    before: [thought, ...shown.before],
   },
   "tool call": {
     request: { tools, tool_choice: "auto" },
-    before: [...texts(SHOWN), call('{"a":', named)],
-    again: said([...texts(SHOWN), call('{"a":1}', named)], "tool_calls"),
-    joinable: false,
+    before: [...shown.before, call('{"a":', named)],
+    again: said([...shown.before, call('{"a":1}', named)], "tool_calls"),
     text: SHOWN,
     finish: "tool_calls",
   },
@@ -67,16 +60,9 @@ const KINDS: Readonly<Record<string, Kind>> = {
     request: { response_format: { type: "json_object" } },
     before: [{ content: json.slice(0, 12) }],
     again: said([{ content: json }]),
-    joinable: false,
     text: json,
   },
-  logprobs: {
-    request: { logprobs: true },
-    before: texts(SHOWN),
-    again: goesOn,
-    joinable: false,
-    text: WHOLE,
-  },
+  logprobs: { ...shown, request: { logprobs: true } },
 };
 
 const textOf = (deltas: readonly object[]): string =>
@@ -125,7 +111,6 @@ interface Result extends Awaited<ReturnType<typeof askScene>> {
   readonly row: Row;
   /** The code of the error that broke the stream. */
   readonly code: string;
-  readonly attempts: readonly string[];
 }
 
 async function check(row: Row): Promise<void> {
@@ -136,9 +121,8 @@ async function check(row: Row): Promise<void> {
     request: kind.request ?? {},
     model: where === "alias" ? "x" : "m",
   });
-  const attempts = scene.settlement.attempts.map(({ model, outcome }) => `${model} ${outcome}`);
   const code = breakName === "stall" ? "upstream_timeout" : "upstream_error";
-  const result = { ...scene, row, attempts, code };
+  const result = { ...scene, row, code };
   if (mode === "hold") await checkHeld(result);
   else if (mode === "continue" && kind.joinable) await checkJoined(result);
   else await checkBroken(result);
@@ -148,17 +132,15 @@ async function checkHeld({ row, answer, settlement, attempts, code }: Result): P
   const { where, breakName, kind } = row;
   // The same model is not asked again after a silence.
   if (where === "canonical" && breakName === "stall") {
-    assert.equal(answer.status, 503);
-    assert.deepEqual([settlement.errorCode, attempts], [code, [`m ${code}`]]);
-    assert.equal(settlement.cost, "0");
+    const { errorCode, cost } = settlement;
+    assert.deepEqual([answer.status, errorCode, cost, attempts], [503, code, "0", [`m ${code}`]]);
     return;
   }
   const server = where === "alias" ? "n" : "m";
   assert.deepEqual(attempts, [`m ${code}`, `${server} completed`]);
-  const got = seen(answer);
-  assert.equal(got.text, kind.text);
-  assert.deepEqual([got.joints, got.models, got.finish], [[], [server], kind.finish ?? "stop"]);
-  assert.equal(got.usage.total_tokens, FIGURES.total_tokens);
+  const { text, joints, models, finish, usage } = seen(answer);
+  assert.deepEqual([text, joints, models], [kind.text, [], [server]]);
+  assert.deepEqual([finish, usage.total_tokens], [kind.finish ?? "stop", FIGURES.total_tokens]);
   assert.equal(settlement.cost, where === "alias" ? "0.00034" : "0.000034");
   assert.equal(settlement.recovery, undefined);
   assert.ok(settlement.attempts.every(({ share }) => share === undefined));
@@ -166,12 +148,10 @@ async function checkHeld({ row, answer, settlement, attempts, code }: Result): P
 
 async function checkBroken(result: Result): Promise<void> {
   const { row, answer, settlement, access, attempts, provider, code } = result;
-  const got = seen(answer);
-  assert.equal(got.text, textOf(row.kind.before));
-  assert.equal(got.error, code);
-  assert.deepEqual([attempts, provider.asked.length, got.joints], [[`m ${code}`], 1, []]);
-  assert.equal(settlement.recovery, undefined);
-  assert.equal(settlement.usageSource, "estimated");
+  const { text, error, joints } = seen(answer);
+  assert.deepEqual([text, error, joints], [textOf(row.kind.before), code, []]);
+  assert.deepEqual([attempts, provider.asked.length], [[`m ${code}`], 1]);
+  assert.deepEqual([settlement.recovery, settlement.usageSource], [undefined, "estimated"]);
   assert.ok(!("recovery" in access) && !("attempts" in access));
 }
 
@@ -185,25 +165,22 @@ async function checkJoined(result: Result): Promise<void> {
   );
   assert.deepEqual(attempts, [`m ${code}`, "m completed"]);
   assert.ok(provider.asked.every(({ body }) => body["model"] === "m"));
-  assert.equal(got.usage.prompt_tokens, PROMPT + FIGURES.prompt_tokens);
-  assert.equal(got.usage.completion_tokens, used + FIGURES.completion_tokens);
+  const share = { prompt_tokens: PROMPT, completion_tokens: used, cost: micro(PROMPT + 2 * used) };
   assert.deepEqual(
-    settlement.attempts.map(({ share = {} }: { readonly share?: any }) => ({
+    settlement.attempts.map(({ share }: { readonly share?: any }) => ({
       prompt_tokens: share.prompt_tokens,
       completion_tokens: share.completion_tokens,
       cost: share.cost,
     })),
-    [
-      { prompt_tokens: PROMPT, completion_tokens: used, cost: micro(PROMPT + 2 * used) },
-      { prompt_tokens: 20, completion_tokens: 7, cost: "0.000034" },
-    ],
+    [share, { prompt_tokens: 20, completion_tokens: 7, cost: "0.000034" }],
   );
-  assert.equal(settlement.cost, micro(PROMPT + 2 * used + 34));
+  assert.equal(got.usage.prompt_tokens, PROMPT + FIGURES.prompt_tokens);
+  assert.equal(got.usage.completion_tokens, used + FIGURES.completion_tokens);
   assert.equal(settlement.usage.total_tokens, got.usage.total_tokens);
-  assert.deepEqual(
-    [settlement.recovery, access["recovery"], access["attempts"], access["cost"]],
-    ["continued", "continued", attempts, settlement.cost],
-  );
+  const cost = micro(PROMPT + 2 * used + 34);
+  assert.deepEqual([settlement.recovery, settlement.cost], ["continued", cost]);
+  const { recovery, attempts: logged, cost: paid } = access;
+  assert.deepEqual([recovery, logged, paid], ["continued", attempts, cost]);
 }
 
 /** Millionths of a dollar as the books write them. */

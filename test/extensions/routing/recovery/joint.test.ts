@@ -25,119 +25,107 @@ function joined(shown: string, pieces: readonly string[]): string | undefined {
 
 type Case = readonly [shown: string, pieces: readonly string[], joined: string | undefined];
 
-const checkAll = (cases: readonly Case[]): void => {
-  for (const [shown, pieces, expected] of cases) {
-    it(`${JSON.stringify(shown)} + ${JSON.stringify(pieces)}`.slice(0, 150), () => {
-      assert.equal(joined(shown, pieces), expected);
-      // However it is cut.
-      assert.equal(joined(shown, [...pieces.join("")]), expected);
-      assert.equal(joined(shown, [pieces.join("")]), expected);
-    });
-  }
-};
+function checkAll(about: string, cases: readonly Case[]): void {
+  describe(about, () => {
+    for (const [shown, pieces, expected] of cases)
+      it(`${JSON.stringify(shown)} + ${JSON.stringify(pieces)}`.slice(0, 150), () => {
+        // However it is cut.
+        for (const cut of [pieces, [...pieces.join("")], [pieces.join("")]])
+          assert.equal(joined(shown, cut), expected);
+      });
+  });
+}
 
 const TIMES = "It was the best of times, it was the worst of times,";
 const numbered = Array.from({ length: 400 }, (_, at) => `word${at}`).join(" ");
 const dashes = "-".repeat(40);
 
-describe("what goes on is shown as it is", () => {
-  checkAll([
-    ["The quick", [" brown", " fox"], " brown fox"],
-    ["The quick bro", ["wn fox"], "wn fox"],
-    ["The quick", [" quiet"], " quiet"],
-    ["The answer", ["."], "."],
-    ["a bal", ["loon"], "loon"],
-    ["f(g(x)", [")"], ")"],
-    ["The weather", [" here"], " here"],
-    ["- apples\n- pears", ["\n- plums"], "\n- plums"],
-    ["我们今天去公园散步", ["然后回家"], "然后回家"],
-    // An earlier part that is said once more, and does not lead to the end.
-    [numbered, [" word5 word6 word7 word8 but now"], " word5 word6 word7 word8 but now"],
-    [`Title\n${dashes}`, ["\nText"], "\nText"],
-  ]);
+checkAll("what goes on is shown as it is", [
+  ["The quick", [" brown", " fox"], " brown fox"],
+  ["The quick bro", ["wn fox"], "wn fox"],
+  ["The quick", [" quiet"], " quiet"],
+  ["The answer", ["."], "."],
+  ["a bal", ["loon"], "loon"],
+  ["f(g(x)", [")"], ")"],
+  ["The weather", [" here"], " here"],
+  ["- apples\n- pears", ["\n- plums"], "\n- plums"],
+  ["我们今天去公园散步", ["然后回家"], "然后回家"],
+  // An earlier part that is said once more, and does not lead to the end.
+  [numbered, [" word5 word6 word7 word8 but now"], " word5 word6 word7 word8 but now"],
+  [`Title\n${dashes}`, ["\nText"], "\nText"],
+]);
 
-  it("piece by piece once that is known", () => {
-    const { transform } = createJoiner("The quick");
-    const pieces = [" ", "b", "rown", " The quick"];
-    assert.deepEqual(
-      pieces.map((text) => textIn(transform({ type: "text", text }))),
-      ["", " b", "rown", " The quick"],
-    );
-  });
+it("what goes on is shown piece by piece once that is known", () => {
+  const { transform } = createJoiner("The quick");
+  const pieces = [" ", "b", "rown", " The quick"];
+  const shown = pieces.map((text) => textIn(transform({ type: "text", text })));
+  assert.deepEqual(shown, ["", " b", "rown", " The quick"]);
 });
 
-describe("the blanks that were shown last", () => {
-  checkAll([
-    ["The quick ", [" brown"], "brown"],
-    ["The quick ", ["brown"], undefined],
-    ["The quick\n\n", ["\n", "\nbrown"], "brown"],
-    ["smile \ud83d", [" \ud83d", "\ude00!"], "\ude00!"],
-    ["smile \ud83d", [" \ud83e\udd70!"], undefined],
-    [`${TIMES}\n\n`, [TIMES, "\n\nit was"], "it was"],
-    [`${TIMES}\n\n`, [TIMES, "it was"], undefined],
-  ]);
-});
+checkAll("the blanks that were shown last", [
+  ["The quick ", [" brown"], "brown"],
+  ["The quick ", ["brown"], undefined],
+  ["The quick\n\n", ["\n", "\nbrown"], "brown"],
+  ["smile \ud83d", [" \ud83d", "\ude00!"], "\ude00!"],
+  ["smile \ud83d", [" \ud83e\udd70!"], undefined],
+  [`${TIMES}\n\n`, [TIMES, "\n\nit was"], "it was"],
+  [`${TIMES}\n\n`, [TIMES, "it was"], undefined],
+]);
 
-describe("an exact repetition is dropped", () => {
-  checkAll([
-    [TIMES, [TIMES, " it was"], " it was"],
-    [TIMES, [`${TIMES} it`, " was"], " it was"],
-    [`\n${TIMES}`, [TIMES, " it was"], " it was"],
-    ["The quick brown", ["The quick brown fox"], " fox"],
-    [numbered, [numbered, " END"], " END"],
-    // Of the end, 20 characters or more, in front of which nothing stands.
-    [TIMES, [TIMES.slice(-23), " it was"], " it was"],
-    [numbered, [numbered.slice(-999), " END"], " END"],
-    [
-      "我们今天去公园散步，然后回家吃饭，晚上看电影聊天喝茶",
-      ["去公园散步，然后回家吃饭，晚上看电影聊天喝茶。"],
-      "。",
-    ],
-  ]);
-});
+checkAll("an exact repetition is dropped", [
+  [TIMES, [TIMES, " it was"], " it was"],
+  [TIMES, [`${TIMES} it`, " was"], " it was"],
+  [`\n${TIMES}`, [TIMES, " it was"], " it was"],
+  ["The quick brown", ["The quick brown fox"], " fox"],
+  [numbered, [numbered, " END"], " END"],
+  // Of the end, 20 characters or more, in front of which nothing stands.
+  [TIMES, [TIMES.slice(-23), " it was"], " it was"],
+  [numbered, [numbered.slice(-999), " END"], " END"],
+  [
+    "我们今天去公园散步，然后回家吃饭，晚上看电影聊天喝茶",
+    ["去公园散步，然后回家吃饭，晚上看电影聊天喝茶。"],
+    "。",
+  ],
+]);
 
-describe("what may or may not be a repetition is refused", () => {
-  checkAll([
-    [TIMES, [TIMES.slice(-19), " it was"], undefined],
-    ["The quick bro", ["brown fox"], undefined],
-    ["It is an internat", ["international law."], undefined],
-    ["I like cats and dogs", [" and dogs"], undefined],
-    ["I like cats and dogs", [" dogs"], undefined],
-    ["The", ["The answer"], undefined],
-    ["今日はとても良い学校です", ["学校です。"], undefined],
-    // It may be a line that is to be said twice.
-    [TIMES, [`\n${TIMES}`, " it was"], undefined],
-    [numbered, ["\n\n", numbered.slice(-999), " END"], undefined],
-    // The same text stands at several places.
-    [dashes, [`${dashes}\n`], undefined],
-    [`Title\n${dashes.slice(20)}`, [`${dashes.slice(20)}\n`], undefined],
-    ["I said so. ".repeat(6), ["I said so. ".repeat(8)], undefined],
-    // It does not come to the end.
-    [TIMES, [TIMES.slice(0, 40), " and more"], undefined],
-    [numbered, [numbered.slice(-999, -501), " END"], undefined],
-    [TIMES, [TIMES.slice(10, 40)], undefined],
-  ]);
-});
+checkAll("what may or may not be a repetition is refused", [
+  [TIMES, [TIMES.slice(-19), " it was"], undefined],
+  ["The quick bro", ["brown fox"], undefined],
+  ["It is an internat", ["international law."], undefined],
+  ["I like cats and dogs", [" and dogs"], undefined],
+  ["I like cats and dogs", [" dogs"], undefined],
+  ["The", ["The answer"], undefined],
+  ["今日はとても良い学校です", ["学校です。"], undefined],
+  // It may be a line that is to be said twice.
+  [TIMES, [`\n${TIMES}`, " it was"], undefined],
+  [numbered, ["\n\n", numbered.slice(-999), " END"], undefined],
+  // The same text stands at several places.
+  [dashes, [`${dashes}\n`], undefined],
+  [`Title\n${dashes.slice(20)}`, [`${dashes.slice(20)}\n`], undefined],
+  ["I said so. ".repeat(6), ["I said so. ".repeat(8)], undefined],
+  // It does not come to the end.
+  [TIMES, [TIMES.slice(0, 40), " and more"], undefined],
+  [numbered, [numbered.slice(-999, -501), " END"], undefined],
+  [TIMES, [TIMES.slice(10, 40)], undefined],
+]);
 
-describe("another answer, or none, is refused", () => {
-  checkAll([
-    ["The answer", [], undefined],
-    ["The answer ", [], undefined],
-    ["The answer", ["\n"], undefined],
-    ["The answer", [" ".repeat(2_000)], undefined],
-    [TIMES, [TIMES], undefined],
-    [TIMES, [`${TIMES} `, "\n"], undefined],
-    ["The cat sat on the mat", ["The dog sleeps"], undefined],
-    [`${TIMES} and more`, ["\n", TIMES, " and less"], undefined],
-  ]);
+checkAll("another answer, or none, is refused", [
+  ["The answer", [], undefined],
+  ["The answer ", [], undefined],
+  ["The answer", ["\n"], undefined],
+  ["The answer", [" ".repeat(2_000)], undefined],
+  [TIMES, [TIMES], undefined],
+  [TIMES, [`${TIMES} `, "\n"], undefined],
+  ["The cat sat on the mat", ["The dog sleeps"], undefined],
+  [`${TIMES} and more`, ["\n", TIMES, " and less"], undefined],
+]);
 
-  it("also before a tool call", () => {
-    const call: Part = { type: "tool_call", call: 0, id: "1", name: "f" };
-    assert.throws(() => createJoiner("The answer").transform(call), { code: "upstream_error" });
-    const { transform } = createJoiner("The answer");
-    transform({ type: "text", text: " is" });
-    assert.deepEqual(transform(call), [call]);
-  });
+it("no answer is refused also before a tool call", () => {
+  const call: Part = { type: "tool_call", call: 0, id: "1", name: "f" };
+  assert.throws(() => createJoiner("The answer").transform(call), { code: "upstream_error" });
+  const { transform } = createJoiner("The answer");
+  transform({ type: "text", text: " is" });
+  assert.deepEqual(transform(call), [call]);
 });
 
 describe("random joints", () => {

@@ -19,7 +19,7 @@ import {
 } from "../../../support/recovered.ts";
 import {
   chunk,
-  held as heldModel,
+  held as open,
   silent,
   startProvider,
   status,
@@ -43,8 +43,9 @@ const twoWords: Behaviour = (asked) => {
   broken(texts(/^\s*\S+\s+\S+/.exec(left)?.[0] ?? left))(asked);
 };
 
-/** What an attempt has of the usage and the cost. */
-const shareOf = ({ share }: { readonly share?: object }): any => share;
+/** What each attempt has of the usage and the cost. */
+const sharesOf = ({ settlement }: Awaited<ReturnType<typeof askScene>>): any[] =>
+  settlement.attempts.map(({ share }: { readonly share?: object }) => share);
 
 describe("max_recoveries", () => {
   const CASES: readonly [bound: number | undefined, text: string, attempts: number][] = [
@@ -55,14 +56,12 @@ describe("max_recoveries", () => {
   ];
   for (const [bound, text, attempts] of CASES)
     it(`${bound ?? "default"}: a continuation that breaks again`, async (t) => {
-      const { answer, settlement } = await askScene(t, {
-        models: { m: twoWords },
-        config: { ...continuing(), retry: { max_recoveries: bound } },
-      });
-      const got = seen(answer);
+      const config = { ...continuing(), retry: { max_recoveries: bound } };
+      const scene = await askScene(t, { models: { m: twoWords }, config });
+      const got = seen(scene.answer);
       assert.deepEqual([got.text, got.error], [text, "upstream_error"]);
-      assert.equal(settlement.attempts.length, attempts);
-      assert.equal(settlement.recovery, bound === 0 ? undefined : "failed");
+      assert.equal(scene.attempts.length, attempts);
+      assert.equal(scene.settlement.recovery, bound === 0 ? undefined : "failed");
       assert.equal(got.joints.length, Math.min(attempts - 1, 4));
     });
 });
@@ -72,57 +71,43 @@ describe("who goes on", () => {
   const rejects = status(400, { error: { message: "prefill is not supported" } });
 
   it("the next candidate of an alias, at its own price, under its own name", async (t) => {
-    const { answer, settlement } = await askScene(t, {
-      models: { m: inTurn(broken(texts(SHOWN)), refuses), n: goesOn },
-      config: LIST,
-      model: "x",
-    });
-    const got = seen(answer);
+    const models = { m: inTurn(broken(texts(SHOWN)), refuses), n: goesOn };
+    const scene = await askScene(t, { models, config: LIST, model: "x" });
+    const got = seen(scene.answer);
     assert.deepEqual([got.text, got.models], [WHOLE, ["m", "n"]]);
-    assert.deepEqual(
-      settlement.attempts.map((attempt) => [
-        attempt.model,
-        attempt.outcome,
-        shareOf(attempt)?.cost,
-      ]),
-      [
-        ["m", "upstream_error", "0.000009"],
-        ["m", "upstream_error", undefined],
-        ["n", "completed", "0.00034"],
-      ],
-    );
-    assert.equal(settlement.cost, "0.000349");
-    assert.equal(settlement.modelServed, "n");
+    assert.deepEqual(scene.attempts, ["m upstream_error", "m upstream_error", "n completed"]);
+    const { cost, modelServed } = scene.settlement;
+    assert.deepEqual([cost, modelServed], ["0.000349", "n"]);
+    const shares = sharesOf(scene);
+    const costs = shares.map((share) => share?.cost);
+    assert.deepEqual(costs, ["0.000009", undefined, "0.00034"]);
     // Each attempt has what its cost follows from.
-    for (const share of settlement.attempts.map(shareOf).filter(Boolean)) {
-      const { input_cache_miss: miss, output } = share.prices;
+    for (const share of shares.filter(Boolean)) {
+      const { input_cache_miss: miss, input_cache_hit: hit = miss, output } = share.prices;
       const { prompt_cache_hit_tokens: hits, prompt_cache_miss_tokens: misses } = share;
       assert.equal(hits + misses, share.prompt_tokens);
-      const { input_cache_hit: hit = miss } = share.prices;
       const cost = hits * hit + misses * miss + share.completion_tokens * output;
       assert.equal(cost.toFixed(6), (Number(share.cost) * 1e6).toFixed(6));
     }
   });
 
   it("another that breaks too: the record names the first one, with its prices", async (t) => {
-    const { answer, settlement } = await askScene(t, {
-      models: { m: inTurn(broken(texts(SHOWN)), refuses), n: twoWords },
-      config: { ...LIST, retry: { max_recoveries: 1 } },
-      model: "x",
-    });
-    assert.equal(seen(answer).error, "upstream_error");
-    const prices = settlement.attempts.flatMap((attempt) => shareOf(attempt)?.prices ?? []);
+    const models = { m: inTurn(broken(texts(SHOWN)), refuses), n: twoWords };
+    const config = { ...LIST, retry: { max_recoveries: 1 } };
+    const scene = await askScene(t, { models, config, model: "x" });
+    assert.equal(seen(scene.answer).error, "upstream_error");
+    const prices = sharesOf(scene).flatMap((share) => share?.prices ?? []);
     assert.equal(prices.length, 2);
     assert.notDeepEqual(prices[0], prices[1]);
-    assert.deepEqual([settlement.modelServed, settlement.price], ["m", prices[0]]);
+    const { modelServed, price } = scene.settlement;
+    assert.deepEqual([modelServed, price], ["m", prices[0]]);
   });
 
   it("a model that is named itself, and no other: the client gets what broke the stream", async (t) => {
+    const config = { models: { ...continuing().models, n: { prefill: "plain" } } };
     for (const refusal of [refuses, rejects]) {
-      const { answer, provider, settlement } = await askScene(t, {
-        models: { m: inTurn(broken(texts(SHOWN)), refusal), n: goesOn },
-        config: { models: { ...continuing().models, n: { prefill: "plain" } } },
-      });
+      const models = { m: inTurn(broken(texts(SHOWN)), refusal), n: goesOn };
+      const { answer, provider, settlement } = await askScene(t, { models, config });
       const got = seen(answer);
       assert.deepEqual([got.text, got.error, got.models], [SHOWN, "upstream_error", ["m"]]);
       assert.ok(provider.asked.every(({ body }) => body["model"] === "m"));
@@ -131,25 +116,19 @@ describe("who goes on", () => {
   });
 
   it("no one, where that is not certain: the client gets what broke the stream", async (t) => {
-    const messages = [
-      { role: "user", content: "hi" },
-      { role: "assistant", content: "So:" },
+    const says = { role: "assistant", content: "So:" };
+    const messages = [{ role: "user", content: "hi" }, says];
+    const CASES: readonly [shown: readonly object[], code: number, request: object][] = [
+      [texts(SHOWN), 200, { messages }],
+      [[{ content: "\n" }], 200, {}],
+      [[{ reasoning_content: "Hm." }], 503, {}],
     ];
-    const hidden = [{ reasoning_content: "Hm." }];
-    const CASES: readonly [shown: readonly object[], more: object, request: object][] = [
-      [texts(SHOWN), { prefill: "none" }, {}],
-      [texts(SHOWN), {}, { messages }],
-      [[{ content: "\n" }], {}, {}],
-      [hidden, {}, {}],
-    ];
-    for (const [before, more, request] of CASES) {
-      const { answer, provider, settlement } = await askScene(t, {
-        models: { m: inTurn(broken(before), goesOn) },
-        config: { ...continuing(more), retry: { max_retries: 0 } },
-        request,
-      });
-      if (before === hidden) assert.equal(answer.status, 503);
-      else assert.equal(seen(answer).error, "upstream_error");
+    for (const [before, code, request] of CASES) {
+      const models = { m: inTurn(broken(before), goesOn) };
+      const scene = await askScene(t, { models, config: continuing(), request });
+      const { answer, provider, settlement } = scene;
+      if (code === 200) assert.equal(seen(answer).error, "upstream_error");
+      assert.deepEqual([answer.status, settlement.errorCode], [code, "upstream_error"]);
       assert.deepEqual([provider.asked.length, settlement.recovery], [1, undefined]);
     }
   });
@@ -157,14 +136,12 @@ describe("who goes on", () => {
 
 describe("how a model is asked", () => {
   const beginning = { role: "assistant", content: SHOWN };
+  const FINAL = { continue_final_message: true, add_generation_prompt: false };
   const WIRE: Readonly<Record<string, readonly [message: object, body: object]>> = {
     plain: [beginning, {}],
     prefix: [{ ...beginning, prefix: true }, {}],
     partial: [{ ...beginning, partial: true }, {}],
-    continue_final_message: [
-      beginning,
-      { continue_final_message: true, add_generation_prompt: false },
-    ],
+    continue_final_message: [beginning, FINAL],
   };
   for (const [prefill, [message, more]] of Object.entries(WIRE))
     it(prefill, async (t) => {
@@ -176,111 +153,82 @@ describe("how a model is asked", () => {
       const got = seen(answer);
       assert.deepEqual([got.text, got.joints], [WHOLE, [`${SHOWN} `]]);
       const [first, second] = provider.asked.map(({ body }) => body);
-      assert.deepEqual(second, {
-        ...first,
-        ...more,
-        messages: [...first!["messages"], message],
-      });
+      const messages = [...first!["messages"], message];
+      assert.deepEqual(second, { ...first, ...more, messages });
     });
 
   it("with instructions of the Messages API in their places", async (t) => {
     const provider = await startProvider(t, { m: broken(texts(SHOWN)), n: status(500, {}) });
-    const gateway = await startGateway(
-      t,
-      configFor(provider.url, ["m"], {
-        ...LIST,
-        apis: ["messages"],
-        providers: { native: { dialect: "anthropic", base_url: provider.url, api_key: "sk-n" } },
-        models: { m: {}, n: { provider: "native", prefill: "plain" } },
-      }),
-    );
-    const messages = [
-      { role: "user", content: "hi" },
-      { role: "system", content: "Stop." },
-    ];
+    const native = { dialect: "anthropic", base_url: provider.url, api_key: "sk-n" };
+    const models = { m: {}, n: { provider: "native", prefill: "plain" } };
+    const over = { ...LIST, apis: ["messages"], providers: { native }, models };
+    const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
+    const instruction = { role: "system", content: "Stop." };
+    const messages = [{ role: "user", content: "hi" }, instruction];
     const body = { model: "x", max_tokens: 100, stream: true, messages };
     await (await post(`${gateway.url}/v1/messages`, body)).text();
     const [asked, ...begun] = provider.asked.at(-1)!.body["messages"];
-    assert.deepEqual(
-      [...asked.content, ...begun].map(({ text, content }) => text ?? content[0].text),
-      ["hi", "(What follows is an instruction of the system.)\nStop.", SHOWN],
-    );
+    const said = [...asked.content, ...begun].map(({ text, content }) => text ?? content[0].text);
+    const instructed = "(What follows is an instruction of the system.)\nStop.";
+    assert.deepEqual(said, ["hi", instructed, SHOWN]);
   });
 
   it("for so many tokens as are left, and without thinking", async (t) => {
-    const { provider } = await askScene(t, {
-      models: { m: inTurn(broken(texts(SHOWN)), goesOn) },
-      config: continuing(),
-      request: { max_tokens: 100 },
-    });
-    assert.deepEqual(
-      provider.asked.map(({ body }) => body["max_tokens"]),
-      [100, 96],
-    );
+    const models = { m: inTurn(broken(texts(SHOWN)), goesOn) };
+    const request = { max_tokens: 100 };
+    const { provider } = await askScene(t, { models, config: continuing(), request });
+    const limits = provider.asked.map(({ body }) => body["max_tokens"]);
+    assert.deepEqual(limits, [100, 96]);
   });
 });
 
 describe("a recovery", () => {
+  const repeats = (said: string) => ({ m: inTurn(broken(texts(SHOWN)), sayText(said)) });
+
   it("drops a repetition, and bills all that the model said", async (t) => {
-    const { answer, settlement } = await askScene(t, {
-      models: { m: inTurn(broken(texts(SHOWN)), sayText(WHOLE)) },
-      config: continuing(),
-    });
-    const got = seen(answer);
-    assert.deepEqual([got.text, got.joints, settlement.recovery], [WHOLE, [SHOWN], "continued"]);
-    assert.deepEqual(
-      settlement.attempts.map((attempt) => shareOf(attempt).completion_tokens),
-      [4, 7],
-    );
-    assert.equal(got.usage.completion_tokens, 11);
+    const scene = await askScene(t, { models: repeats(WHOLE), config: continuing() });
+    const { text, joints, usage } = seen(scene.answer);
+    const { recovery } = scene.settlement;
+    assert.deepEqual([text, joints, recovery], [WHOLE, [SHOWN], "continued"]);
+    const tokens = sharesOf(scene).map(({ completion_tokens }) => completion_tokens);
+    assert.deepEqual([...tokens, usage.completion_tokens], [4, 7, 11]);
   });
 
   it("is refused where the other answer cannot be joined; the breaker counts the break alone", async (t) => {
-    const { gateway, answer } = await askScene(t, {
-      models: { m: inTurn(broken(texts(SHOWN)), sayText("The quick red cat sleeps.")) },
-      config: { ...continuing(), breaker: { failures: 2 } },
-    });
+    const config = { ...continuing(), breaker: { failures: 2 } };
+    const models = repeats("The quick red cat sleeps.");
+    const { answer, gateway } = await askScene(t, { models, config });
     const got = seen(answer);
     assert.deepEqual([got.text, got.error], [SHOWN, "upstream_error"]);
     assert.deepEqual(gateway.breakerOf("m"), ["closed", 1]);
   });
 
   it("asks nobody whose breaker the break has opened", async (t) => {
-    const { answer, provider } = await askScene(t, {
-      models: { m: broken(texts(SHOWN)) },
-      config: { ...continuing(), breaker: { failures: 1 } },
-    });
+    const config = { ...continuing(), breaker: { failures: 1 } };
+    const { answer, provider } = await askScene(t, { models: repeats(REST), config });
     assert.equal(seen(answer).error, "upstream_error");
     assert.equal(provider.asked.length, 1);
   });
 
   it("ends with the request's own time, and is no silence of the provider", async (t) => {
-    const says: Behaviour = stream([chunk({ content: "The" })], "open");
+    const says = stream([chunk({ content: "The" })], "open");
     const models = { m: inTurn(broken(texts(SHOWN)), says) };
     const config = { ...continuing(), timeouts: { total_ms: 200 } };
-    const { answer, settlement, gateway } = await askScene(t, { models, config });
-    const got = seen(answer);
+    const scene = await askScene(t, { models, config });
+    const got = seen(scene.answer);
     assert.deepEqual([got.text, got.error], [SHOWN, "upstream_timeout"]);
-    assert.deepEqual(gateway.breakerOf("m"), ["closed", 1], "the break alone counts");
-    assert.deepEqual(
-      settlement.attempts.map((attempt) => [attempt.outcome, shareOf(attempt)?.cost]),
-      [
-        ["upstream_error", "0.000009"],
-        ["upstream_timeout", undefined],
-      ],
-    );
+    assert.deepEqual(scene.gateway.breakerOf("m"), ["closed", 1], "the break alone counts");
+    assert.deepEqual(scene.attempts, ["m upstream_error", "m upstream_timeout"]);
+    const costs = sharesOf(scene).map((share) => share?.cost);
+    assert.deepEqual(costs, ["0.000009", undefined]);
   });
 
   it("is silent in between: first_token_ms holds for the continuation too", async (t) => {
-    const { answer, settlement } = await askScene(t, {
-      models: { m: inTurn(broken(texts(SHOWN)), silent) },
-      config: { ...continuing(), timeouts: { first_token_ms: 60, idle_ms: 60 } },
-    });
+    const models = { m: inTurn(broken(texts(SHOWN)), silent) };
+    const config = { ...continuing(), timeouts: { first_token_ms: 60, idle_ms: 60 } };
+    const { answer, attempts } = await askScene(t, { models, config });
     assert.equal(seen(answer).error, "upstream_error");
-    assert.deepEqual(
-      settlement.attempts.map(({ outcome }) => outcome),
-      ["upstream_error", "upstream_timeout"],
-    );
+    assert.deepEqual(attempts, ["m upstream_error", "m upstream_timeout"]);
   });
 });
 
@@ -319,35 +267,30 @@ describe("recovery hold", () => {
   const held = { models: { m: { recovery: "hold" } } };
 
   it("shows keep-alive comments and nothing else before the provider has finished", async (t) => {
-    const model = heldModel();
-    const { url } = await startProvider(t, model.behaviour);
+    const { behaviour, finish } = open();
+    const { url } = await startProvider(t, behaviour);
     const config = { ...held, server: { keep_alive_ms: 20 } };
     const gateway = await startGateway(t, configFor(url, ["m"], config));
     const { body } = await gateway.chat({ model: "m", stream: true, messages: user("hi") });
     let text = "";
     for await (const piece of body!.pipeThrough(new TextDecoderStream())) {
       text += piece;
-      if (text.startsWith(": keep-alive\n\n".repeat(2))) model.finish();
+      if (text.startsWith(": keep-alive\n\n".repeat(2))) finish();
     }
     assert.match(text, /^(: keep-alive\n\n){2,}data: /);
     assert.doesNotMatch(text.slice(text.indexOf("data: ")), /keep-alive/);
   });
 
   it("holds no more than server.max_reply_bytes, be it finished in one piece", async (t) => {
-    for (const [characters, code] of [
-      [2_000, undefined],
-      [5_000, "upstream_error"],
+    const retry = { max_retries: 2, backoff_ms: 1 };
+    const config = { ...held, server: { max_reply_bytes: 4_096 }, retry };
+    for (const [characters, status, code] of [
+      [2_000, 200, undefined],
+      [5_000, 503, "upstream_error"],
     ] as const) {
-      const { answer, settlement, provider } = await askScene(t, {
-        models: { m: sayText("x".repeat(characters)) },
-        config: {
-          ...held,
-          server: { max_reply_bytes: 4_096 },
-          retry: { max_retries: 2, backoff_ms: 1 },
-        },
-      });
-      assert.equal(settlement.errorCode ?? undefined, code);
-      assert.equal(answer.status, code ? 503 : 200);
+      const models = { m: sayText("x".repeat(characters)) };
+      const { answer, settlement, provider } = await askScene(t, { models, config });
+      assert.deepEqual([answer.status, settlement.errorCode ?? undefined], [status, code]);
       assert.equal(provider.asked.length, 1, "a retry would say as much, and be billed");
     }
   });

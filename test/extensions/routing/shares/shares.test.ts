@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { configFile } from "../../../support/books.ts";
 import { checkConfig } from "../../../support/config.ts";
-import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
-import { speak, startProvider, status, type Behaviour } from "../../../support/provider.ts";
+import { configFor, json, startWith, user } from "../../../support/gateway.ts";
+import { speak, status, type Behaviour } from "../../../support/provider.ts";
 import { runHere } from "../../../support/run-here.ts";
 import { issueLines } from "../../../support/token-service.ts";
 
@@ -21,13 +21,10 @@ async function start(
   const clock = { now: 0 };
   t.mock.method(Math, "random", () => chance);
   const all = { a: speak("A."), b: speak("B."), c: speak("C."), ...behaviours };
-  const provider = await startProvider(t, all);
-  const config = configFor(provider.url, ["a", "b", "c"], {
-    aliases: { split, sticky: { ...split, sticky: true } },
-    breaker: { failures: 1, cooldown_ms: 600_000 },
-    ...over,
-  });
-  const { chat } = await startGateway(t, config, { monotonic: () => clock.now });
+  const aliases = { split, sticky: { ...split, sticky: true } };
+  const breaker = { failures: 1, cooldown_ms: 600_000 };
+  const config = { aliases, breaker, ...over };
+  const { chat, provider } = await startWith(t, all, config, { monotonic: () => clock.now });
   /** The model that served, where the draw falls on this point from 0 to 1. */
   const servedAt = async (point: number, text = "hi", model = "split"): Promise<string> => {
     chance = point;
@@ -48,10 +45,8 @@ describe("an alias with weights", () => {
   it("falls back on the others in their order", async (t) => {
     const { servedAt, provider } = await start(t, { a: status(500), c: status(500) });
     assert.equal(await servedAt(0.95), "b");
-    assert.deepEqual(
-      provider.asked.map(({ body }) => body["model"]),
-      ["c", "a", "b"],
-    );
+    const asked = provider.asked.map(({ body }) => body["model"]);
+    assert.deepEqual(asked, ["c", "a", "b"]);
   });
 
   it("draws among those whose breakers are closed, or let a probe through", async (t) => {
@@ -84,25 +79,21 @@ describe("an alias with weights", () => {
 });
 
 describe("weights", () => {
-  const issues = (alias: object) =>
-    issueLines(() =>
-      checkConfig(configFor("http://127.0.0.1:9", ["a", "b"], { aliases: { x: alias } })),
-    );
-
+  const models = ["a", "b"];
+  const CASES: readonly [alias: object, issue: string][] = [
+    [{ models, weights: { a: 1, b: 0 } }, ""],
+    [{ models, weights: { a: 1, z: 1 } }, "weights.z: is not among the alias's models"],
+    [{ models, weights: { a: 0 } }, "weights: expected a weight of more than 0"],
+    [{ policy: "value", weights: { a: 1 } }, "weights: may only be set together with models"],
+    [{ models, weights: { a: -1 } }, "weights.a: expected an integer from 0 to 1000000, got -1"],
+    [{ models, weights: { a: 0.5 } }, "weights.a: expected an integer, got 0.5"],
+  ];
   it("are refused with their place", () => {
-    const models = ["a", "b"];
-    assert.deepEqual(issues({ models, weights: { a: 1, b: 0 } }), []);
-    assert.deepEqual(issues({ models, weights: { a: 1, z: 1 } }), [
-      "aliases.x.weights.z: is not among the alias's models",
-    ]);
-    assert.deepEqual(issues({ models, weights: { a: 0 } }), [
-      "aliases.x.weights: expected a weight of more than 0",
-    ]);
-    assert.deepEqual(issues({ policy: "value", weights: { a: 1 } }), [
-      "aliases.x.weights: may only be set together with models",
-    ]);
-    assert.equal(issues({ models, weights: { a: -1 } }).length, 1);
-    assert.equal(issues({ models, weights: { a: 0.5 } }).length, 1);
+    for (const [x, issue] of CASES) {
+      const config = configFor("http://127.0.0.1:9", models, { aliases: { x } });
+      const issues = issueLines(() => checkConfig(config));
+      assert.deepEqual(issues, issue ? [`aliases.x.${issue}`] : []);
+    }
   });
 
   it("are shown as shares by explain", async () => {
