@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { ServerResponse, type IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { Duplex, Readable } from "node:stream";
+import { Duplex, PassThrough, Readable } from "node:stream";
 import { parseRaw } from "../../scripts/conformance/client.ts";
 import { createLimiter } from "../../src/core/accounts/limiter.ts";
 import { createKeyring, NO_CREATED_KEYS } from "../../src/core/accounts/keyring.ts";
@@ -49,23 +49,19 @@ const lowerCased = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 
 /**
- * What a provider sends, as the transport's response: the part of ServerResponse that providers of
- * tests use.
+ * What a provider sends, as the transport's response, whose body it is: the part of ServerResponse
+ * that providers of tests use.
  */
-class ProviderResponse extends EventEmitter {
+class ProviderResponse extends PassThrough {
   readonly headers = new Map<string, string>();
   headersSent = false;
-  writableEnded = false;
-  writableFinished = false;
-  destroyed = false;
   #status = 200;
-  readonly #body = new Readable({ read: () => this.#drain() });
   readonly #settle: PromiseWithSettlers;
 
   constructor(settle: PromiseWithSettlers) {
     super();
     this.#settle = settle;
-    this.#body.on("error", () => undefined); // nobody may be reading any more
+    this.on("error", () => undefined); // nobody may be reading any more
   }
   setHeader(name: string, value: unknown): this {
     this.headers.set(name.toLowerCase(), String(value));
@@ -81,37 +77,22 @@ class ProviderResponse extends EventEmitter {
     if (this.headersSent) return;
     this.headersSent = true;
     const get = (name: string) => this.headers.get(name.toLowerCase()) ?? null;
-    this.#settle.resolve({ status: this.#status, headers: { get }, body: this.#body });
+    this.#settle.resolve({ status: this.#status, headers: { get }, body: this });
   }
-  /** `then`: an encoding, which makes no difference here, or what is called afterwards. */
-  write(piece: string | Uint8Array, then?: BufferEncoding | (() => void)): boolean {
+  /** Called with each piece before anybody reads it. */
+  override _transform(...piece: Parameters<PassThrough["_transform"]>): void {
     this.flushHeaders();
-    if (typeof then === "function") setImmediate(then);
-    if (this.#body.push(Buffer.from(piece as string))) this.#drain();
-    return false;
+    super._transform(...piece);
   }
-  /** In a turn of its own, or a provider that sends without end would never let go. */
-  #drain(): void {
-    setImmediate(() => this.emit("drain"));
+  /** Called when everything is written, before the end is passed on. */
+  override _flush(done: () => void): void {
+    this.flushHeaders();
+    done();
   }
-  end(piece: string | Uint8Array = ""): this {
+  override destroy(error: Error = networkError("ECONNRESET")): this {
     if (this.writableEnded) return this;
-    if (piece.length > 0) this.write(piece);
-    this.flushHeaders();
-    this.writableEnded = true;
-    this.writableFinished = true;
-    this.#body.push(null);
-    this.emit("finish");
-    this.emit("close");
-    return this;
-  }
-  destroy(error: Error = networkError("ECONNRESET")): this {
-    if (this.destroyed || this.writableEnded) return this;
-    this.destroyed = true;
-    if (this.headersSent) this.#body.destroy(error);
-    else this.#settle.reject(error);
-    this.emit("close");
-    return this;
+    if (!this.headersSent) this.#settle.reject(error);
+    return super.destroy(error);
   }
 }
 
@@ -161,7 +142,7 @@ export function memoryProvider(t: Scope, behaviours: Behaviours): MemoryProvider
       req: { headers: lowerCased(request.headers) } as unknown as IncomingMessage,
       res: response as unknown as ServerResponse,
       socket: socket as unknown as Socket,
-      closed: () => response.destroyed,
+      closed: () => response.destroyed && !response.writableFinished,
     };
     asked.push(record);
     behaviourFor(behaviours, record)(record);
