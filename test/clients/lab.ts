@@ -63,8 +63,6 @@ export const noPython = () => noModule("openai");
 
 export const QUESTION = "What time is it in Oslo?";
 
-export const GENERATED_ID = /^req_[0-9a-f]{32}$/;
-
 /** May use demo-chat and nothing else. */
 export const RESTRICTED_KEY = "sk-test-restricted-key";
 /** Its limit admits nothing. */
@@ -110,7 +108,6 @@ export const MODELS: Readonly<Record<string, Model>> = {
     const text = JSON.stringify(OPENING);
     return tool ? { calls: [{ id: "call_1", name: tool.name, arguments: text }] } : { text };
   },
-  endless: () => ({ text: BEFORE_BAD_ENDING, ending: "open" }),
   silent: () => undefined,
   broken: () => ({ status: 500 }),
   "error-event": () => ({ text: BEFORE_BAD_ENDING, ending: "error" }),
@@ -217,20 +214,6 @@ function modelsBehind(behind: Behind): (readonly [string, object])[] {
 export async function statuses(lab: Lab, count: number): Promise<unknown[]> {
   await waitFor(() => lab.access.length >= count, `${count} lines of the access log`);
   return lab.access.map(({ status }) => status);
-}
-
-/** The client of the model has gone: the provider's connection is closed and the log says 499. */
-export async function assertLeft({ provider, access }: Lab, behind: Behind): Promise<void> {
-  const asked = () => provider(behind).heard.find(({ model }) => model === "endless");
-  await waitFor(
-    () => asked()?.closed(),
-    "the provider's connection to be closed after the client left",
-  );
-  const line = await waitFor(
-    () => access.find((record) => record["model"] === modelName(behind, "endless")),
-    "the access log line of the request that the client left",
-  );
-  assert.equal(line["status"], 499);
 }
 
 export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {

@@ -8,7 +8,6 @@ import type { ResponseInput } from "openai/resources/responses/responses";
 import { waitFor, within } from "../support/wait.ts";
 import {
   AFTER_CALLS,
-  assertLeft,
   BAD_ENDINGS,
   BEFORE_BAD_ENDING,
   CALLS,
@@ -16,7 +15,6 @@ import {
   clock,
   collect,
   DIALECTS,
-  GENERATED_ID,
   KEY,
   modelName,
   notInstalled,
@@ -30,7 +28,7 @@ import {
 
 describe("openai for JavaScript", { skip: notInstalled() }, async () => {
   const { default: OpenAI } = await import("openai");
-  const { zodResponseFormat, zodTextFormat } = await import("openai/helpers/zod");
+  const { zodResponseFormat } = await import("openai/helpers/zod");
   const { z } = await import("zod");
 
   /** No retries unless a test is about them. */
@@ -160,23 +158,11 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
             assert.ok(error instanceof OpenAI.APIError);
             const { code, type, error: told } = error;
             assert.deepEqual([code, type], ["upstream_error", "service_unavailable_error"]);
-            assert.match((told as { request_id: string }).request_id, GENERATED_ID);
+            assert.match((told as { request_id: string }).request_id, /^req_[0-9a-f]{32}$/);
             return true;
           });
           assert.equal(text, BEFORE_BAD_ENDING);
         }
-      });
-
-      it("leaving in mid-stream closes the provider's connection", async (t) => {
-        const { lab, completions } = await start(t);
-        const body = { model: named("endless"), messages, stream: true as const };
-        const stream = await completions.create(body);
-        const left = (async () => {
-          for await (const { choices } of stream)
-            if (choices[0]?.delta.content) stream.controller.abort();
-        })();
-        await within(left, "the stream that was left");
-        await assertLeft(lab, behind);
       });
 
       it("Responses: a conversation with tools goes on with its own items", async (t) => {
@@ -246,16 +232,6 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
       code: "upstream_timeout",
     });
     assert.equal(lab.provider("openai").asked.length, 1);
-  });
-
-  it("Responses: parses structured output, whole and streamed", async (t) => {
-    const { responses } = await start(t);
-    const format = zodTextFormat(z.object({ answer: z.string() }), "reply");
-    const request = { model: "demo-chat", input: QUESTION, text: { format } };
-    const whole = await responses.parse(request);
-    assert.equal(typeof whole.output_parsed!.answer, "string");
-    const streamed = await responses.stream(request).finalResponse();
-    assert.deepEqual(streamed.output_parsed, whole.output_parsed);
   });
 
   it("Responses: throws the SDK's own errors", async (t) => {
