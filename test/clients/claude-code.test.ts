@@ -10,8 +10,13 @@ import { describe, it, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { anthropic } from "../support/fake-anthropic.ts";
 import { startGemini } from "../support/fake-gemini.ts";
-import { startOpenai } from "../support/fake-openai.ts";
-import { PROVIDER_KEY, type Model, type Said, type Understood } from "../support/fake-provider.ts";
+import {
+  PROVIDER_KEY,
+  startOpenai,
+  type Model,
+  type Said,
+  type Understood,
+} from "../support/fake-provider.ts";
 import { folder } from "../support/folder.ts";
 import { configFor, KEY, merge, startGateway } from "../support/gateway.ts";
 import { listening } from "../support/listening.ts";

@@ -12,9 +12,9 @@ import type { GatewayDeps } from "../support/config.ts";
 import { folder } from "../support/folder.ts";
 import { startAnthropic } from "../support/fake-anthropic.ts";
 import { startGemini } from "../support/fake-gemini.ts";
-import { startOpenai } from "../support/fake-openai.ts";
 import {
   PROVIDER_KEY,
+  startOpenai,
   type Call,
   type FakeProvider,
   type Model,

@@ -1,9 +1,18 @@
-// What the fake providers have in common (fake-openai.ts, fake-anthropic.ts, fake-gemini.ts):
-// models that say things, whatever format they are asked in, and a server that refuses what breaks
-// the provider's published rules.
+// What the fake providers have in common (fake-anthropic.ts, fake-gemini.ts): models that say
+// things, whatever format they are asked in, and a server that refuses what breaks the provider's
+// published rules; and the fake provider of the OpenAI-compatible format.
 
 import type { TestContext } from "node:test";
-import { startProvider, status, type Asked, type Provider } from "./provider.ts";
+import {
+  chunk,
+  completion,
+  event,
+  startProvider,
+  status,
+  usageChunk,
+  type Asked,
+  type Provider,
+} from "./provider.ts";
 
 export const PROVIDER_KEY = "sk-provider-secret";
 
@@ -36,7 +45,7 @@ export interface Said {
    * How a stream goes on when all this is said, as in provider.ts; "error" is the format's own
    * error event. Absent: it is finished.
    */
-  readonly ending?: "eof" | "cut" | "open" | "error";
+  readonly ending?: "eof" | "cut" | "error";
   /** Refused with this status instead. */
   readonly status?: number;
 }
@@ -75,7 +84,7 @@ export interface Format {
 
 export interface FakeProvider extends Provider {
   /** The requests that broke no rule. */
-  readonly heard: readonly (Understood & Pick<Asked, "closed">)[];
+  readonly heard: readonly Understood[];
   /** What was said of those that did. */
   readonly broken: readonly string[];
 }
@@ -85,7 +94,7 @@ export async function startFake(
   format: Format,
   models: Readonly<Record<string, Model>>,
 ): Promise<FakeProvider> {
-  const heard: (Understood & Pick<Asked, "closed">)[] = [];
+  const heard: Understood[] = [];
   const broken: string[] = [];
 
   const refuse = (asked: Asked, code: number, message: string) =>
@@ -101,21 +110,18 @@ export async function startFake(
       broken.push(error.message);
       return refuse(asked, 400, error.message);
     }
-    heard.push({ ...request, closed: asked.closed });
+    heard.push(request);
     const said = models[request.model]!(request);
     if (said === undefined) return;
     if (said.status !== undefined) return refuse(asked, said.status, OWN_WORDS);
     if (!request.stream) return status(200, format.whole(request, said))(asked);
-    speak(asked, said.ending, format.stream(request, said));
-  });
-
-  function speak({ res, socket }: Asked, ending: Said["ending"], text: string): void {
-    res.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
-    res.write(ending === "error" ? text + format.failure : text, () => {
-      if (ending === "cut") socket.resetAndDestroy();
-      else if (ending !== "open") res.end();
+    const text = format.stream(request, said);
+    asked.res.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
+    asked.res.write(said.ending === "error" ? text + format.failure : text, () => {
+      if (said.ending === "cut") asked.socket.resetAndDestroy();
+      else asked.res.end();
     });
-  }
+  });
 
   return { ...provider, heard, broken };
 }
@@ -131,3 +137,78 @@ export const letters = (text: string): string[] => text.match(/.{1,5}/gsu) ?? []
  * found out.
  */
 export const sign = (what: unknown): string => Buffer.from(JSON.stringify(what)).toString("base64");
+
+// ---- The OpenAI-compatible format. The provider says what it thought whether or not that was asked
+// for, as many do, and its parallel calls come in fragments that alternate between them.
+
+export const startOpenai = (
+  t: TestContext,
+  models: Readonly<Record<string, Model>>,
+): Promise<FakeProvider> => startFake(t, openai, models);
+
+function understandOpenai({ path, headers, body }: Asked): Understood {
+  rule(path === "/chat/completions", "not found");
+  rule(headers.authorization === `Bearer ${PROVIDER_KEY}`, "incorrect api key");
+  const { model, messages, stream = false, thinking = { type: "disabled" }, tools = [] } = body;
+  return {
+    model,
+    upstreamModel: model,
+    messages,
+    stream,
+    thinking,
+    showThinking: thinking.type === "enabled",
+    tools: tools.map(({ function: { name } }: any) => ({ name })),
+  };
+}
+
+const finish = ({ calls = [] }: Said): string => (calls.length > 0 ? "tool_calls" : "stop");
+const named = ({ id, name }: Call) => ({ id, type: "function", function: { name } });
+
+function wholeOpenai(_: Understood, said: Said): object {
+  const { reasoning = "", text = "", calls = [] } = said;
+  const tool_calls = calls.map((call) => ({
+    ...named(call),
+    function: { name: call.name, arguments: call.arguments },
+  }));
+  return completion(
+    {
+      content: text || null,
+      ...(reasoning && { reasoning_content: reasoning }),
+      ...(calls.length > 0 && { tool_calls }),
+    },
+    finish(said),
+  );
+}
+
+function streamOpenai(_: Understood, said: Said): string {
+  const { reasoning = "", text = "", calls = [] } = said;
+  const pieces = calls.map((call) => letters(call.arguments));
+  const rounds = Math.max(0, ...pieces.map((each) => each.length));
+  const fragments = Array.from({ length: rounds }, (_, round) =>
+    pieces.flatMap((each, index) =>
+      each[round] === undefined ? [] : [{ index, function: { arguments: each[round] } }],
+    ),
+  ).flat();
+  return [
+    chunk({ role: "assistant", content: calls.length > 0 ? null : "" }),
+    ...words(reasoning).map((reasoning_content) => chunk({ reasoning_content })),
+    ...words(text).map((content) => chunk({ content })),
+    ...calls.map((call, index) =>
+      chunk({
+        tool_calls: [{ index, ...named(call), function: { name: call.name, arguments: "" } }],
+      }),
+    ),
+    ...fragments.map((fragment) => chunk({ tool_calls: [fragment] })),
+    ...(said.ending === undefined ? [chunk({}, finish(said)), usageChunk(), "[DONE]"] : []),
+  ]
+    .map(event)
+    .join("");
+}
+
+const openai: Format = {
+  understand: understandOpenai,
+  refusal: (message) => ({ error: { message } }),
+  whole: wholeOpenai,
+  stream: streamOpenai,
+  failure: event({ error: { message: OWN_WORDS } }),
+};
