@@ -9,16 +9,13 @@ import { join, resolve } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { buildSync } from "esbuild";
 import { embeddedTexts, PROGRAM, withEntries } from "../scripts/build.ts";
-import { extensionFolders as names, extensionOf } from "./support/extensions.ts";
 import { folder } from "./support/folder.ts";
-import { importsOf, sourcesIn } from "./support/imports.ts";
+import { extensionFolders as names, extensionOf, importsIn } from "./support/sources.ts";
 import { run } from "./support/command.ts";
 import { todays } from "./support/todays.ts";
 import { speak, startProvider } from "./support/provider.ts";
 
-const crossing = sourcesIn("src/extensions")
-  .flatMap(importsOf)
-  .filter(({ to }) => to.startsWith("src/extensions/"));
+const crossing = importsIn("src/extensions").filter(({ to }) => to.startsWith("src/extensions/"));
 
 /** The extension itself, and those that import it, directly or through others. */
 function withDependents(name: string): ReadonlySet<string> {

@@ -2,11 +2,10 @@
 // deletable. Types count like code.
 
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { describe, it } from "node:test";
-import { extensionOf } from "./support/extensions.ts";
-import { importsOf, sourcesIn, type Import } from "./support/imports.ts";
+import { extensionOf, foldersIn, importsIn, type Import } from "./support/sources.ts";
 
 /** Files of the core that every folder may import. They import none but each other. */
 const LEAVES = ["clock", "diagnose", "hash", "ids", "pieces", "turns", "version"].map(
@@ -59,7 +58,7 @@ const isCore = (file: string): boolean => file.startsWith("src/core/");
 const isExtension = (file: string): boolean => file.startsWith("src/extensions/");
 const text = ({ from, to }: Import): string => `${from} imports ${to}`;
 
-const imports = sourcesIn("src").flatMap(importsOf);
+const imports = importsIn("src");
 
 function isAllowedInCore({ from, to }: Import): boolean {
   if (dirname(from) === "src/core" && !LEAVES.includes(from)) return true;
@@ -117,10 +116,8 @@ const RULES: readonly (readonly [rule: string, isWrong: (each: Import) => boolea
 
 describe("import directions", () => {
   it("has a row for each folder of the core", () => {
-    const folders = readdirSync("src/core", { withFileTypes: true })
-      .filter((entry) => entry.isDirectory() && entry.name !== "extension")
-      .map(({ name }) => name);
-    assert.deepEqual(folders.sort(), Object.keys(ALLOWED).sort());
+    const folders = foldersIn("src/core").filter((name) => name !== "extension");
+    assert.deepEqual(folders, Object.keys(ALLOWED).sort());
   });
 
   for (const [rule, isWrong] of RULES)

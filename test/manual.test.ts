@@ -20,9 +20,9 @@ import { VERSION } from "../src/core/version.ts";
 import { manual } from "../src/extensions/operations/manual/index.ts";
 import { ended } from "./support/command.ts";
 import { allExtensions } from "./support/config.ts";
-import { EXTENSIONS, extensionFolders } from "./support/extensions.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { pages } from "./support/readme.ts";
+import { EXTENSIONS, extensionFolders, foldersIn } from "./support/sources.ts";
 
 /** Bytes of README.md: a newcomer reads it in a few minutes. */
 const README_BYTES = 8_192;
@@ -182,9 +182,7 @@ describe("completeness", () => {
 
   it("every folder of the core and every extension is in internals", () => {
     const text = textOf("internals");
-    const inCore = readdirSync("src/core", { withFileTypes: true })
-      .filter((entry) => entry.isDirectory())
-      .map(({ name }) => `src/core/${name}`);
+    const inCore = foldersIn("src/core").map((name) => `src/core/${name}`);
     const inExtensions = extensionFolders.map((name) => `${EXTENSIONS}/${name}`);
     for (const folder of [...inCore, ...inExtensions])
       assert.ok(text.includes(`\`${folder}\``), folder);

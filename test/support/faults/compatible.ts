@@ -31,6 +31,8 @@ import {
   sampled,
   sends,
   spoiltFields,
+  streams,
+  wholes,
   status,
   stream,
   STREAM,
@@ -137,7 +139,7 @@ const ofSample = sampled("compatible", {
   "limit.message": limited(error("message", (said) => String(said).replace("Retry after", "Wait"))),
   "limit.message/other": limited(error("message", (said) => String(said).replace(/\d+/, "7"))),
   "request-id.lower-case": nowhere(idInstead(upperCase)),
-  "reply.media-type": about(WHOLE, ifGood(header("content-type", "text/json"))),
+  "reply.media-type": wholes(ifGood(header("content-type", "text/json"))),
   ...spoiltFields("compatible"),
   "reply.choices.message.tool_calls": reply("choices[].message.tool_calls", (value) => value ?? []),
   "reply.logprobs.unasked": about(
@@ -153,19 +155,13 @@ const ofSample = sampled("compatible", {
     100_000,
   ),
 
-  "stream.cache-control": about(STREAM, header("cache-control", "no-cache")),
-  "stream.buffering": about(STREAM, header("x-accel-buffering", undefined)),
-  "stream.no-length": about(STREAM, (answer) =>
+  "stream.cache-control": streams(header("cache-control", "no-cache")),
+  "stream.buffering": streams(header("x-accel-buffering", undefined)),
+  "stream.no-length": streams((answer) =>
     header("content-length", Buffer.byteLength(answer.text))(answer),
   ),
-  "stream.line-ends": about(
-    STREAM,
-    text((given) => given.replaceAll("\n", "\r\n")),
-  ),
-  "stream.no-fields": about(
-    STREAM,
-    blocks((events) => ["retry: 3000", ...events]),
-  ),
+  "stream.line-ends": streams(text((given) => given.replaceAll("\n", "\r\n"))),
+  "stream.no-fields": streams(blocks((events) => ["retry: 3000", ...events])),
   "stream.ends": {
     when: both(asksUsage, has("model", ALIAS)),
     answer: (answer) => answer,
@@ -173,8 +169,7 @@ const ofSample = sampled("compatible", {
   },
   "chunk.created.same": stream("created", (value, index) => Number(value) + index),
   "chunk.model.same": stream("model", (value, index) => (index === 1 ? "another" : value)),
-  "chunk.no-empty-choices": about(
-    STREAM,
+  "chunk.no-empty-choices": streams(
     blocks(([first = "", ...events]) => [
       first,
       first.replace(/"choices":.*/, '"choices":[]}'),

@@ -145,6 +145,8 @@ export const sends = (fields: Json): Own => ({
 });
 /** A fault in answers. */
 export const about = (when: Holds, answer: Edit): Fault => ({ when, answer });
+export const wholes = (answer: Edit): Fault => about(WHOLE, answer);
+export const streams = (answer: Edit): Fault => about(STREAM, answer);
 /** Spoils a field of the sampled whole replies, or of the sampled streams' chunks. */
 export const reply = (path: string, to: Change): Fault =>
   about(both(WHOLE, not(thinks)), body(path, to));

@@ -29,10 +29,10 @@ import {
   says,
   sends,
   spoiltFields,
+  streams,
+  wholes,
   status,
   stream,
-  STREAM,
-  WHOLE,
   without,
   anyBody,
   type Faults,
@@ -85,17 +85,14 @@ const ofSample = sampled("spec", {
     both(isHealth, isSampled),
     header("x-request-id", (id) => String(id).slice(0, -1)),
   ),
-  "request-id.unique": about(WHOLE, ifGood(header("x-request-id", `req_${"0".repeat(32)}`))),
+  "request-id.unique": wholes(ifGood(header("x-request-id", `req_${"0".repeat(32)}`))),
   "request-id.in-error": nowhere(error("request_id", "req_of_another")),
 
   "thinking.not-asked-for": reply("choices[].message.reasoning_content", "Hm."),
   "thinking.not-asked-for.stream": stream("choices[].delta.reasoning_content", (value, index) =>
     index === 0 ? "Hm." : value,
   ),
-  "reply.json": about(
-    WHOLE,
-    ifGood((answer) => ({ ...answer, text: `${answer.text},` })),
-  ),
+  "reply.json": wholes(ifGood((answer) => ({ ...answer, text: `${answer.text},` }))),
   ...spoiltFields("spec"),
   "chunk.choices": stream("choices", (value) =>
     JSON.stringify(value) === "[]" ? undefined : value,
@@ -107,19 +104,12 @@ const ofSample = sampled("spec", {
   "usage.sum": reply("usage.total_tokens", increment),
   "usage.cache-sum": reply("usage.prompt_cache_miss_tokens", increment),
 
-  "stream.media-type": about(STREAM, header("content-type", "text/plain")),
-  "stream.lines": about(
-    STREAM,
+  "stream.media-type": streams(header("content-type", "text/plain")),
+  "stream.lines": streams(
     blocks((events) => events.with(1, events[1]!.replace("data: ", "data:"))),
   ),
-  "stream.json": about(
-    STREAM,
-    blocks((events) => events.toSpliced(1, 0, "data: ping")),
-  ),
-  "stream.done": about(
-    STREAM,
-    without((event) => event === "data: [DONE]"),
-  ),
+  "stream.json": streams(blocks((events) => events.toSpliced(1, 0, "data: ping"))),
+  "stream.done": streams(without((event) => event === "data: [DONE]")),
   "chunk.id.same": stream("id", (value, index) => (index === 1 ? "other" : value)),
   "chunk.role.first": stream("choices[].delta.role", undefined),
   "chunk.role.once": stream("choices[].delta.role", (value, index) =>

@@ -1,0 +1,62 @@
+// The files of src, which of them imports which (types included), and the extensions by their
+// folders. A folder of src/extensions that has no index.ts is a group: the folders in it are
+// extensions.
+
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { sourcesIn } from "../../scripts/size.ts";
+
+export interface Import {
+  /** Relative to the project: `src/core/app.ts`. */
+  readonly from: string;
+  /** The same, or `node:fs`, or the name of a package. */
+  readonly to: string;
+  /** Evaluated only when it is reached: `import("...")`. */
+  readonly isLazy: boolean;
+}
+
+const STATIC = /^(?:import|export)\s(?:[^;]*?\sfrom\s)?"([^"]+)"/gm;
+const LAZY = /\bimport\("([^"]+)"\)/g;
+
+/** All imports of the files in a folder. */
+export const importsIn = (folder: string): Import[] =>
+  sourcesIn(folder)
+    .sort()
+    .flatMap((name) => importsOf(join(folder, name)));
+
+function importsOf(file: string): Import[] {
+  const text = readFileSync(file, "utf8");
+  const resolved = (target: string): string =>
+    target.startsWith(".") ? normalize(join(dirname(file), target)) : target;
+  return [STATIC, LAZY].flatMap((pattern) =>
+    [...text.matchAll(pattern)].map(([, target]) => ({
+      from: file,
+      to: resolved(target!),
+      isLazy: pattern === LAZY,
+    })),
+  );
+}
+
+export const EXTENSIONS = "src/extensions";
+
+/** The folders in a folder of the project, by their names. */
+export const foldersIn = (folder: string): string[] =>
+  readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name)
+    .sort();
+
+const isExtension = (folder: string): boolean => existsSync(join(EXTENSIONS, folder, "index.ts"));
+
+/** The folders of all extensions, from src/extensions: `keys`, or `money/budgets` in a group. */
+export const extensionFolders: readonly string[] = foldersIn(EXTENSIONS).flatMap((folder) =>
+  isExtension(folder)
+    ? [folder]
+    : foldersIn(join(EXTENSIONS, folder)).map((name) => `${folder}/${name}`),
+);
+
+/** The folder of the extension that a file of the project belongs to. Empty: it is of none. */
+export function extensionOf(file: string): string {
+  const path = file.slice(`${EXTENSIONS}/`.length);
+  return extensionFolders.find((folder) => path.startsWith(`${folder}/`)) ?? "";
+}
