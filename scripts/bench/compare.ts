@@ -2,17 +2,8 @@
 
 import { setTimeout as pause } from "node:timers/promises";
 import { bodyOf, checkReplies } from "./chat.ts";
-import {
-  cpuOf,
-  cpuPerEvent,
-  firstTokens,
-  median,
-  memoryOf,
-  openStreams,
-  percentile,
-  wholeReplies,
-  type Effort,
-} from "./load.ts";
+import { cpuOf, cpuPerEvent, firstTokens, median, memoryOf, openStreams } from "./load.ts";
+import { percentile, wholeReplies, type Effort } from "./load.ts";
 import { table } from "./table.ts";
 import type { Kind, Target } from "./targets.ts";
 
@@ -29,7 +20,6 @@ const REPLIES_SECONDS = 60;
 /** From this part of a core on, it is the target that limits the replies a second. */
 const BUSY = 0.9;
 
-/** What one round has measured. */
 type Round = Awaited<ReturnType<typeof measure>>;
 type Figure = keyof Round;
 
@@ -41,13 +31,14 @@ interface Column {
   /** Absent: it has not been started. */
   target?: Target;
   readonly rounds: Round[];
-  /** Bytes of memory before the first load. */
-  idle: number;
   /** Whole replies that the target has given. */
   replies: number;
-  /** Bytes of memory ten seconds after the last load of whole replies. */
+  /**
+   * Bytes of memory: before the first load, ten seconds after the last load of whole replies, and for
+   * each open stream. NaN: it cannot open them.
+   */
+  idle: number;
   afterLoad: number;
-  /** Bytes of memory for each open stream, since the process was idle; NaN: it cannot open them. */
   perStream: number;
 }
 
@@ -114,16 +105,11 @@ async function readMemoryAfterLoad(column: Column, { isTrial }: Effort): Promise
 /**
  * Opens streams on a process of their own: one that has had a load has memory left over from it.
  */
-async function readMemoryOfStreams(
-  column: Column,
-  upstream: Target,
-  { isTrial }: Effort,
-): Promise<void> {
+async function readMemoryOfStreams(column: Column, upstream: Target, isTrial: boolean) {
   const target = await column.kind.start(upstream.url);
   try {
     await pause(1000);
-    const { bytes } = await openStreams(target, OPEN, isTrial ? 1 : 5);
-    column.perStream = bytes;
+    column.perStream = (await openStreams(target, OPEN, isTrial ? 1 : 5)).bytes;
   } catch (error) {
     console.log(`no figure for open streams: ${(error as Error).message}`);
   } finally {
@@ -213,7 +199,7 @@ export async function compare(
   } finally {
     for (const { target } of all) await target?.stop();
   }
-  await withEach((column) => readMemoryOfStreams(column, upstream, effort));
+  await withEach((column) => readMemoryOfStreams(column, upstream, effort.isTrial));
   if (columns.length === 0) return "There is nothing to compare.";
   const list = columns.map(({ kind }) => `- ${kind.name}: ${kind.switchedOn}.`);
   return `${tableOf(columns, direct)}\n\nWhat each has switched on:\n\n${list.join("\n")}`;
