@@ -58,10 +58,10 @@ async function start(column: Column, upstream: Target): Promise<void> {
 async function warmUp(column: Column, { isTrial }: Effort): Promise<void> {
   const target = column.target!;
   const body = smallBody(target);
-  const { count, perSecond } = await wholeReplies(target, 64, { seconds: 1 }, body);
+  const { count, perSecond } = await wholeReplies(target, 64, { duration: 1 }, body);
   column.replies += count;
   const replies = Math.round(Math.min(WARM_UP, perSecond * WARM_UP_SECONDS));
-  if (!isTrial) column.replies += (await wholeReplies(target, 64, { replies }, body)).count;
+  if (!isTrial) column.replies += (await wholeReplies(target, 64, { amount: replies }, body)).count;
   await cpuPerEvent(target, STREAMS, EVENTS, EVERY_MS);
 }
 
@@ -69,9 +69,9 @@ async function measure(target: Target, effort: Effort) {
   const body = smallBody(target);
   const event = await cpuPerEvent(target, STREAMS, EVENTS, EVERY_MS);
   const first = await firstTokens(target, 300);
-  const single = await wholeReplies(target, 1, { seconds: effort.seconds / 2 }, body);
+  const single = await wholeReplies(target, 1, { duration: effort.seconds / 2 }, body);
   const before = cpuOf(target.pid);
-  const full = await wholeReplies(target, 64, { seconds: effort.seconds }, body);
+  const full = await wholeReplies(target, 64, { duration: effort.seconds }, body);
   // What is left to be done for these requests counts, and must not count for anything else.
   await pause(quietMs(effort));
   return {
@@ -95,7 +95,7 @@ async function readMemoryAfterLoad(column: Column, { isTrial }: Effort): Promise
   const missing = REPLIES - column.replies;
   const canDo = medianOf(column.rounds, "perSecond") * REPLIES_SECONDS > missing;
   if (!isTrial && canDo && missing >= 64) {
-    const { count } = await wholeReplies(target, 64, { replies: missing }, smallBody(target));
+    const { count } = await wholeReplies(target, 64, { amount: missing }, smallBody(target));
     column.replies += count;
   }
   await pause(isTrial ? 100 : 10_000);
