@@ -9,11 +9,9 @@
 // mutated request its seed, number and bytes; `--case` sends it again, several one after the other.
 // First comes the proof that the judge notices a server that answers wrongly.
 
-import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { cpus } from "node:os";
 import { parseArgs } from "node:util";
-import { pinned } from "./bench/targets.ts";
+import { leaveCore, MACHINE } from "./bench/targets.ts";
 import { createProbe } from "../test/support/probe.ts";
 import { play } from "./fuzz/attack.ts";
 import { startCrowds } from "./fuzz/crowds.ts";
@@ -32,17 +30,13 @@ const { values } = parseArgs({
 const FILE = "dist/chat-gateway.mjs";
 
 async function attackAll(): Promise<string[]> {
-  if (!existsSync(FILE)) throw new Error(`there is no ${FILE}: npm run build`);
-  const probe = createProbe(); // before the load has a core of its own
-  // As in the benchmark: the gateway has a core, the load another.
-  if (pinned) spawnSync("taskset", ["-cp", "1", String(process.pid)]);
   const only = values.case?.split(",").map(Number);
   const mutated = mutatedRequests({
     seed: Number(values.seed ?? Date.now() % 1_000_000),
     cases: only?.length ?? Math.min(5_000_000, Number(values.cases)),
     only,
   });
-  const ends: (() => unknown)[] = [probe.end];
+  const ends: (() => unknown)[] = [];
   const scope = { after: (end: () => unknown) => ends.push(end) };
   const crowds = await startCrowds(scope, Math.min(1, Number(values.scale)));
   const faults: string[] = [];
@@ -64,12 +58,14 @@ async function attackAll(): Promise<string[]> {
   return faults;
 }
 
-const cores = pinned ? "one core each for the gateway and for its clients" : "not pinned to cores";
-console.log(`fuzz: Node ${process.version}, ${cpus()[0]?.model.trim()}, ${cores}`);
+if (!existsSync(FILE)) throw new Error(`there is no ${FILE}: npm run build`);
+const probe = createProbe(); // before the load has a core of its own
+console.log(`fuzz: ${MACHINE}, ${leaveCore("the gateway and for its clients")}`);
 const missed = await selfTest();
 const verdict = missed.length === 0 ? "each wrong answer was noticed, and no right one" : "failed";
 console.log(`  self-test: ${verdict}`);
 const faults = missed.length > 0 ? missed : await attackAll();
+probe.end();
 for (const fault of faults.slice(0, 10)) console.log(`FAILED: ${fault}`);
 console.log(`fuzz: ${faults.length === 0 ? "passed" : "failed"}`);
 process.exitCode = faults.length === 0 ? 0 : 1;

@@ -16,8 +16,7 @@ import { describe, it, type TestContext } from "node:test";
 import { CHECKS } from "../scripts/conformance/checks/all.ts";
 import { LABS } from "../scripts/conformance/checks/scene.ts";
 import { parseJson } from "../scripts/conformance/client.ts";
-import { startProvider } from "../scripts/conformance/provider.ts";
-import { readyConfig } from "../scripts/conformance/ready.ts";
+import { readyConfig, startProvider } from "../scripts/conformance/provider.ts";
 import {
   levelOf,
   LEVELS,

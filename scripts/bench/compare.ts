@@ -2,17 +2,8 @@
 
 import { setTimeout as pause } from "node:timers/promises";
 import { bodyOf, checkReplies } from "./chat.ts";
-import {
-  cpuOf,
-  cpuPerEvent,
-  firstTokens,
-  median,
-  memoryOf,
-  openStreams,
-  percentile,
-  wholeReplies,
-  type Effort,
-} from "./load.ts";
+import { cpuOf, cpuPerEvent, firstTokens, median, memoryOf, openStreams } from "./load.ts";
+import { percentile, wholeReplies, type Effort } from "./load.ts";
 import { table } from "./table.ts";
 import type { Kind, Target } from "./targets.ts";
 
@@ -29,7 +20,6 @@ const REPLIES_SECONDS = 60;
 /** From this part of a core on, it is the target that limits the replies a second. */
 const BUSY = 0.9;
 
-/** What one round has measured. */
 type Round = Awaited<ReturnType<typeof measure>>;
 type Figure = keyof Round;
 
@@ -41,13 +31,14 @@ interface Column {
   /** Absent: it has not been started. */
   target?: Target;
   readonly rounds: Round[];
-  /** Bytes of memory before the first load. */
-  idle: number;
   /** Whole replies that the target has given. */
   replies: number;
-  /** Bytes of memory ten seconds after the last load of whole replies. */
+  /**
+   * Bytes of memory: before the first load, ten seconds after the last load of whole replies, and for
+   * each open stream. NaN: it cannot open them.
+   */
+  idle: number;
   afterLoad: number;
-  /** Bytes of memory for each open stream, since the process was idle; NaN: it cannot open them. */
   perStream: number;
 }
 
@@ -67,10 +58,10 @@ async function start(column: Column, upstream: Target): Promise<void> {
 async function warmUp(column: Column, { isTrial }: Effort): Promise<void> {
   const target = column.target!;
   const body = smallBody(target);
-  const { count, perSecond } = await wholeReplies(target, 64, { seconds: 1 }, body);
+  const { count, perSecond } = await wholeReplies(target, 64, { duration: 1 }, body);
   column.replies += count;
   const replies = Math.round(Math.min(WARM_UP, perSecond * WARM_UP_SECONDS));
-  if (!isTrial) column.replies += (await wholeReplies(target, 64, { replies }, body)).count;
+  if (!isTrial) column.replies += (await wholeReplies(target, 64, { amount: replies }, body)).count;
   await cpuPerEvent(target, STREAMS, EVENTS, EVERY_MS);
 }
 
@@ -78,9 +69,9 @@ async function measure(target: Target, effort: Effort) {
   const body = smallBody(target);
   const event = await cpuPerEvent(target, STREAMS, EVENTS, EVERY_MS);
   const first = await firstTokens(target, 300);
-  const single = await wholeReplies(target, 1, { seconds: effort.seconds / 2 }, body);
+  const single = await wholeReplies(target, 1, { duration: effort.seconds / 2 }, body);
   const before = cpuOf(target.pid);
-  const full = await wholeReplies(target, 64, { seconds: effort.seconds }, body);
+  const full = await wholeReplies(target, 64, { duration: effort.seconds }, body);
   // What is left to be done for these requests counts, and must not count for anything else.
   await pause(quietMs(effort));
   return {
@@ -104,7 +95,7 @@ async function readMemoryAfterLoad(column: Column, { isTrial }: Effort): Promise
   const missing = REPLIES - column.replies;
   const canDo = medianOf(column.rounds, "perSecond") * REPLIES_SECONDS > missing;
   if (!isTrial && canDo && missing >= 64) {
-    const { count } = await wholeReplies(target, 64, { replies: missing }, smallBody(target));
+    const { count } = await wholeReplies(target, 64, { amount: missing }, smallBody(target));
     column.replies += count;
   }
   await pause(isTrial ? 100 : 10_000);
@@ -114,16 +105,11 @@ async function readMemoryAfterLoad(column: Column, { isTrial }: Effort): Promise
 /**
  * Opens streams on a process of their own: one that has had a load has memory left over from it.
  */
-async function readMemoryOfStreams(
-  column: Column,
-  upstream: Target,
-  { isTrial }: Effort,
-): Promise<void> {
+async function readMemoryOfStreams(column: Column, upstream: Target, isTrial: boolean) {
   const target = await column.kind.start(upstream.url);
   try {
     await pause(1000);
-    const { bytes } = await openStreams(target, OPEN, isTrial ? 1 : 5);
-    column.perStream = bytes;
+    column.perStream = (await openStreams(target, OPEN, isTrial ? 1 : 5)).bytes;
   } catch (error) {
     console.log(`no figure for open streams: ${(error as Error).message}`);
   } finally {
@@ -213,7 +199,7 @@ export async function compare(
   } finally {
     for (const { target } of all) await target?.stop();
   }
-  await withEach((column) => readMemoryOfStreams(column, upstream, effort));
+  await withEach((column) => readMemoryOfStreams(column, upstream, effort.isTrial));
   if (columns.length === 0) return "There is nothing to compare.";
   const list = columns.map(({ kind }) => `- ${kind.name}: ${kind.switchedOn}.`);
   return `${tableOf(columns, direct)}\n\nWhat each has switched on:\n\n${list.join("\n")}`;

@@ -31,7 +31,7 @@ async function alternating(
       started.push({ target: await kind.start(upstream.url), measure });
     for (const { target, measure } of started) {
       const body = bodyOf("bytes=300", target.model);
-      await wholeReplies(target, 16, { seconds: effort.seconds }, body);
+      await wholeReplies(target, 16, { duration: effort.seconds }, body);
       await measure(target);
     }
     const rounds: number[][] = [];
@@ -76,7 +76,7 @@ const perReply = (config: object, { connections, replies, body, reply }: Load): 
   async measure(target) {
     const text = bodyOf(`bytes=${reply * 1000}`, target.model, body * 1000);
     const before = cpuOf(target.pid);
-    await wholeReplies(target, connections, { replies }, text);
+    await wholeReplies(target, connections, { amount: replies }, text);
     await pause(QUIET_MS);
     return (cpuOf(target.pid) - before) / replies;
   },

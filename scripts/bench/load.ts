@@ -90,16 +90,6 @@ export interface Whole {
   readonly busy: number;
 }
 
-/** How long a load of whole replies lasts. */
-export interface Extent {
-  /**
-   * Ends after this time; what is still under way then is broken off and not counted, but has cost
-   * something. That does not matter where thousands of replies are small.
-   */
-  readonly seconds?: number;
-  readonly replies?: number;
-}
-
 /** Sends chat requests until `stop()`, or as long as autocannon's options say. */
 export const startLoad = (target: Target, body: string, options: object): any =>
   autocannon({
@@ -124,16 +114,19 @@ export async function answersOf(run: any, name: string, expected = 200): Promise
   return times;
 }
 
-/** Asks for whole replies on so many connections, each for one at a time. */
+/**
+ * Asks for whole replies on so many connections, each for one at a time, until there are so many, or
+ * after some seconds. What is still under way then is broken off and not counted, but has cost
+ * something. That does not matter where thousands of replies are small.
+ */
 export async function wholeReplies(
   target: Target,
   connections: number,
-  { seconds, replies }: Extent,
+  extent: { readonly duration: number } | { readonly amount: number },
   body: string,
 ): Promise<Whole> {
   const before = cpuOf(target.pid);
   const began = performance.now();
-  const extent = replies === undefined ? { duration: seconds } : { amount: replies };
   const times = await answersOf(startLoad(target, body, { connections, ...extent }), target.name);
   const tookMs = performance.now() - began;
   const spent = cpuOf(target.pid) - before;

@@ -7,14 +7,12 @@
 //   --only a,b     only targets whose name begins so
 //   --tables a,b   of "compare", "growth" and "counts"
 
-import { spawnSync } from "node:child_process";
-import { cpus } from "node:os";
 import { parseArgs } from "node:util";
 import { compare } from "./compare.ts";
 import { countTable } from "./counts.ts";
 import { growth } from "./growth.ts";
 import { peers } from "./peers/all.ts";
-import { gateway, pinned, relay, startProvider } from "./targets.ts";
+import { gateway, leaveCore, MACHINE, relay, startProvider } from "./targets.ts";
 
 const text = { type: "string" } as const;
 const { values } = parseArgs({
@@ -26,17 +24,13 @@ const isChosen = ({ name }: { readonly name: string }) =>
   values.only?.split(",").some((each) => name.startsWith(each)) ?? true;
 const tables = values.tables?.split(",") ?? ["compare", "growth", "counts"];
 
-if (pinned) spawnSync("taskset", ["-cp", "1", String(process.pid)]);
+const cores = leaveCore("the target and for load and provider");
 const { found, absent } = peers();
 const chosen = [relay, gateway(), ...found].filter(isChosen);
 const upstream = await startProvider();
 try {
   const date = new Date().toISOString().slice(0, 10);
-  const cores = pinned
-    ? "one core each for the target and for load and provider"
-    : "not pinned to cores";
-  const machine = `Node ${process.version}, ${cpus()[0]?.model.trim()}, ${cores}`;
-  console.log(`${date}, ${machine}, medians of ${rounds} rounds`);
+  console.log(`${date}, ${MACHINE}, ${cores}, medians of ${rounds} rounds`);
   for (const { name, reason } of absent.filter(isChosen))
     console.log(`${name} is left out: ${reason}`);
   const effort = { rounds, seconds, isTrial: seconds < 2 };

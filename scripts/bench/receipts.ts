@@ -20,7 +20,7 @@ import { createRandom } from "../../test/support/random.ts";
 import { bodyOf } from "./chat.ts";
 import { answersOf, memoryOf, percentile, startLoad } from "./load.ts";
 import { table } from "./table.ts";
-import { gateway, pinned, startProvider, type Target } from "./targets.ts";
+import { gateway, MACHINE, pinned, startProvider, type Target } from "./targets.ts";
 
 const { values } = parseArgs({ options: { records: { type: "string", default: "10000000" } } });
 const RECORDS = Number(values.records);
@@ -125,8 +125,7 @@ const books = folder();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 await writeBooks(books);
 const date = new Date().toISOString().slice(0, 10);
-const machine = `Node ${process.version}, ${cpus()[0]?.model.trim()}`;
-console.log(`${date}, ${machine}, ${RECORDS} records of ${MONTHS} months`);
+console.log(`${date}, ${MACHINE}, ${RECORDS} records of ${MONTHS} months`);
 const accounts = Array.from({ length: ACCOUNTS }, (_, n) => accountOf(n));
 const keys = accounts.map((account) => ({ account, key: `sk-${account}` }));
 const provider = await startProvider();

@@ -3,6 +3,7 @@
 
 import { spawnSync } from "node:child_process";
 import { lstatSync, readdirSync, writeFileSync } from "node:fs";
+import { cpus } from "node:os";
 import { join } from "node:path";
 import { folder } from "../../test/support/folder.ts";
 import { fromSources, launch, type Running } from "../../test/support/program.ts";
@@ -33,6 +34,14 @@ export interface Kind {
 
 /** Whether targets can be kept on a core of their own. */
 export const pinned = spawnSync("taskset", ["-V"]).status === 0;
+/** The machine, in words. */
+export const MACHINE = `Node ${process.version}, ${cpus()[0]?.model.trim()}`;
+/** Leaves the first core to the targets, where that can be; says how the cores are shared. */
+export function leaveCore(shared: string): string {
+  if (!pinned) return "not pinned to cores";
+  spawnSync("taskset", ["-cp", "1", String(process.pid)]);
+  return `one core each for ${shared}`;
+}
 /** What Node needs to run this folder's sources. */
 export const TYPESCRIPT = ["--import", "tsx"];
 

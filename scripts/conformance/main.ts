@@ -9,8 +9,7 @@ import { parseArgs } from "node:util";
 import { CHECKS } from "./checks/all.ts";
 import { LABS } from "./checks/scene.ts";
 import { createClient } from "./client.ts";
-import { startProvider, type Provider } from "./provider.ts";
-import { LIMITED, modelsOf, READY, readyConfig } from "./ready.ts";
+import { LIMITED, modelsOf, READY, readyConfig, startProvider, type Provider } from "./provider.ts";
 import {
   LEVELS,
   levelOf,

@@ -152,10 +152,6 @@ function attacksOfConnections(scale: number, eager: Provider, patientUrl: string
       .filter(({ body, closed }) => body["stream"] && !closed())
       .map(({ socket }) => socket.bytesWritten - socket.writableLength);
   const sum = () => taken().reduce((total, bytes) => total + bytes, 0);
-  const expectLeft = async (expect: Stage["expect"]) => {
-    const areLeft = await until(() => taken().length === 0, 10_000);
-    expect(areLeft, `the provider's connections close (${taken().length} are open)`);
-  };
   const slow: Attack = {
     ...behind("slow readers", eager.url),
     // A stream that nobody reads may hold what fits into the kernel's buffers of four sockets, and
@@ -176,30 +172,14 @@ function attacksOfConnections(scale: number, eager: Provider, patientUrl: string
       expect(most < 24 * MB, `a stream that nobody reads has taken ${mb(most)} MB, expected 24`);
       expect(areOpen(sockets) && descriptors() > 2 * count, "the streams are still open");
       leave(sockets);
-      await expectLeft(expect);
+      const areLeft = await until(() => taken().length === 0, 10_000);
+      expect(areLeft, `the provider's connections close (${taken().length} are open)`);
       clearInterval(collecting);
       const did = `${count} endless streams of 64 KB events, nothing read`;
       return [did, `provider held up after at most ${mb(most)} MB`];
     },
   };
-  const fast: Attack = {
-    ...behind("fast streams", eager.url),
-    heightMb: 500,
-    afterMb: 250,
-    pooled: 150,
-    worstMs: 1_000,
-    async run({ port, expect }) {
-      const count = Math.max(50, scaled(150, scale));
-      const sockets = await hold(port, count, post(CHAT, bodyOf("events", "m")));
-      let read = 0;
-      for (const socket of sockets) socket.on("data", ({ length }: Buffer) => (read += length));
-      expect(await until(() => read > count * 2 * MB, 60_000), `they run: ${mb(read)} MB`);
-      leave(sockets);
-      await expectLeft(expect);
-      return [`${count} streams of 64 KB events, read as fast as they come`, "all run"];
-    },
-  };
-  return [idle, open, slow, fast];
+  return [idle, open, slow];
 }
 
 /** Bodies of 4.5 MB at once, to all APIs. */

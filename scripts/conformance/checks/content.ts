@@ -5,7 +5,7 @@
 
 import { parseRaw, type Exchange, type Opened } from "../client.ts";
 import { positive } from "../forms.ts";
-import { CROWDED } from "../ready.ts";
+import { CROWDED } from "../provider.ts";
 import { first, isCount } from "../shapes.ts";
 import { chooseTool, question, type Tester } from "../tester.ts";
 import { USAGE } from "../wire.ts";

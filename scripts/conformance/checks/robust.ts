@@ -2,7 +2,7 @@
 
 import type { Exchange } from "../client.ts";
 import { CANARY, ELSEWHERE, PIECES } from "../wire.ts";
-import { BURST } from "../ready.ts";
+import { BURST } from "../provider.ts";
 import { first } from "../shapes.ts";
 import { CHAT, question } from "../tester.ts";
 import * as expect from "./scene.ts";

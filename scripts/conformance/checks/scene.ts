@@ -6,8 +6,7 @@
 import type { Exchange, Opened } from "../client.ts";
 import * as expect from "../expect.ts";
 import { ERROR } from "../forms.ts";
-import type { Call, Provider } from "../provider.ts";
-import { aliasOf, modelsOf, type Lab } from "../ready.ts";
+import { aliasOf, modelsOf, type Call, type Lab, type Provider } from "../provider.ts";
 import { first, isCount, isObject, type Fields, type Json } from "../shapes.ts";
 import { question, type Headers, type Tester } from "../tester.ts";
 import { PIECES, TEXT } from "../wire.ts";
@@ -52,7 +51,7 @@ export const LABS: Lab[] = [];
 
 /**
  * Checks by their headings, of which the words are the models that the check has at the provider:
- * what each does, and `@` and a place for the first of them (ready.ts).
+ * what each does, and `@` and a place for the first of them (provider.ts).
  */
 export function robust(source: string, entries: Stated<(scene: Scene) => unknown>): void {
   for (const [heading, run] of Object.entries(entries)) {
