@@ -5,10 +5,10 @@
 // if anything was not as it must be.
 
 import { parseArgs } from "node:util";
-import { bundleActors, bundleGateway } from "./simulate/bundles.ts";
+import { selfTest } from "./simulate/bugs.ts";
 import { FAULTS, LASTING } from "./simulate/faults.ts";
+import { bundleActors, bundleGateway } from "./simulate/process.ts";
 import { type Outcome, simulate } from "./simulate/run.ts";
-import { selfTest } from "./simulate/self-test.ts";
 
 const { values } = parseArgs({
   options: {
@@ -38,7 +38,8 @@ function faultsOf(text: string | undefined): readonly string[] | undefined {
   return names;
 }
 
-function report({ seed, faults, requests, steps, fingerprint, violations, lastLines }: Outcome) {
+function report(seed: number, outcome: Outcome): void {
+  const { faults, requests, steps, fingerprint, violations, lastLines } = outcome;
   const state = violations.length === 0 ? "passed" : "FAILED";
   const about = `${requests} requests, ${steps} events, ${fingerprint}`;
   console.log(`seed ${seed} ${state}: ${about}; faults: ${faults.join(", ") || "none"}`);
@@ -65,7 +66,7 @@ async function runSeeds(): Promise<number> {
       only: faultsOf(values.only),
       hear: values.trace ? console.log : undefined,
     });
-    report(outcome);
+    report(seed, outcome);
     requests += outcome.requests;
     if (outcome.violations.length > 0) failed += 1;
   }

@@ -2,8 +2,8 @@
 // of the spend log, and one usage record that says the same on the day on which it is booked.
 
 import { createHash } from "node:crypto";
-import type { Findings } from "./findings.ts";
 import { type House, type Line, type LinesFile, textOf } from "./house.ts";
+import type { Findings } from "./judge.ts";
 import type { Counts } from "./money.ts";
 
 /** One request in the spend log. */
@@ -38,46 +38,36 @@ function bookedDay(days: readonly Line[], ended: string, segment: string, line: 
 /** Every request that was opened and settled, in the order of the log of each gateway. */
 export function readEntries({ estates }: House, findings: Findings): Entry[] {
   const ever = new Set<string>();
-  return estates.flatMap(({ segments, days }, gateway) =>
-    segments.flatMap((segment) => entriesOf(segment, { gateway, days, ever, findings })),
-  );
-}
-
-interface Reading {
-  readonly gateway: number;
-  readonly days: readonly Line[];
-  /** All ids so far. */
-  readonly ever: Set<string>;
-  readonly findings: Findings;
-}
-
-function entriesOf({ name, lines }: LinesFile, { gateway, days, ever, findings }: Reading) {
-  const opened = new Map<string, Line>();
-  const entries: Entry[] = [];
-  for (const [index, line] of lines.entries()) {
-    const { type, spend_id: id } = line;
-    if (type === "open") {
-      const isNew = !ever.has(id) && /^sp_[0-9a-f]{32}$/.test(id);
-      findings.check(isNew, () => `${name}: ${id} was opened twice, or is no spend_id`);
-      ever.add(id);
-      opened.set(id, line);
-      continue;
-    }
-    const open = opened.get(id);
-    const isRight = type === "settle" && open !== undefined;
-    findings.check(isRight, () => `${name}: ${type} ${id} was settled twice, or never opened`);
-    if (!open) continue;
-    opened.delete(id);
-    const sha256 = createHash("sha256")
-      .update(textOf(open) + textOf(line))
-      .digest("hex");
-    const log = { segment: name, line: index + 1, sha256 };
-    const day = bookedDay(days, line["time"].slice(0, 10), name, index + 1);
-    entries.push({ gateway, open, settle: line, log, day });
+  function entriesOf({ name, lines }: LinesFile, gateway: number): Entry[] {
+    const opened = new Map<string, Line>();
+    const entries = lines.flatMap((line, index): Entry[] => {
+      const { type, spend_id: id } = line;
+      if (type === "open") {
+        const isNew = !ever.has(id) && /^sp_[0-9a-f]{32}$/.test(id);
+        findings.check(isNew, () => `${name}: ${id} was opened twice, or is no spend_id`);
+        ever.add(id);
+        opened.set(id, line);
+        return [];
+      }
+      const open = opened.get(id);
+      const isRight = type === "settle" && open !== undefined;
+      findings.check(isRight, () => `${name}: ${type} ${id} was settled twice, or never opened`);
+      if (!open) return [];
+      opened.delete(id);
+      const both = textOf(open) + textOf(line);
+      const sha256 = createHash("sha256").update(both).digest("hex");
+      const log = { segment: name, line: index + 1, sha256 };
+      const { days } = estates[gateway]!;
+      const day = bookedDay(days, line["time"].slice(0, 10), name, index + 1);
+      return [{ gateway, open, settle: line, log, day }];
+    });
+    for (const id of opened.keys())
+      findings.check(false, () => `${name}: ${id} was opened and never settled`);
+    return entries;
   }
-  for (const id of opened.keys())
-    findings.check(false, () => `${name}: ${id} was opened and never settled`);
-  return entries;
+  return estates.flatMap(({ segments }, gateway) =>
+    segments.flatMap((segment) => entriesOf(segment, gateway)),
+  );
 }
 
 /** The counts that a settle line or a receipt states. */

@@ -7,29 +7,15 @@ import { setTimeout as pause } from "node:timers/promises";
 import { within } from "../../test/support/wait.ts";
 import type { Counts } from "./money.ts";
 import { type Verdict, verdictOn } from "./verdict.ts";
-import { type Key, KEYS, namesOf } from "./plan.ts";
+import { isInReference, KEYS } from "./plan.ts";
 import type { Trouble } from "./house.ts";
 import { markOf, type Random, troublesOf } from "./provider.ts";
 
+/** What is sent, and after how many milliseconds the client leaves, if it does. */
+type Plan = ReturnType<ReturnType<typeof createPlanner>>;
+
 /** What a client sent, and what came of it. */
-export interface Asked {
-  readonly serial: number;
-  readonly account: string;
-  readonly keyId: string;
-  /** The X-Request-Id that it sent. */
-  readonly id: string;
-  /** The format of the request and the answer. */
-  readonly api: "chat" | "messages" | "responses";
-  readonly model: string;
-  readonly stream: boolean;
-  /** Absent: the reply has no bound. */
-  readonly maxTokens?: number | undefined;
-  /** Bytes of the prompt's text. */
-  readonly promptBytes: number;
-  /** Which gateway of the phase was asked. */
-  readonly gateway: number;
-  /** Milliseconds of the wall clock. */
-  readonly startedAt: number;
+export interface Asked extends Readonly<Plan["about"]> {
   readonly endedAt: number;
   /**
    * "whole": a whole reply; "error": a whole error, or an error event; "left": this client left;
@@ -52,26 +38,14 @@ export interface Asked {
   readonly code?: string | undefined;
 }
 
-/** What is sent, and when the client leaves. */
-interface Plan {
-  readonly key: Key;
-  readonly about: Omit<Asked, "verdict" | "status" | "endedAt">;
-  readonly body: string;
-  /** The client leaves after so many milliseconds. Absent: it does not. */
-  readonly leaveAfterMs?: number | undefined;
-}
-
 /** A client waits a little before it asks again a gateway that takes no requests, or is not there. */
 const OVERLOADED = 503;
 
-const PATHS = {
-  chat: "/v1/chat/completions",
-  messages: "/v1/messages",
-  responses: "/v1/responses",
-};
+const PATHS = { chat: "chat/completions", messages: "messages", responses: "responses" };
+export type Api = keyof typeof PATHS;
 
 /** What each API has names of its own for. */
-function inFormat(api: Asked["api"], content: string, maxTokens: number | undefined) {
+function inFormat(api: Api, content: string, maxTokens: number | undefined) {
   const messages = [{ role: "user", content }];
   if (api === "responses") return { input: messages, max_output_tokens: maxTokens };
   return { messages, max_tokens: maxTokens };
@@ -80,10 +54,10 @@ function inFormat(api: Asked["api"], content: string, maxTokens: number | undefi
 const PADDING = "Überall 李 steht etwas anderes. ";
 
 function createPlanner({ random, between, pick }: Random, isReference: boolean) {
-  const apis = isReference ? (["chat"] as const) : (["chat", "messages", "responses"] as const);
+  const apis: readonly Api[] = isReference ? ["chat"] : ["chat", "messages", "responses"];
   let serials = 0;
 
-  return (gateway: number): Plan => {
+  return (gateway: number) => {
     serials += 1;
     const key = pick(KEYS);
     const content = `#${serials}# ${PADDING.repeat(between(0, 40))}`;
@@ -91,7 +65,7 @@ function createPlanner({ random, between, pick }: Random, isReference: boolean) 
     const api = pick(apis);
     const isBounded = key.bounded || api === "messages" || random() < 0.4;
     const maxTokens = isBounded ? between(40, 300) : undefined;
-    const model = pick(namesOf(key, isReference));
+    const model = pick(key.names.filter((name) => !isReference || isInReference(name)));
     const asksUsage = stream && api === "chat" && random() < 0.7;
     const body = JSON.stringify({
       model,
@@ -101,19 +75,24 @@ function createPlanner({ random, between, pick }: Random, isReference: boolean) 
     });
     const about = {
       serial: serials,
+      /** The X-Request-Id. */
       id: `own-${serials}`,
       account: key.account,
       keyId: key.keyId,
       api,
       model,
       stream,
+      /** Undefined: the reply has no bound. */
       maxTokens,
+      /** Bytes of the prompt's text. */
       promptBytes: Buffer.byteLength(content),
+      /** Which gateway of the phase is asked. */
       gateway,
+      /** Milliseconds of the wall clock. */
       startedAt: Date.now(),
     };
-    const leaves = random() < 0.13;
-    return { key, body, about, leaveAfterMs: leaves ? between(0, 60) : undefined };
+    const leaveAfterMs = random() < 0.13 ? between(0, 60) : undefined;
+    return { key, body, about, leaveAfterMs };
   };
 }
 
@@ -138,7 +117,7 @@ function ask(url: string, agent: http.Agent, plan: Plan): Promise<Asked> {
       resolve({ ...about, ...more, verdict, troubles, endedAt: Date.now() });
     };
     const options = { method: "POST", agent, headers };
-    const req = http.request(url + PATHS[about.api], options, (res) => {
+    const req = http.request(`${url}/v1/${PATHS[about.api]}`, options, (res) => {
       const pieces: Buffer[] = [];
       res.on("data", (piece: Buffer) => {
         if (!left) pieces.push(piece);
@@ -165,15 +144,7 @@ function ask(url: string, agent: http.Agent, plan: Plan): Promise<Asked> {
 }
 
 /** Clients of all gateways of a phase. */
-export interface Crowd {
-  readonly asked: readonly Asked[];
-  /** Where the clients of a gateway ask from now on. Undefined: they wait. */
-  turnTo(gateway: number, url: string | undefined): void;
-  /** Resolves when so many requests have ended in all. */
-  reached(requests: number): Promise<void>;
-  /** Lets the requests on their way end, and sends no more. */
-  stop(): Promise<void>;
-}
+export type Crowd = ReturnType<ReturnType<typeof createCrowds>>;
 
 /**
  * `clients`: how many each gateway has. `enough`: once so many requests have ended in all, clients
@@ -181,7 +152,7 @@ export interface Crowd {
  */
 export function createCrowds(random: Random, isReference = false) {
   const plan = createPlanner(random, isReference);
-  return (gateways: number, clients: number, enough = Infinity): Crowd => {
+  return (gateways: number, clients: number, enough = Infinity) => {
     const asked: Asked[] = [];
     const events = new EventEmitter().setMaxListeners(0);
     let stopped = false;
@@ -192,6 +163,7 @@ export function createCrowds(random: Random, isReference = false) {
     });
     const targets = Array.from({ length: gateways }, () => targetOf(undefined));
 
+    /** Where the clients of a gateway ask from now on. Undefined: they wait. */
     function turnTo(gateway: number, url: string | undefined): void {
       targets[gateway] = targetOf(url);
       events.emit("turned");
@@ -221,9 +193,12 @@ export function createCrowds(random: Random, isReference = false) {
       Array.from({ length: clients }, () => client(gateway)),
     );
     return {
-      asked,
+      asked: asked as readonly Asked[],
       turnTo,
-      reached: (requests) => within(reach(requests), `${requests} requests to end`, 1_200_000),
+      /** Resolves when so many requests have ended in all. */
+      reached: (requests: number) =>
+        within(reach(requests), `${requests} requests to end`, 1_200_000),
+      /** Lets the requests on their way end, and sends no more. */
       async stop() {
         stopped = true;
         for (const gateway of targets.keys()) turnTo(gateway, undefined);

@@ -1,12 +1,12 @@
-// Collects what the gateway says of a phase: receipts and budgets while it runs, its files when it
-// has ended, and what its commands print.
+// Collects what the gateway says of a phase: budgets while it runs, its files when it has ended,
+// what its commands print, and receipts on the next day.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { until } from "../../test/support/wait.ts";
 import type { Gateway, Gateways } from "./gateways.ts";
-import { readFiles, type House, type Line, type Statement } from "./house.ts";
+import { readFiles, type House, type Line } from "./house.ts";
 import { ACCOUNTS, KEYS } from "./plan.ts";
 import type { Random } from "./provider.ts";
 
@@ -26,20 +26,20 @@ async function receipt(url: string, account: string, id: string) {
 
 /** About `count` receipts, each also asked for by an account that has not sent the request. */
 async function collectReceipts(
-  gateways: Gateways,
+  { list }: Gateways,
   { asked, receipts }: House,
   { pick, random }: Random,
-  { count, isLate }: { readonly count: number; readonly isLate: boolean },
+  count: number,
 ): Promise<void> {
   for (const { account, id } of asked.filter(() => random() < count / asked.length)) {
-    const { address, number: gateway } = pick(gateways.list);
+    const { address, number: gateway } = pick(list);
     for (const by of [account, pick(ACCOUNTS.filter((other) => other !== account))])
-      receipts.push({ ...(await receipt(address, by, id)), gateway, isLate });
+      receipts.push({ ...(await receipt(address, by, id)), gateway });
   }
 }
 
-async function budgetsOf(admin: string): Promise<Line[]> {
-  const response = await fetch(`${admin}/status`);
+async function budgetsOf({ running }: Gateway): Promise<Line[]> {
+  const response = await fetch(`${running!.admin()}/status`);
   return ((await response.json()) as { budgets: Line[] }).budgets;
 }
 
@@ -52,83 +52,74 @@ function areSettled(budgets: readonly Line[]): boolean {
   );
 }
 
-/** From the gateways while they run, when no request is on its way any more. */
-export async function collectRunning(
-  gateways: Gateways,
-  house: House,
-  random: Random,
-  count: number,
-): Promise<void> {
-  if (house.isReference) return;
-  const live = await until(
-    async () => {
-      const admins = gateways.list.map(({ running }) => running!.admin());
-      const all = await Promise.all(admins.map(budgetsOf));
-      return areSettled(all.flat()) && all;
-    },
-    "nothing to be held any more, and each gateway to know what the others have spent",
-    30_000,
-  );
-  for (const [number, budgets] of live.entries()) house.estates[number]!.live = budgets;
-  // Each gateway knows the receipts of the others when they are copied.
-  await gateways.sync();
-  await collectReceipts(gateways, house, random, { count, isLate: false });
-}
-
 /** Heads of this moment, of all gateways. */
 export async function takeHeads({ list }: Gateways): Promise<void> {
   for (const { heads, run } of list) heads.push(await run("seal", "head"));
 }
 
-/** What the commands say of books at rest on the day of the run. */
-export async function collectAtRest(gateways: Gateways, house: House): Promise<void> {
-  await gateways.sync();
-  if (house.isReference) return;
-  for (const { number, run } of gateways.list)
-    house.estates[number]!.audit = JSON.parse(await run("audit", "--json"));
-  await takeHeads(gateways);
-  const named = house.estates[0]!.live.map(({ account }) => account).filter(Boolean);
-  await collectBudgets(house, named, gateways.list[0]!);
-}
-
-/** How many receipts are asked for when their day is closed. */
-const LATE_RECEIPTS = 40;
-
-/** On the next day the day of the run is closed. */
-export async function collectTomorrow(
+/** Stops gateways without requests. `receipts`: about how many are asked for. */
+export async function collect(
   gateways: Gateways,
   house: House,
-  folder: string,
   random: Random,
+  receipts: number,
 ): Promise<void> {
+  const { list } = gateways;
+  const [first] = list as [Gateway];
+  if (!house.isReference) {
+    const look = async () => {
+      const all = await Promise.all(list.map(budgetsOf));
+      return areSettled(all.flat()) && all;
+    };
+    const what = "nothing to be held any more, and each gateway to know what all have spent";
+    const live = await until(look, what, 30_000);
+    for (const [number, estate] of house.estates.entries()) estate.live = live[number]!;
+  }
+  await gateways.stop();
+  await gateways.sync();
+  if (!house.isReference) {
+    await collectAudits(house, list);
+    await takeHeads(gateways);
+    const named = house.estates[0]!.live.map(({ account }) => account).filter(Boolean);
+    await collectBudgets(house, named, first);
+  }
+  // On the next day the day of the run is closed.
   gateways.turnToTomorrow();
   await gateways.sync();
   await gateways.startAll();
-  if (!house.isReference)
-    await collectReceipts(gateways, house, random, { count: LATE_RECEIPTS, isLate: true });
+  if (!house.isReference) await collectReceipts(gateways, house, random, receipts);
   await gateways.stop();
   await gateways.sync();
-  for (const { number, dataDir } of gateways.list) readFiles(house, number, dataDir);
-  const first = gateways.list[0]!;
-  if (house.isReference) return await collectStatements(house, first, Date.now());
+  for (const { number, dataDir } of list) readFiles(house, number, dataDir);
+  await collectStatements(house, first, Date.now());
+  if (!house.isReference) await collectSeals(gateways, house);
+}
+
+/** Sealed statements, and what `seal verify` says of them and of the files of all gateways. */
+async function collectSeals({ list, folder }: Gateways, house: House): Promise<void> {
   const file = (name: string): string => join(folder, name);
-  for (const { number, run, heads } of gateways.list) {
+  for (const { number, run, heads } of list) {
     writeFileSync(file(`${number}.pem`), await run("seal", "public-key"));
     writeFileSync(file(`${number}-heads`), heads.join(""));
     const kept = ["--public-key", file(`${number}.pem`), "--head", file(`${number}-heads`)];
     house.estates[number]!.verify = JSON.parse(await run("seal", "verify", ...kept, "--json"));
   }
-  await collectStatements(house, first, Date.now(), async (args) => {
-    const { run } = first;
-    const text = await run(...args, "--sealed");
+  const { run } = list[0]!;
+  for (const statement of house.statements) {
+    const text = await run(...statement.args, "--sealed");
     writeFileSync(file("statement.json"), text);
     const kept = ["--public-key", file("0.pem"), "--json"];
     const verdict = JSON.parse(await run("seal", "verify", file("statement.json"), ...kept));
-    return { sealed: { text: JSON.parse(text), verdict } };
-  });
+    statement.sealed = { text: JSON.parse(text), verdict };
+  }
 }
 
 type Commands = Pick<Gateway, "number" | "run">;
+
+export async function collectAudits(house: House, gateways: readonly Commands[]): Promise<void> {
+  for (const { number, run } of gateways)
+    house.estates[number]!.audit = JSON.parse(await run("audit", "--json"));
+}
 
 /** What `budget show` says of these accounts. */
 export async function collectBudgets(
@@ -142,15 +133,11 @@ export async function collectBudgets(
   }
 }
 
-/**
- * The statements of each account up to the time `now`. `more`: what else belongs to one, by the
- * command that prints it.
- */
+/** The statements of each account up to the time `now`. */
 export async function collectStatements(
   house: House,
   { number: gateway, run }: Commands,
   now: number,
-  more: (args: readonly string[]) => Promise<Partial<Statement>> = async () => ({}),
 ): Promise<void> {
   // What its client left just before a month ended may be settled in the next one.
   const times = [...house.asked.map(({ endedAt }) => endedAt), now];
@@ -159,6 +146,6 @@ export async function collectStatements(
       const args = ["billing", "statement", "--account", account, "--month", month];
       const json = JSON.parse(await run(...args, "--format", "json"));
       const csv = await run(...args, "--format", "csv");
-      house.statements.push({ gateway, account, month, json, csv, ...(await more(args)) });
+      house.statements.push({ gateway, account, month, args, json, csv });
     }
 }

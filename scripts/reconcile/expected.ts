@@ -46,10 +46,9 @@ const figuresOf = (call: Call, asked: Asked): Way =>
     ? { basis: "provider", counts: call.stated }
     : { basis: "estimated", counts: estimate(call, asked) };
 
-const bounded = (call: Call, asked: Asked): Way => ({
-  basis: "bounded",
-  counts: estimate(call, asked),
-});
+function bounded(call: Call, asked: Asked): Way {
+  return { basis: "bounded", counts: estimate(call, asked) };
+}
 
 /**
  * What may be billed of a call whose client left: how much of it the gateway read is unknown. The
@@ -75,20 +74,15 @@ function ofLast(status: string, call: Call, asked: Asked): readonly Way[] {
   return call.orderly ? [figuresOf(call, asked)] : [NOTHING, bounded(call, asked)];
 }
 
-/** Where a call stands among those of a stream that may be continued. */
-interface Place {
-  /** No call before has written any text, be it a blank that no continuation repeats. */
-  readonly isFirst: boolean;
-  readonly isLast: boolean;
-}
-
 /**
  * What may be billed of a call whose stream is continued when it breaks: it is if any of it was
  * shown. A continuation that could not be joined is not, and the provider cannot know whether it was.
+ * `status`: undefined before the last call. `isFirst`: no call before has written any text, be it a
+ * blank that no continuation repeats.
  */
-function ofContinued(status: string, call: Call, asked: Asked, { isFirst, isLast }: Place) {
-  if (isLast && status === "completed") return call.finished ? [figuresOf(call, asked)] : [];
-  const left = isLast && status === "cancelled" ? whereLeft(call, asked) : [];
+function ofContinued(status: string | undefined, call: Call, asked: Asked, isFirst: boolean) {
+  if (status === "completed") return call.finished ? [figuresOf(call, asked)] : [];
+  const left = status === "cancelled" ? whereLeft(call, asked) : [];
   if (call.text === "" || (call.finished && left.length === 0)) return [...left, NOTHING];
   const figures = call.orderly ? [figuresOf(call, asked)] : [bounded(call, asked)];
   // The first text was shown for certain. That of a continuation may have been refused.
@@ -121,7 +115,7 @@ export function stepsOf(
     const isContinued = asked.model === CONTINUED && asked.stream;
     if (status === "interrupted" || (!isLast && !isContinued)) return { model, ways: [NOTHING] };
     const ways = isContinued
-      ? ofContinued(status, call, asked, { isFirst, isLast })
+      ? ofContinued(isLast ? status : undefined, call, asked, isFirst)
       : ofLast(status, call, asked);
     const isLoose = isUnread(status, call, isReference);
     return { model, ways: isLoose ? [...ways, NOTHING, ...whereLeft(call, asked)] : ways };

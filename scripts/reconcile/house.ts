@@ -17,40 +17,29 @@ export interface LinesFile {
 }
 
 /** What one gateway of the phase left behind, and what its commands print. */
-export interface Estate {
+const emptyEstate = () => ({
   /** spend/*.jsonl. */
-  readonly segments: LinesFile[];
+  segments: [] as LinesFile[],
   /** days.jsonl. */
-  days: Line[];
+  days: [] as Line[],
   /** usage/YYYY-MM-DD.jsonl; none with PostgreSQL. */
-  readonly usageFiles: LinesFile[];
+  usageFiles: [] as LinesFile[],
   /** `audit --json`. */
-  audit: Line;
+  audit: {} as Line,
   /** `seal verify --json` of the files and of heads that were taken, by the public key. */
-  verify: Line;
+  verify: {} as Line,
   /** /status of the running gateway at rest: its budgets. */
-  live: Line[];
-}
-
-const emptyEstate = (): Estate => ({
-  segments: [],
-  days: [],
-  usageFiles: [],
-  audit: {},
-  verify: {},
-  live: [],
+  live: [] as Line[],
 });
 
-/** An answer to GET /v1/requests/ID. */
+/** An answer to GET /v1/requests/ID, when the days of the run were closed. */
 export interface ReceiptAnswer {
   /** The gateway that was asked. */
   readonly gateway: number;
   readonly account: string;
   readonly id: string;
-  /** It was asked for when the days of the run were closed. */
-  readonly isLate: boolean;
   status: number;
-  body: Line;
+  readonly body: Line;
 }
 
 export interface Statement {
@@ -58,10 +47,12 @@ export interface Statement {
   readonly gateway: number;
   readonly account: string;
   readonly month: string;
+  /** The command. */
+  readonly args: readonly string[];
   readonly json: Line;
   csv: string;
   /** The sealed statement, and `seal verify --json` of it. Absent: nothing is sealed. */
-  readonly sealed?: { readonly text: Line; readonly verdict: Line };
+  sealed?: { readonly text: Line; readonly verdict: Line };
 }
 
 /** When something failed, in milliseconds of the wall clock. */
@@ -85,60 +76,44 @@ export interface Disturbance extends Trouble {
   readonly gateway?: number;
 }
 
-export interface House {
-  readonly phase: string;
-  /** As Phase.isReference. */
-  readonly isReference: boolean;
-  readonly asked: Asked[];
-  /** The provider's ledger, by serial number. */
-  readonly calls: Map<number, Call[]>;
-  readonly disturbances: Disturbance[];
-  /**
-   * Changes of prices: `table` is in force for some requests from `from` on and for all from
-   * `until` on. The first is the start.
-   */
-  readonly changes: { readonly table: number; readonly from: number; readonly until: number }[];
-  /** Undefined: something happened after which more may be spent, as the manual says. */
-  purse: string | undefined;
-  /** Whether all gateways have the same records, so that each states the bills of all. */
-  readonly isShared: boolean;
-  /** One a gateway. */
-  readonly estates: Estate[];
-  /** Rows of usage_records, as the files have lines. Absent: the files are the records. */
-  rows?: Line[];
-  readonly statements: Statement[];
-  readonly receipts: ReceiptAnswer[];
-  /** What `budget show --json` says of an account, and the gateway whose command it was. */
-  readonly budgets: { readonly gateway: number; readonly shown: Line }[];
-  /** What is wrong so far: exit codes, lines on stderr, lines of files that are no JSON. */
-  readonly complaints: string[];
+/** Which of TABLES is in force: for some requests from `from` on, and for all from `until` on. */
+export interface PriceChange extends Trouble {
+  readonly table: number;
 }
 
-export const emptyHouse = (phase: Phase): House => ({
+export type House = ReturnType<typeof emptyHouse>;
+
+export const emptyHouse = (phase: Phase) => ({
   phase: phase.name,
+  /** As Phase.isReference. */
   isReference: phase.isReference === true,
-  asked: [],
-  calls: new Map(),
-  disturbances: [],
-  changes: [],
-  purse: purseOf(phase),
+  asked: [] as Asked[],
+  /** The provider's ledger, by serial number. */
+  calls: new Map<number, readonly Call[]>(),
+  disturbances: [] as Disturbance[],
+  /** The first is the start. */
+  changes: [{ table: 0, from: 0, until: 0 }] as PriceChange[],
+  /** Undefined: something happened after which more may be spent, as the manual says. */
+  purse: purseOf(phase) as string | undefined,
+  /** Whether all gateways have the same records, so that each states the bills of all. */
   isShared: phase.postgres !== undefined,
+  /** One a gateway. */
   estates: Array.from({ length: phase.gateways }, emptyEstate),
-  statements: [],
-  receipts: [],
-  budgets: [],
-  complaints: [],
+  /** Rows of usage_records, as the files have lines. Undefined: the files are the records. */
+  rows: undefined as Line[] | undefined,
+  statements: [] as Statement[],
+  receipts: [] as ReceiptAnswer[],
+  /** What `budget show --json` says of an account, and the gateway whose command it was. */
+  budgets: [] as { readonly gateway: number; readonly shown: Line }[],
+  /** What is wrong so far: exit codes, lines on stderr, lines of files that are no JSON. */
+  complaints: [] as string[],
 });
 
 /** Reads the files of this machine, or of a simulated one. What is not there is empty. */
-export interface Reader {
-  namesIn(folder: string): readonly string[];
-  textOf(file: string): string;
-}
-
-const thisMachine: Reader = {
-  namesIn: (folder) => (existsSync(folder) ? readdirSync(folder).sort() : []),
-  textOf: (file) => (existsSync(file) ? readFileSync(file, "utf8") : ""),
+const thisMachine = {
+  namesIn: (folder: string): readonly string[] =>
+    existsSync(folder) ? readdirSync(folder).sort() : [],
+  textOf: (file: string): string => (existsSync(file) ? readFileSync(file, "utf8") : ""),
 };
 
 /** What a line of a file must be when it is written again. */
@@ -151,18 +126,19 @@ export function readFiles(
   dataDir: string,
   reader = thisMachine,
 ): void {
+  function lineOf(text: string, path: string): Line {
+    try {
+      const line = JSON.parse(text) as Line;
+      if (textOf(line) === text) return line;
+    } catch {
+      // It is a complaint like any other text that no line has.
+    }
+    complaints.push(`${path}: torn, or no line of JSON: ${text}`);
+    return {};
+  }
   function linesIn(path: string): Line[] {
     const texts = reader.textOf(join(dataDir, path)).split(/(?<=\n)/);
-    return texts.filter(Boolean).map((text, index) => {
-      try {
-        const line = JSON.parse(text) as Line;
-        if (textOf(line) === text) return line;
-      } catch {
-        // It is a complaint like any other text that no line has.
-      }
-      complaints.push(`${path}, line ${index + 1}: torn, or no line of JSON: ${text}`);
-      return {};
-    });
+    return texts.filter(Boolean).map((text) => lineOf(text, path));
   }
   const filesIn = (folder: string): LinesFile[] =>
     reader
@@ -170,7 +146,7 @@ export function readFiles(
       .filter((name) => name.endsWith(".jsonl"))
       .map((name) => ({ name, lines: linesIn(join(folder, name)) }));
   const estate = estates[number]!;
-  estate.segments.push(...filesIn("spend"));
-  estate.usageFiles.push(...filesIn("usage"));
+  estate.segments = filesIn("spend");
+  estate.usageFiles = filesIn("usage");
   estate.days = linesIn("days.jsonl");
 }

@@ -2,20 +2,7 @@
 // configuration of each gateway.
 
 import { createHash } from "node:crypto";
-import type { Line } from "./house.ts";
-import { type Price, priceSetting } from "./money.ts";
-
-export interface Key {
-  readonly account: string;
-  readonly key: string;
-  /** As the gateway names the key in its books: 16 digits of the SHA-256 of the key's SHA-256. */
-  readonly keyId: string;
-  readonly budget?: { readonly amount: string; readonly period: "day" | "month" | "total" };
-  /** Names that its clients ask for. */
-  readonly names: readonly string[];
-  /** Every request states max_tokens, so that none costs more than its hold. */
-  readonly bounded: boolean;
-}
+import type { Price } from "./money.ts";
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
@@ -33,57 +20,77 @@ const ALIASES: Readonly<Record<string, { models: readonly ModelName[]; recovery?
   "any/with claude": { models: ["no hit", "claude"] },
 };
 /** The reference edition knows neither Anthropic's format nor recovery. */
-const isInReference = (name: string): boolean => name !== "claude" && !/held|cont|with/.test(name);
+export const isInReference = (name: string): boolean =>
+  name !== "claude" && !/held|cont|with/.test(name);
 
-/** The names that the clients of a key ask for. */
-export const namesOf = ({ names }: Key, isReference: boolean): readonly string[] =>
-  names.filter((name) => !isReference || isInReference(name));
+/** What is read from a cache and written to it. */
+type OfCache = Partial<Record<"hit" | "write" | "write_1h", number>>;
 
-/** Tokens above which a prompt costs more. About half of the prompts have more. */
-const LONG_PROMPT = 60;
+const price = (input_cache_miss: number, output: number, cache: OfCache = {}): Price => ({
+  ...Object.fromEntries(Object.entries(cache).map(([name, each]) => [`input_cache_${name}`, each])),
+  input_cache_miss,
+  output,
+});
 
-/** Prices before the change and after it. A model that is absent has no price. */
-export const TABLES: readonly Readonly<Partial<Record<ModelName, Price>>>[] = [
+/** The settings of models that have prices, before the prices change and after it. */
+const TABLES = [
   {
-    plain: { hit: "0.028", miss: "0.28", output: "0.42" },
-    odd: { hit: "0.000001", miss: "0.333333", write: "0.416667", output: "999.999999" },
-    "no hit": { miss: "1.1", output: "2.2" },
+    plain: { price: price(0.28, 0.42, { hit: 0.028 }) },
+    odd: { price: price(0.333333, 999.999999, { hit: 0.000001, write: 0.416667 }) },
+    "no hit": { price: price(1.1, 2.2) },
     claude: {
-      hit: "0.5",
-      miss: "5",
-      write: "6.25",
-      write1h: "10",
-      output: "25",
-      long: { above: LONG_PROMPT, price: { hit: "1", miss: "10.5", output: "37.500001" } },
+      price: price(5, 25, { hit: 0.5, write: 6.25, write_1h: 10 }),
+      // About half of the prompts have more tokens.
+      long_prompts: [{ above_tokens: 60, ...price(10.5, 37.500001, { hit: 1 }) }],
     },
   },
   {
-    plain: { hit: "0.031", miss: "0.310001", output: "0.399999" },
-    odd: { miss: "0.777777", output: "1000.000001" },
-    "no hit": { hit: "0.9", miss: "1.2", write: "3.000003", output: "2.3" },
-    claude: { hit: "0.4", miss: "4.5", write: "5.625", output: "22.500001" },
+    plain: { price: price(0.310001, 0.399999, { hit: 0.031 }) },
+    odd: { price: price(0.777777, 1000.000001) },
+    "no hit": { price: price(1.2, 2.3, { hit: 0.9, write: 3.000003 }) },
+    claude: { price: price(4.5, 22.500001, { hit: 0.4, write: 5.625 }) },
   },
 ];
 
-const key = (account: string, text: string, more: Partial<Key> = {}): Key => ({
+/** The settings of a model in a table. */
+const settingsIn = (table: number, model: string | null) => {
+  const all: Record<string, { price: Price; long_prompts?: (Price & Above)[] }> = TABLES[table]!;
+  return all[model ?? ""];
+};
+type Above = { readonly above_tokens: number };
+
+/** The price of a prompt of so many tokens. */
+export function priceFor(table: number, model: string | null, prompt: number): Price | null {
+  const { price = null, long_prompts: [long] = [] } = settingsIn(table, model) ?? {};
+  if (!long || prompt <= long.above_tokens) return price;
+  const { above_tokens: _, ...longPrice } = long;
+  return longPrice;
+}
+
+type Budget = { readonly amount: string; readonly period: "day" | "month" | "total" };
+
+const key = (account: string, key: string, budget?: Budget) => ({
   account,
-  key: text,
-  keyId: `key_${sha256(sha256(text)).slice(0, 16)}`,
-  names: [...MODELS, ...Object.keys(ALIASES)],
-  bounded: false,
-  ...more,
+  key,
+  /** As the gateway names the key in its books: 16 digits of the SHA-256 of the key's SHA-256. */
+  keyId: `key_${sha256(sha256(key)).slice(0, 16)}`,
+  budget,
+  /** Every request states max_tokens, so that none costs more than its hold. */
+  bounded: account === "purse",
+  /** Names that its clients ask for. */
+  names:
+    account === "purse"
+      ? ["plain", "no hit", "claude", "free"]
+      : [...MODELS, ...Object.keys(ALIASES)],
 });
 
-export const KEYS: readonly Key[] = [
+export const KEYS = [
   key("acme", "sk-reconcile-acme-1"),
-  key("acme", "sk-reconcile-acme-2", { budget: { amount: "90000000.5", period: "day" } }),
+  key("acme", "sk-reconcile-acme-2", { amount: "90000000.5", period: "day" }),
   key("beta", "sk-reconcile-beta"),
   key('Çelik, "Söhne" & 李', "sk-reconcile-celik"),
   key("limited", "sk-reconcile-limited"),
-  key("purse", "sk-reconcile-purse", {
-    bounded: true,
-    names: ["plain", "no hit", "claude", "free"],
-  }),
+  key("purse", "sk-reconcile-purse"),
 ];
 export const ACCOUNTS: readonly string[] = [...new Set(KEYS.map(({ account }) => account))];
 
@@ -94,9 +101,9 @@ const SEGMENT_BYTES = 16_384;
 
 /**
  * What happens during a phase: a gateway is killed, and a process that finds its books then; a worker
- * is killed; PostgreSQL is killed, with a gateway; the prices change from one table to the other.
+ * is killed; PostgreSQL is killed, with a gateway.
  */
-export type PhaseEvent = "kill" | "kill worker" | "kill database" | "change";
+export type PhaseEvent = "kill" | "kill worker" | "kill database";
 
 export interface Phase {
   readonly name: string;
@@ -123,13 +130,13 @@ export function phasesOf(
   const often = (event: PhaseEvent, times: number): PhaseEvent[] =>
     Array.from({ length: requests < 1_000 ? times : 4 * times }, () => event);
   const gateway = { gateways: 1, workers: 1 };
-  const events: PhaseEvent[] = [...often("kill", 2), "change", "change"];
+  const events = often("kill", 2);
   if (isReference)
     return [{ name: "the reference edition", isReference, requests, ...gateway, events }];
   const isShared = servers.postgres !== undefined || servers.redis !== undefined;
   const first = Math.round(requests * (isShared ? 0.35 : 0.6));
   const second = Math.round(requests * (isShared ? 0.25 : 0.4));
-  const workers = [...often("kill", 1), ...often("kill worker", 1), "change" as const];
+  const workers = [...often("kill", 1), ...often("kill worker", 1)];
   const database = servers.postgres === undefined ? [] : often("kill database", 1);
   const last = { name: "two gateways", requests: requests - first - second, gateways: 2 };
   return [
@@ -142,30 +149,15 @@ export function phasesOf(
 /** What the account `purse` may spend in a phase: less than it would. */
 export const purseOf = ({ requests }: Phase): string => (requests * 0.00007).toFixed(6);
 
-export interface ConfigOptions {
-  readonly phase: Phase;
-  readonly dataDir: string;
-  readonly provider: string;
-  /** Which of TABLES is in force. */
-  readonly table: number;
-}
+const modelOf = (name: ModelName, table: number): object => ({
+  ...(name === "claude"
+    ? { provider: "claude", prefill: "none" }
+    : { provider: "lab", prefill: "plain" }),
+  ...settingsIn(table, name),
+});
 
-const modelOf = (name: ModelName, table: number): object => {
-  const price = TABLES[table]?.[name];
-  const isClaude = name === "claude";
-  return {
-    provider: isClaude ? "claude" : "lab",
-    prefill: isClaude ? "none" : "plain",
-    ...(price && { price: priceSetting(price) }),
-    ...(price?.long && {
-      long_prompts: [{ above_tokens: price.long.above, ...priceSetting(price.long.price) }],
-    }),
-  };
-};
-
-/** The content of gateway.json. */
-export function configOf(options: ConfigOptions): object {
-  const { phase, dataDir, provider, table } = options;
+/** The content of gateway.json. `table`: which of TABLES is in force. */
+export function configOf(phase: Phase, dataDir: string, provider: string, table: number): object {
   const isKnown = (name: string): boolean => !phase.isReference || isInReference(name);
   const models = MODELS.filter(isKnown).map((name) => [name, modelOf(name, table)]);
   const common = {
@@ -181,20 +173,21 @@ export function configOf(options: ConfigOptions): object {
     timeouts: { leave_ms: LEAVE_MS },
     retry: { max_retries: 1, backoff_ms: 2 },
   };
-  return phase.isReference ? common : { ...common, ...beyondReference(options, common) };
+  if (phase.isReference) return common;
+  const claude = { dialect: "anthropic", base_url: provider };
+  return { ...common, ...beyondReference(phase), providers: { ...common.providers, claude } };
 }
 
-const beyondReference = ({ phase, provider }: ConfigOptions, common: Line): object => ({
+const beyondReference = (phase: Phase): object => ({
   admin: { port: 0 },
   apis: ["messages", "responses"],
-  providers: { ...common["providers"], claude: { dialect: "anthropic", base_url: provider } },
   accounts: {
     acme: { budget: { amount: "90000000", period: "month" } },
     beta: { budget: { amount: "123456789.000000000001", period: "total" } },
     limited: { rpm: 240 },
     purse: { budget: { amount: purseOf(phase), period: "day" } },
   },
-  keys: KEYS.map(({ account, key, budget }) => ({ account, key, ...(budget && { budget }) })),
+  keys: KEYS.map(({ account, key, budget }) => ({ account, key, budget })),
   // Only where the store's silence refuses is no budget overspent by two gateways.
   limits: {
     rpm: null,

@@ -9,9 +9,82 @@ import type { createRandom } from "../../test/support/random.ts";
 import type { Trouble } from "./house.ts";
 import type { Counts } from "./money.ts";
 import type { ModelName } from "./plan.ts";
-import { anthropicWire, openaiWire, type Wire } from "./wire.ts";
 
 export type Random = ReturnType<typeof createRandom>;
+
+/**
+ * The formats, as far as they are needed here. The figures of one reply are stated as each format
+ * counts them.
+ */
+type Wire = typeof openaiWire;
+
+const data = (event: object): string => `data: ${JSON.stringify(event)}\n\n`;
+
+const openaiUsage = ({ prompt, hit, write, write1h, completion, reasoning }: Counts): object => ({
+  prompt_tokens: prompt,
+  completion_tokens: completion,
+  total_tokens: prompt + completion,
+  prompt_tokens_details: {
+    cached_tokens: hit,
+    cache_write_tokens: write,
+    cache_creation: { ephemeral_1h_input_tokens: write1h },
+  },
+  completion_tokens_details: { reasoning_tokens: reasoning },
+});
+const choice = (more: object): object => ({ choices: [{ index: 0, ...more }] });
+
+const openaiWire = {
+  /** The format has no reply without figures. */
+  alwaysCounts: false,
+  whole: (text: string, counts: Counts | undefined): string =>
+    JSON.stringify({
+      ...choice({ message: { role: "assistant", content: text }, finish_reason: "stop" }),
+      ...(counts && { usage: openaiUsage(counts) }),
+    }),
+  start: (_counts: Counts): string => openaiWire.text(""),
+  text: (content: string): string => data(choice({ delta: { content }, finish_reason: null })),
+  /** Events that finish the reply, with the figures where the format always states them. */
+  finish: (_counts: Counts): string => data(choice({ delta: {}, finish_reason: "stop" })),
+  /** An event with nothing but the figures. */
+  figures: (counts: Counts): string => data({ choices: [], usage: openaiUsage(counts) }),
+  end: "data: [DONE]\n\n",
+};
+
+const inputUsage = ({ prompt, hit, write, write1h }: Counts): object => ({
+  input_tokens: prompt - hit - write,
+  cache_read_input_tokens: hit,
+  cache_creation_input_tokens: write,
+  cache_creation: {
+    ephemeral_5m_input_tokens: write - write1h,
+    ephemeral_1h_input_tokens: write1h,
+  },
+});
+const outputUsage = ({ completion, reasoning }: Counts): object => ({
+  output_tokens: completion,
+  output_tokens_details: { thinking_tokens: reasoning },
+});
+const event = (type: string, more: object): string => `event: ${type}\n${data({ type, ...more })}`;
+
+const anthropicWire: Wire = {
+  alwaysCounts: true,
+  whole: (text, counts) =>
+    JSON.stringify({
+      type: "message",
+      content: [{ type: "text", text }],
+      stop_reason: "end_turn",
+      usage: counts && { ...inputUsage(counts), ...outputUsage(counts) },
+    }),
+  start: (counts) =>
+    event("message_start", {
+      message: { content: [], usage: { ...inputUsage(counts), output_tokens: 1 } },
+    }) + event("content_block_start", { index: 0, content_block: { type: "text", text: "" } }),
+  text: (text) => event("content_block_delta", { index: 0, delta: { type: "text_delta", text } }),
+  finish: (counts) =>
+    event("content_block_stop", { index: 0 }) +
+    event("message_delta", { delta: { stop_reason: "end_turn" }, usage: outputUsage(counts) }),
+  figures: (counts) => event("message_delta", { delta: {}, usage: outputUsage(counts) }),
+  end: event("message_stop", {}),
+};
 
 /** What becomes of one call, and how often. */
 const BEHAVIOURS = {
@@ -72,13 +145,6 @@ export const troublesOf = (socket: unknown, since: number): readonly Trouble[] =
     ({ until }) => until > since - NOTICED_MS,
   );
 
-export interface Provider {
-  readonly url: string;
-  /** The calls of each request, by its serial number, in their order. */
-  readonly ledger: ReadonlyMap<number, readonly Call[]>;
-  close(): void;
-}
-
 /** One call while it is being answered. */
 interface Work {
   readonly call: Call;
@@ -114,7 +180,7 @@ function wordsOf({ call, random }: Work): string[] {
 }
 
 /** The pieces of a stream, as far as it is written. */
-function streamOf(work: Work, stated: Pick<Call, "stated">): readonly Piece[] {
+function streamOf(work: Work, stated: Partial<Call>): readonly Piece[] {
   const { wire, counts, call, random } = work;
   const { behaviour } = call;
   let text = "";
@@ -136,7 +202,7 @@ function streamOf(work: Work, stated: Pick<Call, "stated">): readonly Piece[] {
 }
 
 /** A whole reply, or a part of it. */
-function replyOf(work: Work, stated: Pick<Call, "stated">, isBroken: boolean): readonly Piece[] {
+function replyOf(work: Work, stated: Partial<Call>, isBroken: boolean): readonly Piece[] {
   const { wire, random, res } = work;
   const text = wordsOf(work).join("");
   const bytes = Buffer.from(wire.whole(text, stated.stated));
@@ -145,75 +211,53 @@ function replyOf(work: Work, stated: Pick<Call, "stated">, isBroken: boolean): r
   return [[bytes, { text, finished: true, ...stated }]];
 }
 
-/** Answers, for those behaviours for which there is no reply. */
-function refuse({ call: { behaviour }, res, random }: Work): boolean {
-  const status = random.pick([500, 503, 429, 429, 400]);
-  if (behaviour === "refused")
-    res.writeHead(status, { "retry-after": "0" }).end('{"error":{"message":"refused"}}');
-  if (behaviour === "garbage") res.end("data: ?\n\n");
-  return behaviour === "refused" || behaviour === "garbage";
-}
-
-async function answer(work: Work): Promise<void> {
+async function answer(work: Work): Promise<unknown> {
   const { call, streamed, wire, res, counts, random } = work;
   const { behaviour } = call;
   res.setHeader("content-type", streamed ? "text/event-stream" : "application/json");
-  if (refuse(work)) return;
+  const status = random.pick([500, 503, 429, 429, 400]);
+  if (behaviour === "refused")
+    return res.writeHead(status, { "retry-after": "0" }).end('{"error":{"message":"refused"}}');
+  if (behaviour === "garbage") return res.end("data: ?\n\n");
   const isBroken = behaviour === "cut" || behaviour === "reset";
   const stated = behaviour === "no usage" && !wire.alwaysCounts ? {} : { stated: counts };
   const pieces = streamed ? streamOf(work, stated) : replyOf(work, stated, isBroken);
   for (const [text, written] of pieces) {
     await pause(random.between(0, behaviour === "slow" ? 150 : 3));
-    if (res.destroyed) return;
+    if (res.destroyed) return undefined;
     Object.assign(call, written);
     await new Promise<unknown>((resolve) => res.write(text, resolve));
   }
   call.orderly = behaviour !== "reset" && !res.destroyed && res.socket?.writable === true;
-  if (behaviour === "reset") res.socket?.resetAndDestroy();
-  else if (isBroken) res.socket?.end();
-  else res.end();
-}
-
-/** What of a request's body matters here. */
-interface Body {
-  readonly model: ModelName;
-  readonly messages: readonly { readonly role: string; readonly content: unknown }[];
-  readonly stream?: boolean;
-  readonly max_tokens?: number;
-  readonly max_completion_tokens?: number;
+  if (behaviour === "reset") return res.socket?.resetAndDestroy();
+  return isBroken ? res.socket?.end() : res.end();
 }
 
 /** `isReference`: the reference edition does not read what is kept in the cache for an hour. */
-export async function startProvider(random: Random, isReference = false): Promise<Provider> {
-  const ledger = new Map<number, Call[]>();
+export async function startProvider(random: Random, isReference = false) {
+  /** The calls of each request, by its serial number, in their order. */
+  const ledger = new Map<number, readonly Call[]>();
 
-  /** A call that begins goes into the ledger. `begun`: the text that it goes on with. */
-  function enter(serial: number, body: Body, begun: string): Call {
-    const behaviour = random.pick(DRAWN);
+  async function take(path: string, text: string, res: http.ServerResponse): Promise<void> {
+    const body = JSON.parse(text) as Record<string, any>;
+    const found = /#(\d+)#[^"]*/.exec(JSON.stringify(body["messages"]));
+    if (!found) throw new Error(`a call without a mark: ${text.slice(0, 500)}`);
+    const serial = Number(found[1]);
+    const last = body["messages"].at(-1);
     const call: Call = {
       serial,
-      model: body.model,
-      behaviour,
+      model: body["model"],
+      behaviour: random.pick(DRAWN),
       at: Date.now(),
-      begunBytes: Buffer.byteLength(begun),
+      begunBytes: last.role === "assistant" ? Buffer.byteLength(String(last.content)) : 0,
       // Anthropic demands a bound, so the gateway sends one where the client has none.
-      maxTokens: Math.min(400, body.max_tokens ?? body.max_completion_tokens ?? 400),
+      maxTokens: Math.min(400, body["max_tokens"] ?? body["max_completion_tokens"] ?? 400),
       text: "",
       finished: false,
       orderly: false,
       troubles: [],
     };
     ledger.set(serial, [...(ledger.get(serial) ?? []), call]);
-    return call;
-  }
-
-  async function take(path: string, text: string, res: http.ServerResponse): Promise<void> {
-    const body = JSON.parse(text) as Body;
-    const found = /#(\d+)#[^"]*/.exec(JSON.stringify(body.messages));
-    if (!found) throw new Error(`a call without a mark: ${text.slice(0, 500)}`);
-    const last = body.messages.at(-1)!;
-    const begun = last.role === "assistant" ? String(last.content) : "";
-    const call = enter(Number(found[1]), body, begun);
     const { socket } = res;
     res.on("close", () => (call.troubles = troublesOf(socket, call.at)));
     const all = figures(random, Buffer.byteLength(found[0]), call.maxTokens);
@@ -221,7 +265,7 @@ export async function startProvider(random: Random, isReference = false): Promis
     const wire = path.endsWith("/messages") ? anthropicWire : openaiWire;
     await pause(random.between(0, 4));
     if (res.destroyed) return;
-    await answer({ call, streamed: body.stream === true, wire, res, counts, random });
+    await answer({ call, streamed: body["stream"] === true, wire, res, counts, random });
   }
 
   const server = http.createServer({ noDelay: true, keepAliveTimeout: 60_000 }, (req, res) => {

@@ -1,33 +1,17 @@
 // The rule by which one request is billed, of books.md: what its lines in the spend log must say,
 // given what the provider stated and what the client saw.
 
+import { isDeepStrictEqual } from "node:util";
 import { countsOf, type Entry } from "./books.ts";
 import type { Asked } from "./client.ts";
 import { type Basis, lostStep, type Step, stepsOf, type Way } from "./expected.ts";
-import type { Findings } from "./findings.ts";
 import type { Disturbance, House, Line } from "./house.ts";
-import {
-  addUp,
-  type Counts,
-  costOf,
-  pico,
-  type Price,
-  priceFor,
-  priceSetting,
-  sum,
-} from "./money.ts";
-import { CONTINUED, LEAVE_MS, type ModelName, TABLES } from "./plan.ts";
+import type { Findings } from "./judge.ts";
+import { addUp, type Counts, costOf, pico, sum } from "./money.ts";
+import { CONTINUED, LEAVE_MS, priceFor } from "./plan.ts";
 
 /** An entry with its request, and what it comes to. */
-export interface Match {
-  readonly entry: Entry;
-  readonly asked: Asked;
-  /** Pico-units. */
-  readonly cost: bigint;
-  readonly counts: Counts;
-  /** Undefined: the ledger does not explain it, which was found. */
-  readonly basis: Basis | undefined;
-}
+export type Match = ReturnType<typeof judgeEntry>;
 
 /** Clocks are read in two processes, in milliseconds. */
 const SLACK_MS = 50;
@@ -85,21 +69,16 @@ function tablesOf({ calls, changes }: House, { open }: Entry, asked: Asked): num
 }
 
 /** What a record bills of one attempt, and at which prices. */
-interface Part {
-  readonly model: string | null;
-  readonly counts: Counts;
-  readonly cost: bigint;
-  readonly prices: Line | null;
-}
+const partOf = (model: string | null, usage: Line, { cost, prices = null }: Line) => ({
+  model,
+  counts: countsOf(usage),
+  cost: pico(cost),
+  prices: prices as Line | null,
+});
+type Part = ReturnType<typeof partOf>;
 
 /** The share of each attempt that has one, or else the request as a whole. */
 function partsOf({ attempts, ...whole }: Line): readonly Part[] {
-  const partOf = (model: string | null, usage: Line, { cost, prices = null }: Line): Part => ({
-    model,
-    counts: countsOf(usage),
-    cost: pico(cost),
-    prices,
-  });
   const shared: Line[] = attempts.filter(({ share }: Line) => share);
   if (shared.length > 0) return shared.map(({ model, share }) => partOf(model, share, share));
   const { model_served, usage, usage_source } = whole;
@@ -156,10 +135,6 @@ function explained(house: House, settle: Line, asked: Asked, parts: readonly Par
 
 /** Whether each part costs what its tokens cost by a table, and states the prices of it. */
 function isBilledBy(table: number, settle: Line, parts: readonly Part[]): boolean {
-  const priceOf = (model: string | null, { prompt = 0 }: Partial<Counts> = {}) =>
-    priceFor(TABLES[table]?.[model as ModelName], prompt);
-  const isOf = (prices: unknown, price: Price | undefined): boolean =>
-    JSON.stringify(prices) === JSON.stringify(price ? priceSetting(price) : null);
   const { status, model_served: served, prices: stated } = settle;
   // A reply that failed has the model and the price of the part that broke first or, if the gateway
   // stopped it, of the last one.
@@ -167,10 +142,12 @@ function isBilledBy(table: number, settle: Line, parts: readonly Part[]): boolea
   const candidates = status === "failed" ? ofServed : parts.slice(-1);
   const possible = candidates.length > 0 ? candidates : [undefined];
   return (
-    possible.some((part) => isOf(stated, priceOf(served, part?.counts))) &&
+    possible.some((part) =>
+      isDeepStrictEqual(stated, priceFor(table, served, part?.counts.prompt ?? 0)),
+    ) &&
     parts.every(({ model, counts, cost, prices }) => {
-      const price = priceOf(model, counts);
-      return isOf(prices, price) && cost === costOf(counts, price);
+      const price = priceFor(table, model, counts.prompt);
+      return isDeepStrictEqual(prices, price) && cost === costOf(counts, price);
     })
   );
 }
@@ -200,12 +177,16 @@ function judgeEnd(house: House, settle: Line, asked: Asked, found: Found): void 
 /** Findings that name a request. */
 type Found = Pick<Findings, "check" | "equal">;
 
+/** A request in a violation. */
+export const nameOf = ({ serial, account, verdict, status }: Asked): string =>
+  `request ${serial} of ${account} (${verdict} ${status})`;
+
 /** Judges the lines of a request. */
-export function judgeEntry(house: House, entry: Entry, asked: Asked, findings: Findings): Match {
+export function judgeEntry(house: House, entry: Entry, asked: Asked, findings: Findings) {
   const { open, settle } = entry;
   const { status, cost, usage_source, attempts } = settle;
   const calls = house.calls.get(asked.serial) ?? [];
-  const name = `request ${asked.serial} of ${asked.account} (${asked.verdict} ${asked.status})`;
+  const name = nameOf(asked);
   const found: Found = {
     check: (right, violation) => findings.check(right, () => `${name}: ${violation()}`),
     equal: (actual, expected, what) => findings.equal(actual, expected, `${name}: ${what}`),
@@ -229,6 +210,7 @@ export function judgeEntry(house: House, entry: Entry, asked: Asked, findings: F
     const recorded = `${status} with ${usage_source} figures ${JSON.stringify(counts)}`;
     return `${recorded}, and the calls were ${JSON.stringify(calls)}`;
   });
+  /** `basis`: undefined if the ledger does not explain it, which was found. */
   const match = { entry, asked, cost: pico(cost), counts, basis };
   // A recovery of the books knows no attempts and no prices, and no client was told what it says.
   if (status === "interrupted") return match;

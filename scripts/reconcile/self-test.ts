@@ -5,53 +5,41 @@ import { isDeepStrictEqual } from "node:util";
 import { countsOf } from "./books.ts";
 import type { House, Line } from "./house.ts";
 import { judge } from "./judge.ts";
-import { amountOf, costOf, pico, priceSetting } from "./money.ts";
-import { CONTINUED, TABLES } from "./plan.ts";
+import { amountOf, costOf, pico } from "./money.ts";
+import { CONTINUED, priceFor } from "./plan.ts";
 
-/** A way to spoil the copy of a phase, and the violation that must be among those that are found. */
-interface Spoil {
-  readonly name: string;
-  readonly by: RegExp;
-  /** Changes nothing if the phase has nothing to spoil like that. */
-  readonly apply: (house: House) => unknown;
-}
+/** Spoils the copy of a phase, or changes nothing if it has nothing to spoil like that. */
+type Apply = (house: House) => unknown;
 
-/** All of them, filled as they are stated. */
-const SPOILS: Spoil[] = [];
-const spoil = (name: string, by: RegExp, apply: Spoil["apply"]) => SPOILS.push({ name, by, apply });
+/** All ways, each with the violation that must be among those that are found. */
+const SPOILS: { readonly name: string; readonly by: RegExp; readonly apply: Apply }[] = [];
+const spoil = (name: string, by: RegExp, apply: Apply) => SPOILS.push({ name, by, apply });
 
 /** Adds one pico-unit to an amount of an object, if there is one. */
 function more(object: Line | undefined, name = "cost"): void {
   if (object) object[name] = amountOf(pico(object[name]) + 1n);
 }
 
-/** A line, and where it stands. */
-interface Place {
-  readonly line: Line;
-  readonly list: Line[];
-  readonly at: number;
-}
+const isBilled = ({ type = "settle", cost }: Line): boolean => type === "settle" && cost !== "0";
 
-/** The place in the middle of those whose lines fit. */
-function placeIn(lists: readonly Line[][], fits: (line: Line) => boolean): Place {
-  const places = lists.flatMap((list) => list.map((line, at) => ({ line, list, at })));
+/** The line in the middle of those that fit, and where it stands. */
+function placeIn(files: readonly { readonly lines: Line[] }[], fits = isBilled) {
+  const places = files.flatMap(({ lines }) => lines.map((line, at) => ({ line, lines, at })));
   const found = places.filter(({ line }) => fits(line));
   return found[found.length >> 1]!;
 }
 
-const isBilled = ({ type = "settle", cost }: Line): boolean => type === "settle" && cost !== "0";
-const settledIn = ({ estates }: House, fits = isBilled): Place =>
+const settledIn = ({ estates }: House, fits = isBilled) =>
   placeIn(
-    estates.flatMap(({ segments }) => segments.map(({ lines }) => lines)),
+    estates.flatMap(({ segments }) => segments),
     fits,
   );
-const recordIn = ({ estates, rows }: House): Place =>
-  placeIn(
-    rows ? [rows] : estates.flatMap(({ usageFiles }) => usageFiles.map(({ lines }) => lines)),
-    isBilled,
-  );
-const remove = ({ list, at }: Place): Line[] => list.splice(at, 1);
-const repeat = ({ list, at, line }: Place): Line[] => list.splice(at, 0, line);
+const recordIn = ({ estates, rows: lines }: House) =>
+  placeIn(lines ? [{ lines }] : estates.flatMap(({ usageFiles }) => usageFiles));
+
+type Place = ReturnType<typeof placeIn>;
+const remove = ({ lines, at }: Place): Line[] => lines.splice(at, 1);
+const repeat = ({ lines, at, line }: Place): Line[] => lines.splice(at, 0, line);
 
 const receiptIn = ({ receipts }: House, fits: (receipt: Line) => boolean): Line | undefined =>
   receipts.flatMap(({ body }) => body["data"] ?? []).find(fits);
@@ -83,36 +71,17 @@ spoil("a record file by the name of another day", /the file of usage record/, ({
   if (file) file.name = "2026-01-31.jsonl";
 });
 
-/** No request is this long before or after a change of prices, and still under the other ones. */
-const STEADY_MS = 200;
-
-/** A settle line at the prices of the other table, of a request that began far from any change. */
-function atOtherPrices(house: House): void {
-  const isSteady = ({ startedAt, endedAt, verdict }: House["asked"][number]) =>
-    verdict === "whole" &&
-    house.changes.every(
-      ({ from, until }) => until < startedAt - STEADY_MS || from > endedAt + STEADY_MS,
-    );
-  const steady = new Set(house.asked.filter(isSteady).map(({ id }) => id));
-  const fits = (each: Line) =>
-    isBilled(each) &&
-    each["prices"] &&
-    each["model_served"] === "plain" &&
-    steady.has(each["gateway_request_id"]);
-  const place: Place | undefined = settledIn(house, fits);
-  if (!place) return;
-  const { line } = place;
-  const [one, other] = TABLES.map(({ plain }) => plain!);
-  const price = Number(one!.miss) === line["prices"].input_cache_miss ? other! : one!;
-  line["prices"] = priceSetting(price);
-  line["cost"] = amountOf(costOf(countsOf(line["usage"]), price));
-}
-
 // What is billed, against the ledger of the provider and the clients.
 spoil("one pico-unit more in the spend log", /: costs .* not by|: its parts together/, (house) =>
   more(settledIn(house).line),
 );
-spoil("the prices of the other period", /: costs .* not by the ledger/, atOtherPrices);
+spoil("the prices of the other period", /: costs .* not by the ledger/, (house) => {
+  const isPlain = (each: Line) => isBilled(each) && each["model_served"] === "plain";
+  const { line } = settledIn(house, isPlain);
+  const price = priceFor(1, "plain", 0);
+  line["prices"] = price;
+  line["cost"] = amountOf(costOf(countsOf(line["usage"]), price));
+});
 spoil(
   "a call that the provider has billed and nobody was charged for",
   /request -1 of .* has no record/,
@@ -123,8 +92,8 @@ spoil(
   },
 );
 spoil("a provider that stated one token more", /with provider figures/, (house) => {
-  const [call] = house.calls.get(answered(house).serial)!;
-  call!.stated = { ...call!.stated!, completion: call!.stated!.completion + 1 };
+  const { stated } = house.calls.get(answered(house).serial)![0]!;
+  Object.assign(stated!, { completion: stated!.completion + 1 });
 });
 spoil("a client that was told other figures", /what the client was told/, (house) => {
   const { usage } = answered(house);
@@ -210,7 +179,7 @@ export function selfTest(
 }
 
 /** A copy of the first phase in which there was something to spoil, spoilt. */
-function spoiltOf(houses: readonly House[], apply: Spoil["apply"]): House | undefined {
+function spoiltOf(houses: readonly House[], apply: Apply): House | undefined {
   for (const house of houses) {
     const copy = structuredClone(house);
     apply(copy);

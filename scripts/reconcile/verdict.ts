@@ -2,11 +2,10 @@
 // figures it has.
 
 import type { IncomingMessage } from "node:http";
-import type { Asked } from "./client.ts";
+import type { Api, Asked } from "./client.ts";
 
 export type Verdict = Pick<Asked, "verdict" | "served" | "usage" | "code" | "text">;
 
-type Api = Asked["api"];
 type Seen = Pick<Asked, "usage" | "text">;
 
 /** The text of blocks, or of the deltas of them. */

@@ -16,23 +16,18 @@ export interface Cluster extends EventEmitter {
 }
 
 /** Takes what a process writes. */
-type Output = (text: string) => void;
+export type Output = (text: string, from: "stdout" | "stderr") => void;
 
 /** Starts the program as a worker whose cluster this is. */
-export type StartWorker = (
-  cluster: Cluster,
-  name: string,
-  said: Output,
-  warned: Output,
-) => SimProcess;
+export type StartWorker = (cluster: Cluster, name: string, heard: Output) => SimProcess;
 
 /** One direction of the channel between two processes. */
-function createChannel(world: World, to: () => SimProcess, hear: (message: unknown) => void) {
+function createChannel(world: World, to: SimProcess, hear: (message: unknown) => void) {
   let arrival = 0;
   return (message: unknown, sent?: () => void): boolean => {
     const copy = structuredClone(message);
     arrival = Math.max(arrival, world.time() + 0.02 + 0.3 * world.random.random());
-    world.at(arrival, to(), "a message", () => hear(copy));
+    world.at(arrival, to, "a message", () => hear(copy));
     sent?.();
     return true;
   };
@@ -68,30 +63,18 @@ export function createCluster(world: World, owner: SimProcess, start: StartWorke
       isWorker: true,
       worker: inside,
     });
-    const into =
-      (to: PassThrough): Output =>
-      (text) =>
-        world.after(0.1, owner, "a worker's output", () => to.write(text));
-    const name = `${owner.name}, worker ${id}`;
-    const started = start(ownCluster, name, into(child.stdout), into(child.stderr));
+    const started = start(ownCluster, `${owner.name}, worker ${id}`, (text, from) => {
+      world.after(0.1, owner, "a worker's output", () => child[from].write(text));
+    });
     const isConnected = (): boolean => started.alive && owner.alive;
-    const toFirst = createChannel(
-      world,
-      () => owner,
-      (message) => {
-        outside.emit("message", message);
-        cluster.emit("message", outside, message);
-      },
-    );
-    const toWorker = createChannel(
-      world,
-      () => started,
-      (message) => inside.emit("message", message),
-    );
+    const toFirst = createChannel(world, owner, (message) => {
+      outside.emit("message", message);
+      cluster.emit("message", outside, message);
+    });
+    const toWorker = createChannel(world, started, (message) => inside.emit("message", message));
     const send = (message: unknown, sent?: () => void) => isConnected() && toFirst(message, sent);
     Object.assign(inside, { id, send, isConnected });
-    const kill = (signal: string): void => world.end(started, signal);
-    Object.assign(child, { kill });
+    Object.assign(child, { kill: (signal: string): void => world.end(started, signal) });
     Object.assign(outside, { send: toWorker, isConnected });
     const endWithFirst = (): void => world.end(started, "its first process has ended");
     owner.atEnd.add(endWithFirst);

@@ -3,186 +3,165 @@
 
 import type { Crowd } from "../reconcile/client.ts";
 import type { Disturbance, House } from "../reconcile/house.ts";
-import { addressOf, type Installation, type Running } from "./installation.ts";
+import type { Installation } from "./installation.ts";
 import type { SimProcess } from "./world.ts";
 
-/** One gateway of a run. */
-export interface Scene {
-  readonly installation: Installation;
+/** What all gateways of a run have in common. More than one share Redis. */
+export interface Run {
   readonly house: House;
   readonly crowd: Crowd;
-  readonly provider: string;
-  readonly workers: number;
-  gateway: Running;
-  /** Which table of prices is in force, for all gateways. */
-  readonly prices: { table: number };
-  /** All gateways of the run. More than one share Redis. */
-  readonly all: readonly Scene[];
+  readonly all: readonly Installation[];
 }
 
-type Fault = (scene: Scene) => Promise<void>;
+/** A fault of one installation. */
+type Fault = (at: Installation, run: Run) => Promise<void>;
 
 /** After the end of a gateway: another one, and the clients turn to it. */
-async function restart(scene: Scene): Promise<void> {
-  const { installation, crowd } = scene;
-  const { number, act } = installation;
+async function restart({ number, act, start, address }: Installation, { crowd }: Run) {
   await act(() => crowd.turnTo(number, undefined));
-  scene.gateway = await installation.start();
-  await act(() => crowd.turnTo(number, addressOf(scene.gateway)));
+  await start();
+  await act(() => crowd.turnTo(number, address()));
 }
 
-function note({ installation, house }: Scene, kind: Disturbance["kind"], ms = 0): void {
-  const from = installation.world.wallClock();
-  house.disturbances.push({ kind, gateway: installation.number, from, until: from + ms });
+function note(at: Installation, { house }: Run, kind: Disturbance["kind"], ms = 0): void {
+  const from = at.world.wallClock();
+  house.disturbances.push({ kind, gateway: at.number, from, until: from + ms });
 }
 
-async function kill(scene: Scene): Promise<void> {
-  scene.installation.kill(scene.gateway);
-  note(scene, "kill");
-  await restart(scene);
+async function kill(at: Installation, run: Run): Promise<void> {
+  at.kill();
+  note(at, run, "kill");
+  await restart(at, run);
 }
 
-/** The workers of the gateway that have not ended. */
-const workersOf = ({ installation: { world }, gateway }: Scene): readonly SimProcess[] =>
-  world.processes().filter(({ name }) => name.startsWith(`${gateway.process.owner.name}, `));
+/** The process of the gateway, and its workers that have not ended. */
+function processesOf({ world, gateway }: Installation): readonly SimProcess[] {
+  const { owner } = gateway();
+  return [owner, ...world.processes().filter(({ name }) => name.startsWith(`${owner.name}, `))];
+}
 
 /** After the end of a worker: until another one serves in its place. */
-async function replaced(scene: Scene): Promise<void> {
-  const { installation, workers, gateway } = scene;
-  note(scene, "kill worker");
+async function replaced(at: Installation, run: Run): Promise<void> {
+  note(at, run, "kill worker");
   // Without any worker the port is given up, so the next one does not die before.
-  const place = new URL(addressOf(gateway)!).host;
-  const { listeners } = installation.machine.network;
-  const isServed = () => listeners(place) === workers || !gateway.process.owner.alive;
-  await installation.until(isServed, "another worker");
+  const place = new URL(at.address()!).host;
+  const { owner } = at.gateway();
+  const isServed = () => at.network.listeners(place) === at.workers || !owner.alive;
+  await at.until(isServed, "another worker");
 }
 
 /** One of several workers dies, and is replaced. With one process: nothing. */
-async function killWorker(scene: Scene): Promise<void> {
-  const { installation, workers } = scene;
+async function killWorker(at: Installation, run: Run): Promise<void> {
+  const { world, workers } = at;
   if (workers === 1) return;
-  installation.world.end(installation.world.random.pick(workersOf(scene)), "kill -9");
-  await replaced(scene);
+  world.end(world.random.pick(processesOf(at).slice(1)), "kill -9");
+  await replaced(at, run);
 }
 
 /** The files of days and the cursor. Segments of the log have a number behind the day. */
 const PROJECTION = /cursor\.json|-\d\d\.jsonl$|cuts a file/;
 
 /** The process that writes dies between two changes of the disk, or in the middle of one. */
-async function killAtDisk(scene: Scene): Promise<void> {
-  const { installation, gateway } = scene;
-  const { pick, between } = installation.world.random;
-  const victim = pick([gateway.process.owner, ...workersOf(scene)].slice(-2));
-  if (scene.workers > 1 && victim === gateway.process.owner) return; // it writes nothing
+async function killAtDisk(at: Installation, run: Run): Promise<void> {
+  const { world } = at;
+  const { pick, between, random } = world.random;
+  const { owner } = at.gateway();
+  const victim = pick(processesOf(at).slice(-2));
+  if (at.workers > 1 && victim === owner) return; // it writes nothing
   // Half of them where records are projected, which is a small part of what is written.
-  const isProjection = installation.world.random.random() < 0.5;
-  if (isProjection) installation.killAtDisk(victim, PROJECTION, between(1, 12));
-  else installation.killAtDisk(victim, /./, between(1, 40));
-  const patience = installation.world.time() + 3_000;
-  await installation.until(
-    () => !victim.alive || installation.world.time() > patience,
-    "it dies at the disk",
-  );
+  const isProjection = random() < 0.5;
+  if (isProjection) at.killAtDisk(victim, PROJECTION, between(1, 12));
+  else at.killAtDisk(victim, /./, between(1, 40));
+  const patience = world.time() + 3_000;
+  await at.until(() => !victim.alive || world.time() > patience, "it dies at the disk");
   // It may be another worker that projects.
-  installation.world.end(victim, "kill -9");
-  if (victim !== gateway.process.owner) return await replaced(scene);
-  note(scene, "kill");
-  await restart(scene);
+  world.end(victim, "kill -9");
+  if (victim !== owner) return await replaced(at, run);
+  note(at, run, "kill");
+  await restart(at, run);
 }
 
 /** The machine loses its power: what was not synced is lost, and everything starts again. */
-async function losePower(scene: Scene): Promise<void> {
-  const { installation } = scene;
-  const { world, machine } = installation;
+async function losePower(at: Installation, run: Run): Promise<void> {
   // Long enough that most of the log should be on the disk.
-  await installation.idle(world.random.between(0, 4_000));
-  installation.kill(scene.gateway);
-  note(scene, "kill");
-  machine.disk.loseUnsynced();
-  note(scene, "power");
-  await restart(scene);
+  await at.idle(at.world.random.between(0, 4_000));
+  at.kill();
+  note(at, run, "kill");
+  at.disk.loseUnsynced();
+  note(at, run, "power");
+  await restart(at, run);
 }
 
 /** SIGTERM: requests in flight run on, and the next gateway takes over. */
-async function stop(scene: Scene): Promise<void> {
-  const { installation, crowd } = scene;
-  note(scene, "stop");
-  await installation.act(() => crowd.turnTo(installation.number, undefined));
-  await installation.stop(scene.gateway);
-  await restart(scene);
+async function stop(at: Installation, run: Run): Promise<void> {
+  note(at, run, "stop");
+  await at.act(() => run.crowd.turnTo(at.number, undefined));
+  await at.stop();
+  await restart(at, run);
 }
 
 /** SIGSTOP and SIGCONT, of one process or of all that serve. */
-async function freeze(scene: Scene): Promise<void> {
-  const { installation, gateway } = scene;
-  const { world } = installation;
-  const all = [gateway.process.owner, ...workersOf(scene)];
-  const ms = world.random.between(10, 20_000);
+async function freeze(at: Installation, run: Run): Promise<void> {
+  const { world } = at;
+  const { random, between, pick } = world.random;
+  const all = processesOf(at);
+  const ms = between(10, 20_000);
   const until = world.time() + ms;
-  note(scene, "freeze", ms);
-  const stopped = world.random.random() < 0.5 ? all : [world.random.pick(all)];
-  for (const process of stopped) {
+  note(at, run, "freeze", ms);
+  for (const process of random() < 0.5 ? all : [pick(all)]) {
     world.note(`${process.name} is stopped until ${until.toFixed(3)}`);
     process.stoppedUntil = until;
   }
-  await installation.idle(ms);
+  await at.idle(ms);
 }
 
-/** The other table of prices, by a reload of each gateway. */
-async function changePrices({ installation, house, prices, all }: Scene): Promise<void> {
-  const { world } = installation;
-  prices.table = 1 - prices.table;
+/** The other table of prices, by a reload of each gateway, with or without SIGHUP. */
+async function changePrices({ world }: Installation, { house, all }: Run): Promise<void> {
+  const table = 1 - house.changes.at(-1)!.table;
   const from = world.wallClock();
-  for (const scene of all) await reloadPrices(scene);
-  house.changes.push({ table: prices.table, from, until: world.wallClock() });
-}
-
-/** Puts the table of prices in force in one gateway. */
-async function reloadPrices({ installation, gateway, provider, prices }: Scene): Promise<void> {
-  const { world } = installation;
-  const reloads = (): number => gateway.stderr.split('"event":"reloaded"').length;
-  const before = reloads();
-  installation.writeConfig(provider, prices.table);
-  if (world.random.random() < 0.5) gateway.process.signal("SIGHUP");
-  await installation.until(() => reloads() > before, "the prices to be in force", 60_000);
+  for (const { gateway, writeConfig, until } of all) {
+    const { signal, stderr } = gateway();
+    const reloads = (text: string): number => text.split('"event":"reloaded"').length;
+    writeConfig(table);
+    if (world.random.random() < 0.5) signal("SIGHUP");
+    const isInForce = () => reloads(gateway().stderr) > reloads(stderr);
+    await until(isInForce, "the prices to be in force", 60_000);
+  }
+  house.changes.push({ table, from, until: world.wallClock() });
 }
 
 /** A configuration that cannot be read: the one before stays in force. */
-async function breakConfig({ installation, gateway, provider, prices }: Scene): Promise<void> {
-  const refusals = (): number => gateway.stderr.split('"event":"reload_failed"').length;
+async function breakConfig(at: Installation, { house }: Run): Promise<void> {
+  const refusals = (): number => at.gateway().stderr.split('"event":"reload_failed"').length;
   const before = refusals();
-  installation.writeText("/gateway.json", `{ "at": ${installation.world.time()}, `);
-  await installation.until(() => refusals() > before, "the reload to be refused", 60_000);
-  installation.writeConfig(provider, prices.table);
+  at.writeText(`{ "at": ${at.world.time()}, `);
+  await at.until(() => refusals() > before, "the reload to be refused", 60_000);
+  at.writeConfig(house.changes.at(-1)!.table);
 }
 
 /** Nothing can be written for a while. */
-async function fillDisk({ installation }: Scene): Promise<void> {
-  const { world, machine } = installation;
-  machine.disk.faults.isFull = true;
-  await installation.idle(world.random.between(20, 900));
-  machine.disk.faults.isFull = false;
+async function fillDisk({ world, disk: { faults }, idle }: Installation): Promise<void> {
+  faults.isFull = true;
+  await idle(world.random.between(20, 900));
+  faults.isFull = false;
 }
 
 /** fsync() fails now and then for a while. */
-async function failSyncs({ installation }: Scene): Promise<void> {
-  const { world, machine } = installation;
-  machine.disk.faults.failingSyncs = 0.5;
-  await installation.idle(world.random.between(500, 4_000));
-  machine.disk.faults.failingSyncs = 0;
+async function failSyncs({ world, disk: { faults }, idle }: Installation): Promise<void> {
+  faults.failingSyncs = 0.5;
+  await idle(world.random.between(500, 4_000));
+  faults.failingSyncs = 0;
 }
 
 /** The operator makes a key and revokes it, and every process learns of both. */
-async function changeKeys(scene: Scene): Promise<void> {
-  const { installation, workers, gateway } = scene;
-  const { idle, act, run } = installation;
+async function changeKeys(at: Installation): Promise<void> {
+  const { workers, address, idle, act, run } = at;
   async function answers(key: string, status: number): Promise<void> {
     // Processes take turns, so all of them have answered.
     for (let [right, looks] = [0, 0]; right < 2 * workers; looks += 1) {
-      if (looks === 200) installation.fail(`a key is still not answered with ${status}`);
+      if (looks === 200) at.fail(`a key is still not answered with ${status}`);
       await idle(100);
-      const url = `${addressOf(gateway)}/v1/models`;
-      const answer = await act(({ get }) => get(url, key));
+      const answer = await act(({ get }) => get(`${address()}/v1/models`, key));
       right = answer.status === status ? right + 1 : 0;
     }
   }
@@ -193,15 +172,14 @@ async function changeKeys(scene: Scene): Promise<void> {
 }
 
 /** The operator looks at the books while the gateway writes them. */
-async function look({ installation }: Scene): Promise<void> {
-  const { pick } = installation.world.random;
+async function look({ world, run }: Installation): Promise<void> {
   const commands = [
-    ["usage", "sync", "--once"],
-    ["seal", "head"],
-    ["budget", "show", "acme"],
-    ["billing", "statement", "--account", "beta", "--month", "2026-07"],
+    "usage sync --once",
+    "seal head",
+    "budget show acme",
+    "billing statement --account beta --month 2026-07",
   ];
-  await installation.run(...pick(commands));
+  await run(...world.random.pick(commands).split(" "));
 }
 
 /** With a freeze before it and after it still less than the 15 seconds after which holds expire. */
@@ -211,9 +189,9 @@ const OUTAGE_MS = 6_000;
  * Redis fails the gateways that share it: it is not there for a while, for one of them or for all;
  * its answers come too late; or it starts again without what it kept, or with an older state of it.
  */
-async function failStore({ installation, house, all }: Scene): Promise<void> {
+async function failStore(at: Installation, { house, all }: Run): Promise<void> {
   if (all.length === 1) return;
-  const { world, redis, idle, name } = installation;
+  const { world, redis, idle, name } = at;
   const { pick, between, random } = world.random;
   const { faults } = redis;
   const kind = pick(["is down", "cuts a gateway off", "is slow", "forgets", "is restored"]);
@@ -234,7 +212,7 @@ async function failStore({ installation, house, all }: Scene): Promise<void> {
 }
 
 /** PostgreSQL is not there for a while, or its answers come late, and connections break. */
-async function failDatabase({ installation: { world, postgres, idle } }: Scene): Promise<void> {
+async function failDatabase({ world, postgres, idle }: Installation): Promise<void> {
   const { between, random } = world.random;
   const { faults } = postgres;
   faults.slowMs = random() < 0.5 ? between(10, 3_000) : 0;
@@ -246,7 +224,7 @@ async function failDatabase({ installation: { world, postgres, idle } }: Scene):
 }
 
 /** All faults by their names, for --only. */
-export const FAULTS: ReadonlyMap<string, Fault> = new Map(
+export const FAULTS = new Map<string, Fault>(
   Object.entries({
     kill,
     "kill-worker": killWorker,

@@ -57,6 +57,12 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     return inode;
   }
 
+  function create(path: string): Inode {
+    const parent = disk.find(dirname(path));
+    if (parent?.kind !== "folder") throw systemError("ENOENT", "open", path);
+    return disk.create(path, "file");
+  }
+
   function descriptor(fd: number) {
     const known = descriptors.get(fd);
     if (!known) throw systemError("EBADF", "fd");
@@ -71,8 +77,7 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     if (there && name.includes("x")) throw systemError("EEXIST", "open", path);
     if (!there && name.startsWith("r")) throw systemError("ENOENT", "open", path);
     if (!there || name.startsWith("w")) beforeChange(`opens ${basename(path)}`);
-    if (disk.find(dirname(full))?.kind !== "folder") throw systemError("ENOENT", "open", path);
-    const inode = there ?? disk.create(full, "file");
+    const inode = there ?? create(full);
     if (name.startsWith("w")) disk.truncate(inode, 0);
     numbers += 1;
     descriptors.set(numbers, { name: basename(path), inode });

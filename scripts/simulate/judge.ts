@@ -2,24 +2,19 @@
 // the log shows of limits and budgets.
 
 import type { Entry } from "../reconcile/books.ts";
-import { createFindings, type Findings } from "../reconcile/findings.ts";
 import type { Disturbance, House } from "../reconcile/house.ts";
-import { judgeBills } from "../reconcile/judge.ts";
+import { createFindings, type Findings, judgeBills } from "../reconcile/judge.ts";
 import { pico } from "../reconcile/money.ts";
-import { judgeAudits, judgeBudgets } from "../reconcile/sums.ts";
 import { LIMITED_RPM } from "./installation.ts";
 
 const WINDOW_MS = 60_000;
 /** From the admission of a request until it is opened. */
 const SLACK_MS = 1_000;
 
-/** The reconciliation of the books with what clients and provider saw. */
 export function judge(house: House): readonly string[] {
   const findings = createFindings("books");
   if (house.estates.length > 1 && mayOverspend(house.disturbances)) house.purse = undefined;
-  const { entries, matches } = judgeBills(house, findings);
-  judgeAudits(house, matches, findings);
-  judgeBudgets(house, matches, findings);
+  const { entries } = judgeBills(house, findings);
   judgeLimits(house, entries, findings);
   judgeHolds(house, entries, findings);
   return findings.violations;
@@ -76,20 +71,19 @@ function judgeLimits(house: House, entries: readonly Entry[], findings: Findings
 function judgeHolds(house: House, entries: readonly Entry[], findings: Findings): void {
   const own = entries.filter(({ open }) => open["account"] === "purse");
   const lines = own
-    .flatMap(({ open, settle }) => [
-      { time: open["time"], change: pico(open["hold"] ?? "0"), isOpen: true },
-      {
-        time: settle["time"],
-        change: pico(settle["cost"]) - pico(open["hold"] ?? "0"),
-        isOpen: false,
-      },
-    ])
+    .flatMap(({ open, settle }) => {
+      const hold = pico(open["hold"] ?? "0");
+      return [
+        { time: open["time"], change: hold, isOpen: true },
+        { time: settle["time"], change: pico(settle["cost"]) - hold, isOpen: false },
+      ];
+    })
     // Within a millisecond a settled request comes first.
     .sort((a, b) => (a.time < b.time || (a.time === b.time && !a.isOpen) ? -1 : 1));
   const days = new Set(lines.map(({ time }) => time.slice(0, 10)));
   // A process that died held nothing any more; its requests are settled later.
-  if (days.size > 1 || house.disturbances.some(({ kind }) => kind.startsWith("kill"))) return;
-  const { purse } = house;
+  const { purse, disturbances } = house;
+  if (days.size > 1 || disturbances.some(({ kind }) => kind.startsWith("kill"))) return;
   if (purse === undefined) return;
   let used = 0n;
   for (const { change, isOpen, time } of lines) {

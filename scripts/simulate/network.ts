@@ -188,7 +188,10 @@ export class SimSocket extends Duplex {
   }
 
   #receive(bytes: Buffer): void {
-    if (this.#gone) return this.#sendReset();
+    if (this.#gone) {
+      this.#sendReset();
+      return;
+    }
     this.#refresh();
     this.push(bytes);
   }

@@ -21,15 +21,9 @@ type Found = readonly unknown[];
 type Values = readonly string[];
 
 /** A row that a gateway sends, as the record that it finds again. */
-const recordOf = ({
-  log_segment: segment,
-  log_line: line,
-  log_sha256: sha256,
-  ...row
-}: Line): Line => ({
-  ...row,
-  log: { segment, line, sha256 },
-});
+function recordOf({ log_segment: segment, log_line: line, log_sha256: sha256, ...row }: Line) {
+  return { ...row, log: { segment, line, sha256 } } as Line;
+}
 
 const MONTH = /day >= (\$\d)::date AND day < \$\d::date \+ interval '1 month'/;
 const STARTS = /^left\(usage_id, length\(\$(\d)\)\) = \$\d$/;
@@ -65,33 +59,22 @@ export function createTables() {
   const cursors = new Map<string, unknown>();
   /** How many records a source was said to have on a day. */
   const days = new Map<string, number>();
-  const matching = (where: string, values: Values): Line[] =>
-    [...records.values()].filter((record) =>
-      where
-        .replace(MONTH, "month = $1")
-        .split(" AND ")
-        .every((test) => test === "true" || isMet(test, values, record)),
-    );
-  const ofDay = (day: string, start: string): Line[] =>
-    matching("day = $1 AND left(usage_id, length($2)) = $2", [day, start]);
-
-  function setCursor([source, _place, cursor, before]: Values): boolean {
-    const stored = cursors.get(source!);
-    const isExpected = stored === undefined || isDeepStrictEqual(stored, JSON.parse(before!));
-    if (isExpected) cursors.set(source!, JSON.parse(cursor!));
-    return isExpected;
+  function matching(where: string, values: Values): Line[] {
+    const tests = where.replace(MONTH, "month = $1").split(" AND ");
+    const isMatch = (record: Line) =>
+      tests.every((test) => test === "true" || isMet(test, values, record));
+    return [...records.values()].filter(isMatch);
   }
 
-  function add(values: Values): Found {
-    const [source, , , , rows] = values;
-    const added = (JSON.parse(rows!) as Line[]).map(recordOf);
-    const before = cursors.get(source!);
-    if (!setCursor(values)) return [];
+  /** Sets a cursor, and adds rows if there are any. */
+  function add([source, _place, cursor, before, rows = "[]"]: Values): Found {
+    const stored = cursors.get(source!);
+    if (stored !== undefined && !isDeepStrictEqual(stored, JSON.parse(before!))) return [];
+    const added = (JSON.parse(rows) as Line[]).map(recordOf);
     const ids = new Set(added.map(({ usage_id }) => usage_id));
-    if (ids.size < added.length || [...ids].some((id) => records.has(id))) {
-      cursors.set(source!, before);
+    if (ids.size < added.length || [...ids].some((id) => records.has(id)))
       throw Object.assign(new Error("duplicate key"), { code: "23505" });
-    }
+    cursors.set(source!, JSON.parse(cursor!));
     for (const record of added) {
       const counted = `${source} ${record["day"]}`;
       records.set(record["usage_id"], record);
@@ -109,32 +92,32 @@ export function createTables() {
       .slice(0, Number(limit));
   }
 
+  function countDay([source, day, start]: Values): Found {
+    const stated = days.get(`${source} ${day}`);
+    const found = matching("day = $1 AND left(usage_id, length($2)) = $2", [day!, start!]).length;
+    return stated === undefined ? [] : [{ stated, found }];
+  }
+
+  function daysOf(values: Values): Found {
+    const own = matching("left(usage_id, length($1)) = $1", values);
+    return [...new Set(own.map(({ day }) => day))].sort();
+  }
+
+  function cursorOf([source]: Values): Found {
+    const cursor = cursors.get(source!);
+    return cursor === undefined ? [] : [{ cursor, is_of_copy: false }];
+  }
+
   const statements = new Map<string, (values: Values) => Found>([
     [MIGRATE, () => []],
     // No data_dir is ever copied here.
     [sql.NOTE_PLACE, () => []],
-    [
-      sql.CURSOR,
-      ([source]) =>
-        cursors.has(source!) ? [{ cursor: cursors.get(source!), is_of_copy: false }] : [],
-    ],
-    [sql.SET_CURSOR, (values) => (setCursor(values) ? [1] : [])],
+    [sql.CURSOR, cursorOf],
+    [sql.SET_CURSOR, add],
     [sql.ADD, add],
     [sql.FIND, find],
-    [
-      sql.COUNT_DAY,
-      ([source, day, start]) =>
-        days.has(`${source} ${day}`)
-          ? [{ stated: days.get(`${source} ${day}`), found: ofDay(day!, start!).length }]
-          : [],
-    ],
-    [
-      sql.DAYS,
-      ([start]) => {
-        const own = matching("left(usage_id, length($1)) = $1", [start!]);
-        return [...new Set(own.map(({ day }) => day))].sort();
-      },
-    ],
+    [sql.COUNT_DAY, countDay],
+    [sql.DAYS, daysOf],
   ]);
 
   /** The records of a cursor, in the order of the log. */

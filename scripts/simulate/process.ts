@@ -3,92 +3,159 @@
 // chance, network, disk or other processes, comes from here, and what is not here does not exist.
 
 import { EventEmitter } from "node:events";
+import { readFileSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
 import { Writable } from "node:stream";
 import vm from "node:vm";
-import { type Cluster, createCluster } from "./cluster.ts";
+import { build, type Plugin } from "esbuild";
+import { ONE_FILE } from "../build.ts";
+import { type Cluster, createCluster, type Output } from "./cluster.ts";
 import { createModules, type Machine } from "./modules.ts";
 import type { SimProcess } from "./world.ts";
+
+/** A change of one source. */
+export interface Change {
+  /** Relative to src: `core/accounts/limiter.ts`. */
+  readonly file: string;
+  /** Stands in the file once. */
+  readonly find: string;
+  /** Absent: nothing stands there instead. */
+  readonly replace?: string;
+}
+
+/** From the working directory: this script may have been compiled, and the sources have not. */
+const SRC = resolve("src");
+
+/** Throws if the place of a change is not there, or not alone. */
+function changed(text: string, { file, find, replace = "" }: Change): string {
+  const parts = text.split(find);
+  if (parts.length !== 2) throw new Error(`src/${file} has ${parts.length - 1} times: ${find}`);
+  return parts.join(replace);
+}
+
+const changing = (changes: readonly Change[]): Plugin => ({
+  name: "changes",
+  setup({ onLoad }) {
+    onLoad({ filter: /[\\/]src[\\/].*\.ts$/ }, ({ path }) => {
+      const file = relative(SRC, path).replaceAll("\\", "/");
+      const own = changes.filter((change) => change.file === file);
+      if (own.length === 0) return undefined;
+      return { contents: own.reduce(changed, readFileSync(path, "utf8")), loader: "ts" };
+    });
+  },
+});
 
 /** A program. Each call makes a process of its own of it, with these globals. */
 export type Bundle = (globals: object) => void;
 
-/** All processes have globals of the same names, so it is compiled once. */
-export function createBundle(code: string, filename: string): Bundle {
+/** The programs of a run. */
+export interface Bundles {
+  readonly gateway: Bundle;
+  readonly actors: Bundle;
+}
+
+async function bundle(entry: string, changes: readonly Change[]): Promise<Bundle> {
+  const { outputFiles } = await build({
+    ...ONE_FILE,
+    format: "cjs",
+    entryPoints: [entry],
+    plugins: [changing(changes)],
+    write: false,
+    logOverride: { "empty-import-meta": "silent" },
+  });
+  const code = outputFiles[0]!.text.replace(/^#!.*/, "");
+  const filename = relative("", entry);
   let program: ((...globals: readonly unknown[]) => void) | undefined;
   return (globals) => {
-    program ??= new vm.Script(`(function (${Object.keys(globals).join(", ")}) {${code}\n})`, {
-      filename,
-    }).runInThisContext() as typeof program;
+    // All processes have globals of the same names, so it is compiled once.
+    const text = `(function (${Object.keys(globals).join(", ")}) {${code}\n})`;
+    program ??= new vm.Script(text, { filename }).runInThisContext() as typeof program;
     program!(...Object.values(globals));
   };
 }
 
-/** What is written to a stream of the process. */
-function createOutput(write: (text: string) => void): Writable {
-  return new Writable({
-    decodeStrings: false,
-    write(chunk, _encoding, done) {
-      write(String(chunk));
-      done();
-    },
-  });
-}
+/** The gateway. `changes`: bugs that are planted. */
+export const bundleGateway = (changes: readonly Change[] = []): Promise<Bundle> =>
+  bundle(join(SRC, "main.ts"), changes);
+
+/** The clients and the provider. */
+export const bundleActors = (): Promise<Bundle> =>
+  bundle(resolve("scripts/simulate/actors.ts"), []);
 
 export interface StartOptions {
   readonly name: string;
   readonly argv: readonly string[];
-  /** Called with whole lines of its standard output, and of its standard error. */
-  readonly said: (line: string) => void;
-  readonly warned: (line: string) => void;
-  /** Called with its exit code when it ends by itself. */
-  readonly ended?: (code: number) => void;
+  /** Called with what it writes. */
+  readonly heard: Output;
   /** Absent: it is a first process. */
   readonly cluster?: Cluster;
 }
 
-export interface StartedProcess {
+/** A process of a program. */
+export interface Running {
   readonly owner: SimProcess;
+  /** All that it has written so far. */
+  stdout: string;
+  stderr: string;
+  /** Undefined: it runs, or was killed. */
+  exitCode: number | undefined;
   exports(): Record<string, unknown>;
   signal(name: "SIGTERM" | "SIGHUP"): void;
 }
 
 /** Starts the program of a bundle as a process of its own. */
-export function startProcess(
-  machine: Machine,
-  bundle: Bundle,
-  options: StartOptions,
-): StartedProcess {
+export function startProcess(machine: Machine, bundle: Bundle, options: StartOptions): Running {
   const { world } = machine;
-  const { name, argv, said, warned, ended } = options;
+  const { name, argv, heard } = options;
   const owner = world.createProcess(name);
   const signals = new EventEmitter();
-  const exit = (code: number): void => {
+  const module = { exports: {} };
+  const running: Running = {
+    owner,
+    stdout: "",
+    stderr: "",
+    exitCode: undefined,
+    exports: () => module.exports,
+    signal: (signal) => signals.emit(signal, signal),
+  };
+  function say(text: string, from: "stdout" | "stderr"): void {
+    running[from] += text;
+    heard(text, from);
+  }
+  const output = (from: "stdout" | "stderr"): Writable =>
+    new Writable({
+      decodeStrings: false,
+      write(chunk, _encoding, done) {
+        say(String(chunk), from);
+        done();
+      },
+    });
+  function exit(code: number): void {
     if (!owner.alive) return;
     world.end(owner, `exit ${code}`);
-    ended?.(code);
-  };
+    running.exitCode = code;
+  }
   owner.crashed = (error) => {
-    warned(`crashed: ${(error as Error)?.stack ?? error}\n`);
-    ended?.(1);
+    running.exitCode = 1;
+    say(`crashed: ${(error as Error)?.stack ?? error}\n`, "stderr");
   };
   const cluster =
     options.cluster ??
-    createCluster(world, owner, (workerCluster, workerName, workerSaid, workerWarned) => {
-      const worker = { name: workerName, argv, said: workerSaid, warned: workerWarned };
-      return startProcess(machine, bundle, { ...worker, cluster: workerCluster }).owner;
+    createCluster(world, owner, (own, workerName, workerHeard) => {
+      const worker = { name: workerName, argv, heard: workerHeard, cluster: own };
+      return startProcess(machine, bundle, worker).owner;
     });
   const { time, require } = createModules(machine, owner, cluster);
   const currentProcess = Object.assign(signals, {
     argv: ["node", "chat-gateway", ...argv],
     env: {},
-    stdout: createOutput(said),
-    stderr: createOutput(warned),
+    stdout: output("stdout"),
+    stderr: output("stderr"),
     stdin: undefined,
     exit,
     getuid: () => 1,
     pid: 1,
   });
-  const module = { exports: {} as Record<string, unknown> };
   const globals = {
     require,
     module,
@@ -109,11 +176,5 @@ export function startProcess(
       },
     });
   });
-  return {
-    owner,
-    exports: () => module.exports,
-    signal(signal) {
-      signals.emit(signal, signal);
-    },
-  };
+  return running;
 }

@@ -2,24 +2,18 @@
 // network and the disk fail and the operator works; then everything is judged that the clients, the
 // provider and the books say of it.
 
+import { createRandom } from "../../test/support/random.ts";
 import type { Asked } from "../reconcile/client.ts";
-import { collectBudgets, collectStatements } from "../reconcile/collect.ts";
-import { type Disturbance, emptyHouse, type House, readFiles } from "../reconcile/house.ts";
+import { collectAudits, collectBudgets, collectStatements } from "../reconcile/collect.ts";
 import { complaintsIn } from "../reconcile/gateways.ts";
+import { type Disturbance, emptyHouse, type House, readFiles } from "../reconcile/house.ts";
 import type { Phase } from "../reconcile/plan.ts";
 import type { Call } from "../reconcile/provider.ts";
+import { FAULTS, LASTING } from "./faults.ts";
+import { createInstallation, createTown, DATA_DIR } from "./installation.ts";
+import type { Installation, Town } from "./installation.ts";
 import { judge } from "./judge.ts";
-import { FAULTS, LASTING, type Scene } from "./faults.ts";
-import {
-  addressOf,
-  adminOf,
-  type Bundles,
-  createInstallation,
-  createTown,
-  DATA_DIR,
-  type Installation,
-} from "./installation.ts";
-import { createRandom } from "../../test/support/random.ts";
+import type { Bundles } from "./process.ts";
 import { createWorld, type Random, type SimProcess } from "./world.ts";
 
 export interface RunOptions {
@@ -30,17 +24,6 @@ export interface RunOptions {
   readonly only?: readonly string[] | undefined;
   /** Hears each line of the trace. Absent: nobody does. */
   readonly hear?: ((line: string) => void) | undefined;
-}
-
-export interface Outcome {
-  readonly seed: number;
-  readonly faults: readonly string[];
-  readonly requests: number;
-  readonly steps: number;
-  readonly fingerprint: string;
-  readonly violations: readonly string[];
-  /** The last events, for a run with violations. */
-  readonly lastLines: readonly string[];
 }
 
 const DAY_MS = 86_400_000;
@@ -69,8 +52,10 @@ const phaseOf = (faults: ReadonlySet<string>): Phase => ({
 const drawn = ({ random }: Random): readonly string[] =>
   [...FAULTS.keys(), ...LASTING].filter(() => random() < 0.5);
 
-export async function simulate(options: RunOptions): Promise<Outcome> {
-  const { seed, requests, bundles, only, hear } = options;
+export type Outcome = Awaited<ReturnType<typeof simulate>>;
+
+/** `lastLines`: the last events, for a run with violations. */
+export async function simulate({ seed, requests, bundles, only, hear }: RunOptions) {
   const before = createRandom(seed);
   const start = before.pick(MIDNIGHTS) - before.between(0, 2_000);
   const startsAt = before.random() < 0.5 ? start : start + DAY_MS / 3;
@@ -79,56 +64,51 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   const phase = phaseOf(faults);
   const house = emptyHouse(phase);
   const violations: string[] = [];
-  const town = createTown(world, bundles);
-  const installations = house.estates.map((_, number) =>
-    createInstallation(town, bundles, phase, number),
-  );
   try {
-    await live(installations, house, { requests, faults });
-    const gateways = installations.flatMap((each) => each.gateways);
+    const town = createTown(world, bundles);
+    const all = await live(town, house, { phase, requests, faults });
+    await collect(all, house);
+    const gateways = all.flatMap((each) => each.gateways);
     house.complaints.push(...gateways.flatMap(({ stderr }) => complaintsIn(stderr)));
     violations.push(...judge(house));
   } catch (error) {
     violations.push((error as Error).stack ?? String(error));
   }
-  const { steps, fingerprint, lastLines } = world;
   const outcome = {
-    seed,
     faults: [...faults],
     requests: house.asked.length,
-    steps: steps(),
-    fingerprint: fingerprint(),
+    steps: world.steps(),
+    fingerprint: world.fingerprint(),
     violations,
-    lastLines: violations.length > 0 ? lastLines() : [],
+    lastLines: violations.length > 0 ? world.lastLines() : [],
   };
   for (const process of world.processes()) world.end(process, "the run is over");
   return outcome;
 }
 
-/** The load, with everything that happens meanwhile, and what is collected after it. */
-async function live(
-  installations: readonly Installation[],
-  house: House,
-  { requests, faults }: { readonly requests: number; readonly faults: ReadonlySet<string> },
-): Promise<void> {
-  const town = installations[0]!;
+interface Load {
+  readonly phase: Phase;
+  readonly requests: number;
+  readonly faults: ReadonlySet<string>;
+}
+
+/** The load, with everything that happens meanwhile. Returns the installations, without gateways. */
+async function live(town: Town, house: House, { phase, requests, faults }: Load) {
   const { world, act, until } = town;
   const { random, between, pick } = world.random;
   const provider = await act(({ startProvider }) => startProvider(world.random));
-  house.changes.push({ table: 0, from: 0, until: 0 });
   breakConnections(town, house, faults);
-  const [gateways, clients] = [installations.length, CLIENTS / installations.length];
+  const clients = CLIENTS / phase.gateways;
   const crowd = await act(({ createCrowds }) =>
-    createCrowds(world.random)(gateways, clients, requests),
+    createCrowds(world.random)(phase.gateways, clients, requests),
   );
-  const all: Scene[] = [];
-  const workers = faults.has("workers") ? 2 : 1;
-  const common = { house, crowd, provider: provider.url, workers, prices: { table: 0 }, all };
-  for (const installation of installations) {
-    installation.writeConfig(provider.url, 0);
-    const gateway = await installation.start();
-    all.push({ ...common, installation, gateway });
-    await act(() => crowd.turnTo(installation.number, addressOf(gateway)));
+  const all = house.estates.map((_, number) =>
+    createInstallation(town, phase, number, provider.url),
+  );
+  for (const { number, writeConfig, start, address } of all) {
+    writeConfig(0);
+    await start();
+    await act(() => crowd.turnTo(number, address()));
   }
   const possible = [...FAULTS].filter(([name]) => faults.has(name));
   while (crowd.asked.length < requests) {
@@ -137,7 +117,7 @@ async function live(
     if (possible.length === 0 || random() < 0.2) continue;
     const [name, fault] = pick(possible);
     world.note(`fault: ${name}`);
-    await fault(pick(all));
+    await fault(pick(all), { house, crowd, all });
   }
   await act(() => crowd.stop());
   house.asked.push(...crowd.asked.map((each) => leftByNetwork(each, house.disturbances)));
@@ -146,9 +126,9 @@ async function live(
     const inOrder = calls.toSorted((a, b) => departureOf(a) - departureOf(b));
     if (inOrder.length > 0) house.calls.set(serial, inOrder);
   }
-  if (random() < REST_SHARE) await rest(all);
-  else for (const { installation, gateway } of all) await installation.stop(gateway);
-  await collect(installations, house);
+  if (random() < REST_SHARE) await rest(town, all, house);
+  else for (const { stop } of all) await stop();
+  return all;
 }
 
 /** The bytes of one call arrive within this time, unless their connection stands still. */
@@ -165,21 +145,21 @@ const departureOf = ({ at, troubles }: Call): number =>
  * Some time after the last request nothing is held, each gateway knows what was spent, and nothing
  * is open that a gateway does not have that has served nobody.
  */
-async function rest(all: readonly Scene[]): Promise<void> {
-  const { world, network, until, idle, act, fail } = all[0]!.installation;
-  const listed = (open: ReadonlyMap<string, number>): string =>
+async function rest(town: Town, all: readonly Installation[], house: House): Promise<void> {
+  const { world, network, until, idle, act, fail } = town;
+  const listed = ({ open }: SimProcess): string =>
     [...open]
       .map(([kind, count]) => `${count} ${kind}s`)
       .sort()
       .join(", ");
   /** What is open most of the time: passes over the books open and close something. */
-  async function usuallyOpen({ open }: SimProcess): Promise<string> {
+  async function usuallyOpen(owner: SimProcess): Promise<string> {
     const times = new Map<string, number>();
-    let [since, before] = [world.time(), listed(open)];
+    let [since, before] = [world.time(), listed(owner)];
     const end = since + 3_000;
     function look(): boolean {
       times.set(before, (times.get(before) ?? 0) + world.time() - since);
-      [since, before] = [world.time(), listed(open)];
+      [since, before] = [world.time(), listed(owner)];
       return since > end;
     }
     await until(look, "some time to pass");
@@ -187,41 +167,37 @@ async function rest(all: readonly Scene[]): Promise<void> {
     return state;
   }
 
-  const { faults } = network;
-  [faults.resets, faults.stalls] = [0, 0];
+  Object.assign(network.faults, { resets: 0, stalls: 0 });
   await idle(REST_MS);
   const open: string[] = [];
-  for (const { installation, gateway, house } of all) {
-    open.push(await usuallyOpen(gateway.process.owner));
-    const { text } = await act(({ get }) => get(`${adminOf(gateway)}/status`));
-    house.estates[installation.number]!.live = JSON.parse(text).budgets;
+  for (const { number, gateway, address } of all) {
+    open.push(await usuallyOpen(gateway().owner));
+    const { text } = await act(({ get }) => get(`${address(1)}/status`));
+    house.estates[number]!.live = JSON.parse(text).budgets;
   }
-  for (const { installation, gateway } of all) await installation.stop(gateway);
-  for (const [index, { installation, workers }] of all.entries()) {
+  for (const { stop } of all) await stop();
+  for (const { number, workers, gateway, start, stop } of all) {
     if (workers > 1) continue;
-    const fresh = await installation.start();
+    await start();
     await idle(2_000);
-    const usual = await usuallyOpen(fresh.process.owner);
-    if (open[index] !== usual)
-      fail(`open at rest: ${open[index]}; in a gateway that has just begun: ${usual}`);
-    await installation.stop(fresh);
+    const usual = await usuallyOpen(gateway().owner);
+    if (open[number] !== usual)
+      fail(`open at rest: ${open[number]}; in a gateway that has just begun: ${usual}`);
+    await stop();
   }
 }
 
 /** Connections break by themselves, and it is known when. */
-function breakConnections(
-  { network }: Installation,
-  house: House,
-  faults: ReadonlySet<string>,
-): void {
-  const broken = network.faults;
-  broken.resets = faults.has("resets") ? 0.1 : 0;
-  broken.stalls = faults.has("stalls") ? 0.05 : 0;
-  broken.broke = ({ name }, trouble) => {
-    const [, number] = /^gateway (\d+)\./.exec(name) ?? [];
-    if (number === undefined) return;
-    house.disturbances.push({ kind: "provider", gateway: Number(number) - 1, ...trouble });
-  };
+function breakConnections({ network }: Town, house: House, faults: ReadonlySet<string>): void {
+  Object.assign(network.faults, {
+    resets: faults.has("resets") ? 0.1 : 0,
+    stalls: faults.has("stalls") ? 0.05 : 0,
+    broke({ name }: SimProcess, trouble: Omit<Disturbance, "kind">) {
+      const [, number] = /^gateway (\d+)\./.exec(name) ?? [];
+      if (number === undefined) return;
+      house.disturbances.push({ kind: "provider", gateway: Number(number) - 1, ...trouble });
+    },
+  });
 }
 
 /** A gateway waits a minute for a provider that says nothing, and then answers. */
@@ -247,16 +223,14 @@ function leftByNetwork(asked: Asked, disturbances: readonly Disturbance[]): Aske
   return isLeft ? { ...asked, verdict: "left" } : asked;
 }
 
-async function collect(installations: readonly Installation[], house: House): Promise<void> {
-  for (const { run } of installations) await run("usage", "sync", "--once");
-  for (const { number, run, reader } of installations) {
-    house.estates[number]!.audit = JSON.parse(await run("audit", "--json"));
-    readFiles(house, number, DATA_DIR, reader);
-  }
+async function collect(all: readonly Installation[], house: House): Promise<void> {
+  for (const { run } of all) await run("usage", "sync", "--once");
+  await collectAudits(house, all);
+  for (const { number, reader } of all) readFiles(house, number, DATA_DIR, reader);
   // One gateway's tell as much as another's.
-  const { random, wallClock } = installations[0]!.world;
-  const { pick } = random;
-  await collectStatements(house, pick(installations), wallClock());
-  await collectBudgets(house, ["acme", "beta", "purse"], pick(installations));
-  if (house.isShared) house.rows = installations[0]!.postgres.records();
+  const [{ world, postgres }] = all as [Installation];
+  const { pick } = world.random;
+  await collectStatements(house, pick(all), world.wallClock());
+  await collectBudgets(house, ["acme", "beta", "purse"], pick(all));
+  if (house.isShared) house.rows = postgres.records();
 }

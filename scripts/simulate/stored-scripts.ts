@@ -26,19 +26,15 @@ interface Admission {
   tokens: number;
 }
 
-/** Everything that the scripts keep, by their keys. */
-export interface StoredData {
-  /** Times of admissions, oldest first. */
-  readonly windows: Map<string, number[]>;
-  /** Rows by the names of gateways. */
-  readonly budgets: Map<string, Map<string, Row>>;
-  readonly tokens: Map<string, Admission[]>;
-}
+export type StoredData = ReturnType<typeof emptyData>;
 
-export const emptyData = (): StoredData => ({
-  windows: new Map(),
-  budgets: new Map(),
-  tokens: new Map(),
+/** Everything that the scripts keep, by their keys. */
+export const emptyData = () => ({
+  /** Times of admissions, oldest first. */
+  windows: new Map<string, number[]>(),
+  /** Rows by the names of gateways. */
+  budgets: new Map<string, Map<string, Row>>(),
+  tokens: new Map<string, Admission[]>(),
 });
 
 /** The value of a key, which is made if it is not there. */
@@ -94,11 +90,8 @@ function runWindows(
 /** An amount as whole units and pico-units. */
 type Parts = readonly [units: number, picos: number];
 
-interface BudgetOfTask {
+interface BudgetOfTask extends Record<"amount" | "spent" | "held", Parts> {
   readonly period: string;
-  readonly amount: Parts;
-  readonly spent: Parts;
-  readonly held: Parts;
   readonly writes: number;
 }
 
@@ -123,13 +116,6 @@ const amountOf = ([units, picos]: Parts): bigint => BigInt(units) * UNIT + BigIn
 const partsOf = (amount: bigint): Parts => [Number(amount / UNIT), Number(amount % UNIT)];
 const sum = (amounts: readonly bigint[]): bigint => amounts.reduce((one, more) => one + more, 0n);
 
-/** The row of the gateway that calls, with what all gateways have spent and hold. */
-interface OpenRow extends Row {
-  held: bigint;
-  readonly spentByOthers: bigint;
-  readonly heldByOthers: bigint;
-}
-
 /** The script of budgets: decides about tasks of one account, and writes the gateway's rows. */
 function runBudgets(
   data: StoredData,
@@ -137,7 +123,7 @@ function runBudgets(
   call: Call,
   time: number,
 ): readonly unknown[] {
-  const opened = new Map<string, OpenRow>();
+  const opened = new Map<string, ReturnType<typeof openRow>>();
   const left = [...keys];
   const answers = call.tasks.map((task) => {
     const rows = task.budgets.map((budget) => {
@@ -166,12 +152,13 @@ function runBudgets(
   return answers;
 }
 
+/** The row of the gateway that calls, with what all others have spent and hold. */
 function openRow(
   rows: ReadonlyMap<string, Row>,
   { period, writes, ...own }: BudgetOfTask,
   { gateway, lease }: Call,
   time: number,
-): OpenRow {
+) {
   const others = [...rows].filter(([name]) => name !== gateway).map(([, row]) => row);
   const before = rows.get(gateway);
   const isKnown = before !== undefined && before.writes >= writes;
@@ -216,15 +203,17 @@ type Decided = readonly [granted: number, exceeded: number, resetMs: number];
 /** Holds the first offer that fits. */
 function reserve(
   { token, tokens, offers, budgets }: Task,
-  rows: readonly OpenRow[],
+  rows: readonly ReturnType<typeof openRow>[],
   windows: readonly Window[],
 ): Decided {
   const exceededBy = ([room, cost]: Task["offers"][number]): number => {
     if (amountOf(cost) === 0n) return 0;
-    const isExceeded = ({ spent, spentByOthers, held, heldByOthers }: OpenRow, index: number) =>
-      spent + spentByOthers + held + heldByOthers + amountOf(room) >
-      amountOf(budgets[index]!.amount);
-    return rows.findIndex(isExceeded) + 1;
+    const isExceeded = rows.map(
+      ({ spent, spentByOthers, held, heldByOthers }, index) =>
+        spent + spentByOthers + held + heldByOthers + amountOf(room) >
+        amountOf(budgets[index]!.amount),
+    );
+    return isExceeded.indexOf(true) + 1;
   };
   const offer = offers.find((each) => exceededBy(each) === 0);
   const exceeded = offer ? 0 : exceededBy(offers.at(-1)!);

@@ -1,7 +1,9 @@
-// What statements, budgets and audits say, against the sums of the matched requests of a phase.
+// What statements, budgets, audits, receipts and the lines of days say, against the matched requests
+// of a phase.
 
-import type { Findings } from "./findings.ts";
+import { countsOf, type Entry, factsOf } from "./books.ts";
 import type { House, Line, Statement } from "./house.ts";
+import type { Findings } from "./judge.ts";
 import { addUp, amountOf, pico, sum } from "./money.ts";
 import type { Match } from "./rule.ts";
 
@@ -81,13 +83,9 @@ function spentOf({ account, key_id, period, ends }: Line, matches: readonly Matc
   const length = { day: 10, month: 7, total: 0 }[period as "day" | "month" | "total"];
   // The period in which the budget was asked for ends there.
   const last = ends === null ? "" : new Date(Date.parse(ends) - 1).toISOString().slice(0, length);
-  return costOf(
-    matches.filter(
-      ({ asked, entry }) =>
-        (account === null ? asked.keyId === key_id : asked.account === account) &&
-        entry.day.startsWith(last),
-    ),
-  );
+  const isOf = ({ asked }: Match): boolean =>
+    account === null ? asked.keyId === key_id : asked.account === account;
+  return costOf(matches.filter((match) => isOf(match) && match.entry.day.startsWith(last)));
 }
 
 /** Budgets by the books, and by the running gateways at rest. */
@@ -101,12 +99,10 @@ export function judgeBudgets(house: House, matches: readonly Match[], findings: 
       findings.equal(pico(budget["left"]), pico(budget["amount"]) - spent, `${what}: left`);
     }
   }
-  for (const { gateway, shown } of house.budgets)
-    judgeAll(
-      shown["budgets"],
-      `budget show ${shown["account"]}`,
-      recordedBy(gateway, house, matches),
-    );
+  for (const { gateway, shown } of house.budgets) {
+    const recorded = recordedBy(gateway, house, matches);
+    judgeAll(shown["budgets"], `budget show ${shown["account"]}`, recorded);
+  }
   for (const [gateway, { live }] of house.estates.entries())
     judgeAll(live, `/status of gateway ${gateway}`);
   const ofPurse = matches.filter(({ asked }) => asked.account === "purse");
@@ -144,5 +140,79 @@ export function judgeAudits(house: House, matches: readonly Match[], findings: F
     const actual = Object.fromEntries(Object.keys(expected).map((name) => [name, audit[name]]));
     findings.equal(actual, expected, `audit of gateway ${gateway}`);
     findings.equal(audit["proved"].requests, own.length, `audit of gateway ${gateway}: proved`);
+  }
+}
+
+/**
+ * The lines of days.jsonl: `seal verify` proves their hashes and signatures and the heads that were
+ * taken; what they state of each day must be our own sum.
+ */
+export function judgeSeals(house: House, entries: readonly Entry[], findings: Findings): void {
+  for (const [gateway, { days, verify }] of house.estates.entries()) {
+    const own = entries.filter((entry) => entry.gateway === gateway);
+    for (const line of days) {
+      const ofDay = own.filter(({ day }) => day === line["day"]);
+      const cost = amountOf(sum(ofDay.map(({ settle }) => pico(settle["cost"]))));
+      const expected = [ofDay.length, ofDay.length > 0 ? { USD: cost } : {}];
+      findings.equal([line["records"], line["cost"]], expected, `the line of ${line["day"]}`);
+    }
+    // All days of the run are over and closed.
+    const closed = days.map(({ day }) => day);
+    const open = own.filter(({ day }) => !closed.includes(day)).map(({ log }) => log);
+    findings.equal(open, [], `what no line of gateway ${gateway} has`);
+    if (house.isReference) continue;
+    const { ok, findings: found, key_stated } = verify;
+    findings.equal([ok, found, key_stated], [true, [], true], `seal verify of gateway ${gateway}`);
+  }
+}
+
+/** What a receipt says by the names of the books. */
+const STATED = [
+  ...["spend_id", "request_id", "status", "error_code", "finish_reason", "currency", "cost"],
+  ...["usage_source", "started_at", "ended_at", "first_token_ms", "model_requested", "notes"],
+];
+
+/** The prices that a receipt states, as the spend log has them. */
+function settingOf(prices: Line | null): Line | null {
+  const stated = Object.entries(prices ?? {}).filter(([, price]) => price !== null);
+  return prices && Object.fromEntries(stated.map(([name, price]) => [name, Number(price)]));
+}
+
+/** What a receipt bills of one attempt, and the share of it that the spend log has. */
+const billedOf = ({ model, usage, prices = null, cost }: Line) =>
+  usage ? [model, countsOf(usage), settingOf(prices), cost] : [model];
+const shareOf = ({ model, share }: Line) =>
+  share ? [model, countsOf(share), share.prices ?? null, share.cost] : [model];
+
+/** The line of days.jsonl that proves it: the gateway that was asked knows only its own. */
+function sealOf({ estates }: House, { gateway, day }: Entry, asked: number): unknown {
+  const line = estates[gateway]!.days.find((each) => each["day"] === day);
+  return line && gateway === asked ? { day, number: line["number"] } : null;
+}
+
+/**
+ * Receipts: each says what its request came to, with the tokens and prices that its cost is made of,
+ * and no other account sees it.
+ */
+export function judgeReceipts(house: House, entries: readonly Entry[], findings: Findings): void {
+  const byId = new Map(entries.map((entry) => [entry.open["gateway_request_id"], entry]));
+  for (const { account, id, gateway, status, body } of house.receipts) {
+    const what = `receipt of ${account} for ${id}`;
+    const entry = byId.get(id);
+    if (entry?.open["account"] !== account) {
+      findings.equal([status, body["error"]?.code], [404, "unknown_url"], what);
+      continue;
+    }
+    const [receipt, ...more]: Line[] = body["data"] ?? [];
+    findings.equal([status, more], [200, []], what);
+    if (!receipt) continue;
+    const facts = factsOf(entry);
+    for (const name of STATED) findings.equal(receipt[name], facts[name], `${what}, ${name}`);
+    const { settle } = entry;
+    findings.equal(countsOf(receipt["usage"]), countsOf(settle["usage"]), `${what}, usage`);
+    findings.equal(settingOf(receipt["prices"]), facts["prices"] ?? null, `${what}, prices`);
+    const billed = receipt["attempts"].map(billedOf);
+    findings.equal(billed, settle["attempts"].map(shareOf), `${what}, attempts`);
+    findings.equal(receipt["seal"], sealOf(house, entry, gateway), `${what}, the seal`);
   }
 }
