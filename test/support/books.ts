@@ -178,38 +178,14 @@ export function sum(amounts: readonly string[]): string {
   return money.amountOf(money.sum(exact));
 }
 
-export interface Price {
-  readonly input_cache_hit?: number;
-  readonly input_cache_miss: number;
-  readonly input_cache_write?: number;
-  readonly output: number;
-}
-
-/**
- * What tokens cost: hits and cache writes at their prices (if they are stated), other misses and
- * output at theirs.
- */
-export function costOf(
-  usage: Line,
-  {
-    input_cache_miss,
-    input_cache_hit = input_cache_miss,
-    input_cache_write = input_cache_miss,
-    output,
-  }: Price,
-): string {
+/** What tokens cost, as the books write it. */
+export function costOf(usage: Line, price: money.Price): string {
   const counts = {
     ...money.NO_COUNTS,
     prompt: usage["prompt_cache_hit_tokens"] + usage["prompt_cache_miss_tokens"],
     hit: usage["prompt_cache_hit_tokens"],
     write: usage["cache_write_tokens"] ?? 0,
     completion: usage["completion_tokens"],
-  };
-  const price = {
-    hit: String(input_cache_hit),
-    miss: String(input_cache_miss),
-    write: String(input_cache_write),
-    output: String(output),
   };
   return money.amountOf(money.costOf(counts, price));
 }
