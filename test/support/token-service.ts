@@ -16,18 +16,12 @@ export interface TokenService {
   readonly asked: string[];
 }
 
-export interface TokenServiceOptions {
-  /** Of a token's life. Absent: an hour. */
-  readonly seconds?: number;
-  /** What it hands out. Absent: another token each time. */
-  readonly token?: string;
-}
-
 /** Hands out tokens to those who `mayHave` says may have one. */
 export async function startTokenService(
   t: Scope,
   mayHave: (req: http.IncomingMessage, form: URLSearchParams) => boolean,
-  { seconds = 3600, token: always }: TokenServiceOptions = {},
+  /** Of a token's life; and what is handed out, if it is not another token each time. */
+  { seconds = 3600, token: always }: { seconds?: number; token?: string } = {},
 ): Promise<TokenService> {
   const valid = new Set<string>();
   const asked: string[] = [];
