@@ -6,28 +6,17 @@ import { describe, it } from "node:test";
 import { demo, startGateway } from "../support/gateway.ts";
 import { blocksOf } from "../support/readme.ts";
 import * as facts from "./lab.ts";
-import { callsVia, DIALECTS, modelName, noPython, runPython, scriptAt, startLab } from "./lab.ts";
-
-/** By the beginning of its models' names: a provider's calls, as they reach a client. */
-const CALLS_BEHIND = Object.fromEntries(
-  DIALECTS.map((behind) => [
-    modelName(behind, ""),
-    { whole: callsVia(behind, false), streamed: callsVia(behind, true) },
-  ]),
-);
+import { DIALECTS, modelName, noPython, runPython, scriptAt, startLab } from "./lab.ts";
 
 describe("openai for Python", { skip: noPython() }, () => {
-  it("replies, calls and errors, with a provider of each format behind the gateway", async (t) => {
+  it("replies and errors, with a provider of each format behind the gateway", async (t) => {
     const lab = await startLab(t);
-    const { KEY, RESTRICTED_KEY, SPENT_KEY, TEXT, REASONING, AFTER_CALLS } = facts;
-    const given = JSON.stringify({
-      ...{ baseURL: lab.baseURL, KEY, RESTRICTED_KEY, SPENT_KEY },
-      ...{ TEXT, REASONING, AFTER_CALLS, CALLS_BEHIND, PREFIXES: Object.keys(CALLS_BEHIND) },
-    });
-    const args = [scriptAt("python_client.py"), given];
+    const { KEY, RESTRICTED_KEY, SPENT_KEY, TEXT } = facts;
+    const PREFIXES = DIALECTS.map((behind) => modelName(behind, ""));
+    const given = { baseURL: lab.baseURL, KEY, RESTRICTED_KEY, SPENT_KEY, TEXT, PREFIXES };
+    const args = [scriptAt("python_client.py"), JSON.stringify(given)];
     const { code, output } = await runPython("the checks of the Python client", args);
-    assert.equal(code, 0, output);
-    assert.equal((output.match(/^ok - /gm) ?? []).length, 3 * DIALECTS.length);
+    assert.deepEqual([code, output], [0, "ok\n".repeat(DIALECTS.length)]);
   });
 
   it("the manual's program prints a reply and its tokens", async (t) => {
