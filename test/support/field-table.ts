@@ -5,18 +5,15 @@ import { manual } from "../../src/extensions/operations/manual/index.ts";
 /** What becomes of a field. */
 export type Fate = "passed" | "translated" | "ignored" | "refused";
 
-export interface FieldRow {
-  readonly fate: Fate;
-  /** The vendors that get the field, where not all do. Undefined: all that know the format. */
-  readonly vendors: readonly string[] | undefined;
-}
-
 const FATE = /^(passed|translated|ignored|refused)(?: to ((?:`[\w.-]+` ?)+))?$/;
 const namesIn = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, n]) => n!);
 
-/** By the names of the fields. A row may have several. */
-export function fieldTable(): ReadonlyMap<string, FieldRow> {
-  const rows = new Map<string, FieldRow>();
+/**
+ * By the names of the fields; a row may have several. `vendors`: those that get the field, where
+ * not all do that know the format.
+ */
+export function fieldTable() {
+  const rows = new Map<string, { fate: Fate; vendors: readonly string[] | undefined }>();
   const page = manual.page("fields") ?? assert.fail("the manual has no chapter of fields");
   for (const line of page.split("\n").filter((each) => each.startsWith("| `"))) {
     const [, names = "", cell = ""] = line.split(/(?<!\\)\|/).map((each) => each.trim());

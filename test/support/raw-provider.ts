@@ -21,24 +21,14 @@ export interface RawRequest {
   readonly connection: number;
 }
 
-export interface RawProvider {
-  readonly url: string;
-  readonly requests: RawRequest[];
-  /** All connections that were ever made. */
-  readonly sockets: net.Socket[];
-  /** The n-th request (from 0), waited for. */
-  request(n: number): Promise<RawRequest>;
-  /** Resolves when the client, or the test, has closed the n-th connection. */
-  closed(n: number): Promise<unknown>;
-}
-
 /** `answer` is called with every request; absent: the test answers when it sees fit. */
 export async function startRawProvider(
   t: TestContext,
   answer: (request: RawRequest, n: number) => void = () => undefined,
   host = "127.0.0.1",
-): Promise<RawProvider> {
+) {
   const requests: RawRequest[] = [];
+  /** All connections that were ever made. */
   const sockets: net.Socket[] = [];
   const server = net.createServer({ noDelay: true }, (socket) => {
     const connection = sockets.push(socket) - 1;
@@ -59,8 +49,10 @@ export async function startRawProvider(
     url: await listening(t, server, host),
     requests,
     sockets,
-    request: (n) => waitFor(() => requests[n], `request ${n}`),
-    closed: (n) => waitFor(() => sockets[n]?.closed, `connection ${n} to close`),
+    /** The n-th request (from 0), waited for. */
+    request: (n: number) => waitFor(() => requests[n], `request ${n}`),
+    /** Resolves when the client, or the test, has closed the n-th connection. */
+    closed: (n: number) => waitFor(() => sockets[n]?.closed, `connection ${n} to close`),
   };
 }
 

@@ -2,16 +2,7 @@
 
 import { Writable } from "node:stream";
 
-export interface StalledReader {
-  /** What writes to the reader. */
-  readonly stream: Writable;
-  /** The lines that it has taken. */
-  lines(): string[];
-  /** From now on it takes everything. */
-  resume(): void;
-}
-
-export function createStalledReader(): StalledReader {
+export function createStalledReader() {
   let takeNext: (() => void) | undefined;
   let goesOn = false;
   let text = "";
@@ -28,7 +19,9 @@ export function createStalledReader(): StalledReader {
   });
   return {
     stream,
+    /** The lines that it has taken. */
     lines: () => text.split("\n").filter((line) => line !== ""),
+    /** From now on it takes everything. */
     resume() {
       goesOn = true;
       takeNext?.();

@@ -68,12 +68,6 @@ export interface Fault {
  */
 const MAX_RAW_BYTES = 1024 * 1024;
 
-export interface WrongGateway {
-  readonly url: string;
-  /** Has this fault from now on; undefined: none. */
-  turn(fault: Fault | undefined): void;
-}
-
 const NO_FAULT: Fault = { when: () => true };
 
 /** Passes an answer on; `greedy`: no matter how slowly the client reads. */
@@ -105,11 +99,7 @@ const edited =
   };
 
 /** `provider` is the address of the provider of the right gateway. */
-export async function startWrongGateway(
-  t: TestContext,
-  right: string,
-  provider = right,
-): Promise<WrongGateway> {
+export async function startWrongGateway(t: TestContext, right: string, provider = right) {
   const { hostname, port } = new URL(right);
   const agent = new http.Agent({ keepAlive: true });
   let fault: Fault | undefined;
@@ -209,7 +199,8 @@ export async function startWrongGateway(
   t.after(() => agent.destroy());
   return {
     url: await listening(t, server),
-    turn: (next) => {
+    /** Has this fault from now on; undefined: none. */
+    turn: (next: Fault | undefined) => {
       fault = next;
     },
   };
