@@ -84,14 +84,6 @@ describe("attempts", () => {
     );
   });
 
-  it("a provider's own timeouts override the general ones", async (t) => {
-    for (const timeouts of [{ first_token_ms: 50 }, { total_ms: 50 }]) {
-      const over = { timeouts: { first_token_ms: 60_000 }, providers: { lab: { timeouts } } };
-      const { gateway } = bench(t, silent, over);
-      assert.equal((await outcome(gateway, "a")).got, "upstream_timeout");
-    }
-  });
-
   it("the operator is told of a refused key, loudly", async (t) => {
     const { gateway } = bench(t, status(401));
     await outcome(gateway, "x");
