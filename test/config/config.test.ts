@@ -219,20 +219,10 @@ describe("all faults at once", () => {
         ),
       ).map(({ path }) => path),
       [
-        "server.port",
-        "server.drain_ms",
-        "providers.a.dialect",
-        "providers.a.base_url",
-        'providers["b c"].api_key',
-        "models.m.provider",
-        "models.m.price.input_cache_miss",
-        "models.m.price.output",
-        "aliases.neither",
-        "aliases.none.models",
-        "keys[0].account",
-        "limits.rpm",
-        "colour",
-        'providers["b c"].base_url',
+        ...["server.port", "server.drain_ms", "providers.a.dialect", "providers.a.base_url"],
+        ...['providers["b c"].api_key', "models.m.provider", "models.m.price.input_cache_miss"],
+        ...["models.m.price.output", "aliases.neither", "aliases.none.models", "keys[0].account"],
+        ...["limits.rpm", "colour", 'providers["b c"].base_url'],
       ],
     ));
 
@@ -248,13 +238,8 @@ describe("all faults at once", () => {
         ],
       }),
       [
-        "providers.far.base_url",
-        "providers.claude.dialect",
-        "models.n.provider",
-        "aliases.m",
-        "aliases.a.models[1]",
-        "keys[1].models[2]",
-        "keys[1]",
+        ...["providers.far.base_url", "providers.claude.dialect", "models.n.provider"],
+        ...["aliases.m", "aliases.a.models[1]", "keys[1].models[2]", "keys[1]"],
       ],
     ));
 
