@@ -1,6 +1,6 @@
-// What extensions install, and a gateway as a whole: who has which place and wraps whom, what is closed
-// when it cannot start, what a reload that fails leaves as it was, and who hears of a bug whose client
-// has left.
+// What extensions install, and a gateway as a whole: who has which place and wraps whom, what is
+// closed when it cannot start, what a reload that fails leaves as it was, and who hears of a bug
+// whose client has left.
 
 import assert from "node:assert/strict";
 import http from "node:http";
@@ -137,16 +137,14 @@ const part = (
   name: string,
   events: Partial<ProcessEvents>,
   more: Extension["install"] = () => undefined,
-): Extension => ({
-  name,
-  install(gateway) {
+): Extension =>
+  extension(name, (gateway) => {
     gateway.on(start, ({ on }) => {
       for (const [event, listener] of Object.entries(events))
         on(event as keyof ProcessEvents, listener);
     });
     more(gateway);
-  },
-});
+  });
 
 describe("a gateway", () => {
   it("closes what it has opened when one of its parts cannot start", async () => {

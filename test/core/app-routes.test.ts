@@ -1,5 +1,5 @@
-// The paths of the public listener beside chat completions; errors, and whatever else is thrown, as the
-// client and the operator see them.
+// The paths of the public listener beside chat completions; errors, and whatever else is thrown, as
+// the client and the operator see them.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

@@ -1,6 +1,7 @@
 // What a chat request may say: every field and combination, both sides of every boundary, what
-// reaches the provider of what was accepted, and bodies that were made to hurt. The ranges of numbers
-// and what is simply missing are checked by the conformance suite (scripts/conformance/checks).
+// reaches the provider of what was accepted, and bodies that were made to hurt. The ranges of
+// numbers and what is simply missing are checked by the conformance suite
+// (scripts/conformance/checks).
 
 import assert from "node:assert/strict";
 import { before, beforeEach, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// The meter: which of a provider's figures count as its own and what an estimate takes from them. And
-// what the client sees of a provider's counts and log probabilities.
+// The meter: which of a provider's figures count as its own and what an estimate takes from them.
+// And what the client sees of a provider's counts and log probabilities.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

@@ -1,6 +1,6 @@
 // What one request's content does to a provider must not close the model to other clients: the
-// failures that a request can cause by what it says, which the breaker does not count, by the ways in
-// which they come; then the faults that it does count, and what the network's errors become.
+// failures that a request can cause by what it says, which the breaker does not count, by the ways
+// in which they come; then the faults that it does count, and what the network's errors become.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";

@@ -1,5 +1,5 @@
-// From the texts of events to parts: what is delivered, when, and what an error changes. And how large
-// a reply may be (server.max_reply_bytes), whole or put together of a stream.
+// From the texts of events to parts: what is delivered, when, and what an error changes. And how
+// large a reply may be (server.max_reply_bytes), whole or put together of a stream.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
