@@ -2,7 +2,7 @@
 // requests, so that the history and the books have what a day of traffic leaves. For the console's
 // questions (morning.test.ts) and for its pictures (pictures.ts).
 
-import { startGateway, user } from "../support/gateway.ts";
+import { startGateway, user, type RunningGateway } from "../support/gateway.ts";
 import {
   chunk,
   completion,
@@ -66,6 +66,12 @@ const configOf = (url: string, broken: string): object => ({
   breaker: { failures: 3, cooldown_ms: 45_000 },
 });
 
+export interface Busy extends Pick<RunningGateway, "url" | "diagnostics"> {
+  readonly admin: string;
+  /** Yesterday, in UTC: YYYY-MM-DD. */
+  readonly yesterday: string;
+}
+
 /** Replies that take a little time, of a length that depends on the model. */
 function replies(): Behaviour {
   const { between } = createRandom(7);
@@ -88,7 +94,7 @@ function replies(): Behaviour {
   };
 }
 
-export async function startBusy(t: Scope) {
+export async function startBusy(t: Scope): Promise<Busy> {
   const lab = await startProvider(t, replies());
   const forge = await startProvider(t, status(500, { error: { message: WORDS } }));
   const sinceMidnight = Date.now() % (24 * 60 * MINUTE);
@@ -142,7 +148,6 @@ export async function startBusy(t: Scope) {
     }
   }
 
-  /** In UTC: YYYY-MM-DD. */
   const yesterday = new Date(now()).toISOString().slice(0, 10);
   for (let n = 0; n < 12; n += 1) await ask("acme", n % 3 === 0 ? "lab-large" : "lab-small");
   for (let n = 0; n < 5; n += 1) await ask("globex", "lab-mini");

@@ -219,20 +219,10 @@ describe("all faults at once", () => {
         ),
       ).map(({ path }) => path),
       [
-        "server.port",
-        "server.drain_ms",
-        "providers.a.dialect",
-        "providers.a.base_url",
-        'providers["b c"].api_key',
-        "models.m.provider",
-        "models.m.price.input_cache_miss",
-        "models.m.price.output",
-        "aliases.neither",
-        "aliases.none.models",
-        "keys[0].account",
-        "limits.rpm",
-        "colour",
-        'providers["b c"].base_url',
+        ...["server.port", "server.drain_ms", "providers.a.dialect", "providers.a.base_url"],
+        ...['providers["b c"].api_key', "models.m.provider", "models.m.price.input_cache_miss"],
+        ...["models.m.price.output", "aliases.neither", "aliases.none.models", "keys[0].account"],
+        ...["limits.rpm", "colour", 'providers["b c"].base_url'],
       ],
     ));
 
@@ -248,13 +238,8 @@ describe("all faults at once", () => {
         ],
       }),
       [
-        "providers.far.base_url",
-        "providers.claude.dialect",
-        "models.n.provider",
-        "aliases.m",
-        "aliases.a.models[1]",
-        "keys[1].models[2]",
-        "keys[1]",
+        ...["providers.far.base_url", "providers.claude.dialect", "models.n.provider"],
+        ...["aliases.m", "aliases.a.models[1]", "keys[1].models[2]", "keys[1]"],
       ],
     ));
 
@@ -274,7 +259,11 @@ describe("references", () => {
   const a = (alias: object) => ({ aliases: { a: alias, b: { policy: "value" } } });
   const store = (url: string) => nest("limits.store", url);
   const REDIS = /"memory" or the address of a Redis or Valkey server \(redis:\/\/\.\.\.\)/;
-  const command = { type: "command", run: ["x"], ttl_s: 60 };
+  const credentials = { type: "command", run: ["x"], ttl_s: 60 };
+  const one = { key: "a" };
+  const rename = { seed: "n", stop: "n" };
+  const logprobs = { supports: ["tools", "logprobs"] };
+  const THINKING = /the anthropic dialect knows adaptive, budget, none/;
   for (const [path, words, over] of [
     ["models.n.provider", /"nobody"/, nest("models.n.provider", "nobody")],
     ["aliases.a.models[1]", /ghost/, a({ models: ["m", "ghost"] })],
@@ -302,25 +291,17 @@ describe("references", () => {
     ["providers.x.dialect", /expected one of/, openai({ dialect: "morse" })],
     ["providers.x.vendor", /expected one of/, of("acme", { base_url: "https://x" })],
     ["providers.x.vendor", /required for the dialect "converse"/, openai({ dialect: "converse" })],
-    [
-      "providers.x.thinking",
-      /the anthropic dialect knows adaptive, budget, none/,
-      of("anthropic", { thinking: "level" }),
-    ],
-    [
-      "models.n.thinking",
-      /the openai dialect knows/,
-      nest("models.n", { provider: "lab", thinking: "adaptive" }),
-    ],
+    ["providers.x.thinking", THINKING, of("anthropic", { thinking: "level" })],
+    ["models.m.thinking", /the openai dialect knows/, nest("models.m.thinking", "adaptive")],
     [
       "providers.x.supports[1]",
       /the anthropic dialect does not know it/,
-      of("anthropic", { supports: ["tools", "logprobs"] }),
+      of("anthropic", logprobs),
     ],
     // The dialect is that of a model with one of its own.
     [
       "providers.x.thinking",
-      /the anthropic dialect knows adaptive, budget, none/,
+      THINKING,
       {
         ...of("vertex", { thinking: "level", project: "p", location: "l" }),
         models: { m: { provider: "x", upstream_model: "claude-opus-4-5", thinking: null } },
@@ -330,18 +311,10 @@ describe("references", () => {
     [
       "providers.x.auth",
       /cannot stand beside credentials/,
-      openai({ auth: "bearer", credentials: command }),
+      openai({ auth: "bearer", credentials }),
     ],
-    [
-      "providers.x.api_keys[1].key",
-      /stands in the list twice/,
-      openai({ api_keys: [{ key: "a" }, { key: "a" }] }),
-    ],
-    [
-      "providers.x.rename.stop",
-      /is the name of another field/,
-      openai({ rename: { seed: "n", stop: "n" } }),
-    ],
+    ["providers.x.api_keys[1].key", /stands in the list twice/, openai({ api_keys: [one, one] })],
+    ["providers.x.rename.stop", /is the name of another field/, openai({ rename })],
     ["providers.x.headers.A", /stands there twice/, openai({ headers: { a: "x", A: "y" } })],
     ["models.m.supports[0]", /expected one of/, nest("models.m.supports", ["x"])],
     ["models.m.omit[0]", /expected one of/, nest("models.m.omit", ["messages"])],
@@ -462,6 +435,10 @@ describe("secrets", () => {
 
 describe("the demo", () => {
   const demoKey = { account: "x", key: "sk-demo" };
+  const BEYOND = [
+    ...["0.0.0.0", "::", "192.168.1.5", "gateway.internal", "127.0.0.1.evil.com"],
+    ...["localhost.evil.com", "::ffff:0.0.0.0"],
+  ];
   for (const [what, key, env] of [
     ["as text", demoKey, {}],
     ["from the environment", { ...demoKey, key: "$K" }, { K: "sk-demo" }],
@@ -470,15 +447,7 @@ describe("the demo", () => {
     it(`its key, ${what}, is valid on loopback only`, () => {
       for (const host of ["127.0.0.1", "127.255.0.9", "::1", "localhost"])
         assert.ok(accepted({ server: { host }, keys: [key] }, env), host);
-      for (const host of [
-        "0.0.0.0",
-        "::",
-        "192.168.1.5",
-        "gateway.internal",
-        "127.0.0.1.evil.com",
-        "localhost.evil.com",
-        "::ffff:0.0.0.0",
-      ]) {
+      for (const host of BEYOND) {
         const [fault, ...others] = refusedConfig({ server: { host }, keys: [key] }, env);
         assert.equal(fault?.path, "server.host", host);
         assert.match(fault?.message ?? "", /loopback/);

@@ -99,12 +99,10 @@ it("a path that is stated without one of streams is that of streams, too", () =>
   assert.deepEqual([ofModel.path, ofModel.stream_path], ["/m", "/s"]);
 });
 
-describe("headers and query parameters", () => {
-  it("of vendor, provider and model add up", () => {
-    const provider = { vendor: "anthropic", headers: { "x-team": "search" }, query: { a: "1" } };
-    const model = { reasoning: false, headers: { "x-team": "chat" }, query: { b: "2" } };
-    const { headers, query } = traitsOf(provider, model);
-    assert.deepEqual(headers, { "anthropic-version": "2023-06-01", "x-team": "chat" });
-    assert.deepEqual(query, { a: "1", b: "2" });
-  });
+it("headers and query parameters of vendor, provider and model add up", () => {
+  const provider = { vendor: "anthropic", headers: { "x-team": "search" }, query: { a: "1" } };
+  const model = { reasoning: false, headers: { "x-team": "chat" }, query: { b: "2" } };
+  const { headers, query } = traitsOf(provider, model);
+  assert.deepEqual(headers, { "anthropic-version": "2023-06-01", "x-team": "chat" });
+  assert.deepEqual(query, { a: "1", b: "2" });
 });

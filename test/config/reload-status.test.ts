@@ -25,15 +25,8 @@ async function site(t: TestContext, over: object) {
   const at = (name: string) => join(dir, name);
   const file = at("gateway.json");
   const port = await freePort();
-  const more = merge(
-    {
-      data_dir: at("data"),
-      server: { port: 0 },
-      admin: { port },
-    },
-    over,
-  ) as object;
-  const config = configFor("http://127.0.0.1:1", ["m"], more);
+  const own = { data_dir: at("data"), admin: { port }, ...over };
+  const config = configFor("http://127.0.0.1:1", ["m"], own);
   const write = (changed: object = {}) => replace(file, JSON.stringify(merge(config, changed)));
   write();
   const gw = run(t, ["--config", file]);

@@ -23,21 +23,16 @@ import {
   startGateway,
   user,
 } from "../support/gateway.ts";
-import { held, speak, startProvider, status, type Behaviour } from "../support/provider.ts";
+import { held, speak, status, type Behaviour } from "../support/provider.ts";
 import { waitFor } from "../support/wait.ts";
 
 describe("reload", () => {
   it("a request keeps the configuration that it began with; the next has the new one", async (t) => {
     const { behaviour, finish } = held();
-    const provider = await startProvider(t, { old: behaviour, new: speak("New.") });
-    const gateway = await startGateway(t, configFor(provider.url, ["old"]));
+    const { provider, gateway } = await startBoth(t, { old: behaviour, new: speak("New.") });
     const response = await gateway.chat({ model: "old", stream: true, messages: user("hi") });
-    gateway.gateway.reload(
-      checkConfig(
-        configFor(provider.url, ["new"], { keys: [{ account: "beta", key: "sk-new" }] }),
-        {},
-      ),
-    );
+    const keys = [{ account: "beta", key: "sk-new" }];
+    gateway.gateway.reload(checkConfig(configFor(provider.url, ["new"], { keys })));
     const ask = (model: string, key: string) =>
       gateway.chat({ model, messages: user("hi") }, { authorization: `Bearer ${key}` });
     assert.equal((await ask("new", KEY)).status, 401);
@@ -78,10 +73,8 @@ describe("reload", () => {
   });
 
   it("the demo key does not come in by reload while the gateway listens beyond loopback", async (t) => {
-    const gateway = await startGateway(
-      t,
-      demo({ server: { host: "0.0.0.0" }, keys: [{ account: "a", key: KEY }] }),
-    );
+    const keys = [{ account: "a", key: KEY }];
+    const gateway = await startGateway(t, demo({ server: { host: "0.0.0.0" }, keys }));
     assert.throws(() => gateway.gateway.reload(checkConfig(demo(), {})), /demo key/);
     const local = gateway.url.replace("0.0.0.0", "127.0.0.1");
     const status = async (key: string) =>

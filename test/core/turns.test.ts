@@ -1,5 +1,5 @@
-// Time: the machine's timers, which stay fired or cancelled, and the queue for work that grows with what
-// is sent, of which one step runs in a pass of the event loop.
+// Time: the machine's timers, which stay fired or cancelled, and the queue for work that grows with
+// what is sent, of which one step runs in a pass of the event loop.
 
 import assert from "node:assert/strict";
 import test, { describe, it } from "node:test";

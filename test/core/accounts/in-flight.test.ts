@@ -2,22 +2,21 @@
 // limiter.test.ts.
 
 import assert from "node:assert/strict";
-import net from "node:net";
 import { describe, it, type TestContext } from "node:test";
 import { checkConfig } from "../../support/config.ts";
-import { configFor, KEY, startGateway, user } from "../../support/gateway.ts";
+import { configFor, KEY, startBoth, user } from "../../support/gateway.ts";
 import {
   chunk,
   event,
   silent,
   speak,
-  startProvider,
   status,
   stream,
   type Asked,
   type Behaviour,
 } from "../../support/provider.ts";
 import { waitFor } from "../../support/wait.ts";
+import { chatBytes, connect } from "../http/wire.ts";
 
 describe("requests in flight over HTTP", () => {
   /** A stream that has begun; the test ends it. */
@@ -37,20 +36,12 @@ describe("requests in flight over HTTP", () => {
       bad: status(500),
       cut: stream([chunk({ content: "Fi" })], "cut"),
     };
-    const provider = await startProvider(t, behaviours);
     const keys = [
       { account: "acme", key: KEY },
-      { account: "acme", key: "sk-acme-2" },
       { account: "beta", key: "sk-beta" },
     ];
-    const gw = await startGateway(
-      t,
-      configFor(provider.url, Object.keys(behaviours), {
-        keys,
-        timeouts: { leave_ms: 0 },
-        ...over,
-      }),
-    );
+    const settings = { keys, timeouts: { leave_ms: 0 }, ...over };
+    const { provider, gateway: gw } = await startBoth(t, behaviours, settings);
     const send = (
       model: string,
       { key = KEY, signal, body = {} }: { key?: string; signal?: AbortSignal; body?: object } = {},
@@ -67,9 +58,8 @@ describe("requests in flight over HTTP", () => {
       return response.status;
     };
     const hold = async (count: number, key = KEY) => {
-      const responses = await Promise.all(
-        Array.from({ length: count }, () => send("held", { key })),
-      );
+      const sent = Array.from({ length: count }, () => send("held", { key }));
+      const responses = await Promise.all(sent);
       for (const response of responses) assert.equal(response.status, 200);
       return responses;
     };
@@ -134,13 +124,11 @@ describe("requests in flight over HTTP", () => {
     }
 
     // A body that never comes whole holds a place, until its client leaves.
-    const half = net.connect(Number(new URL(gw.url).port), "127.0.0.1");
-    half.write(
-      `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nX-Request-Id: half\r\nContent-Length: 9\r\n\r\n{`,
-    );
+    const fields = ["X-Request-Id: half", "Content-Length: 9"];
+    const { socket } = connect(t, gw.url, chatBytes(KEY, "{", fields));
     await waitFor(() => gw.gateway.report().inFlight === 1, "it to arrive");
     await assertFull(await send("fine"), 1);
-    half.resetAndDestroy();
+    socket.resetAndDestroy();
     assert.equal((await gw.accessOf("half"))["status"], 499);
     await free("a client that left while it was sending");
   });

@@ -17,6 +17,7 @@ import {
 import { speak, startProvider } from "../../support/provider.ts";
 import { assertError, rawRequest } from "../../support/raw.ts";
 import { suiteScope } from "../../support/scope.ts";
+import { bytesOf } from "../http/wire.ts";
 
 describe("keys", () => {
   const scope = suiteScope();
@@ -35,9 +36,9 @@ describe("keys", () => {
     ["a key that the configuration knows by its digest", "bEaReR sk-by-digest", 200, undefined],
   ] as const) {
     it(`${name}: ${status} ${code ?? ""}`, async () => {
-      const fields = `Host: x\r\nAuthorization: ${authorization}\r\nConnection: close\r\n`;
-      const head = `POST /v1/chat/completions HTTP/1.1\r\n${fields}`;
-      const bytes = `${head}Content-Length: ${request.length}\r\n\r\n${request}`;
+      const length = `Content-Length: ${request.length}`;
+      const fields = [`Authorization: ${authorization}`, "Connection: close", length];
+      const bytes = bytesOf("POST /v1/chat/completions", fields, request);
       const answer = await rawRequest(gateway.url, Buffer.from(bytes, "latin1"));
       if (code) {
         assertError(answer, status, code);

@@ -5,9 +5,8 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { createGateway, loadConfig } from "../../support/config.ts";
 import { folder } from "../../support/folder.ts";
-import { json, readStream, user } from "../../support/gateway.ts";
+import { json, readStream, startGateway, user } from "../../support/gateway.ts";
 import { speak, startProvider } from "../../support/provider.ts";
 import { until } from "../../support/wait.ts";
 import { runHere } from "../../support/run-here.ts";
@@ -34,16 +33,12 @@ describe("names such as __proto__, constructor and toString", () => {
     }`;
     const file = join(place, "gateway.json");
     writeFileSync(file, text);
-    const { config } = await loadConfig({ file, env: {} });
-    const gateway = createGateway(config);
-    const url = await gateway.listen();
-    t.after(() => gateway.close(0));
+    const gateway = await startGateway(t, JSON.parse(text));
     const ask = (model: string, account: string, stream = false) =>
-      fetch(`${url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { "content-type": "application/json", authorization: `Bearer sk-${account}` },
-        body: JSON.stringify({ model, messages: user("hi"), stream }),
-      });
+      gateway.chat(
+        { model, messages: user("hi"), stream },
+        { authorization: `Bearer sk-${account}` },
+      );
     for (const name of NAMES) {
       const whole = await ask(name, name);
       assert.equal(whole.status, 200);
@@ -55,7 +50,8 @@ describe("names such as __proto__, constructor and toString", () => {
     assert.equal((await ask("valueOf", "toString")).status, 200);
     assert.equal((await ask("isPrototypeOf", "toString")).status, 404);
 
-    const look = async (path: string) => (await fetch(`${gateway.adminAddress()}${path}`)).text();
+    const look = async (path: string) =>
+      (await fetch(`${gateway.gateway.adminAddress()}${path}`)).text();
     const counted = (text: string, name: string) =>
       text.includes(`_attempts_total{provider="${name}",model="${name}",outcome="completed"} `);
     const metrics = await until(async () => {

@@ -1,6 +1,7 @@
 // What a chat request may say: every field and combination, both sides of every boundary, what
-// reaches the provider of what was accepted, and bodies that were made to hurt. The ranges of numbers
-// and what is simply missing are checked by the conformance suite (scripts/conformance/checks).
+// reaches the provider of what was accepted, and bodies that were made to hurt. The ranges of
+// numbers and what is simply missing are checked by the conformance suite
+// (scripts/conformance/checks).
 
 import assert from "node:assert/strict";
 import { before, beforeEach, describe, it } from "node:test";
@@ -102,6 +103,7 @@ it("model: a name that is known", async (t) => {
 type Row = readonly [at: string, refusal: (param: string) => Refusal, ...values: unknown[]];
 
 const one = (message: unknown) => ({ messages: [message] });
+const says = (content: unknown, more: object = {}) => one({ role: "assistant", content, ...more });
 const field = (name: string, beside: object = {}) =>
   [name, (value: unknown) => ({ ...beside, [name]: value })] as const;
 const image = (image_url: unknown) => ({ type: "image_url", image_url });
@@ -129,19 +131,11 @@ const REFUSED: readonly (readonly [string, (value: any) => object, ...Row[]])[] 
     [".file", wrongType, { type: "file", file: [] }],
     [".file.file_data", wrongType, { type: "file", file: { file_data: 1 } }],
   ],
-  [
-    "messages[0].content",
-    (tool_calls) => one({ role: "assistant", content: null, tool_calls }),
-    ["", missing, [], null],
-  ],
-  [
-    "messages[0].tool_calls",
-    (tool_calls) => one({ role: "assistant", content: "x", tool_calls }),
-    ["", wrongType, {}],
-  ],
+  ["messages[0].content", (tool_calls) => says(null, { tool_calls }), ["", missing, [], null]],
+  ["messages[0].tool_calls", (tool_calls) => says("x", { tool_calls }), ["", wrongType, {}]],
   [
     "messages[0].tool_calls[1]",
-    (second) => one({ role: "assistant", content: "x", tool_calls: [call("c"), second] }),
+    (second) => says("x", { tool_calls: [call("c"), second] }),
     ["", wrongType, "x"],
     [".id", missing, f],
     [".id", wrongValue, { id: "", ...f }],
@@ -275,49 +269,33 @@ describe("what is refused", () => {
   });
 });
 
-const messageSent = (message: object) => ({ messages: [message] });
 const format = (type: string, more: object = {}) => ({ response_format: { type, ...more } });
 const schema = { name: "x", description: "d", schema: { type: "object" }, strict: true };
+const nulls = { name: "x", description: null, schema: null, strict: null };
 const bareSchema = format("json_schema", { json_schema: { name: "x" } });
-const full = fn("get_time", {
-  description: "Clock for a city",
-  parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
-  strict: true,
-});
+const parameters = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
+const known = { description: "Clock for a city", parameters, strict: true };
+const full = fn("get_time", known);
 const manyTools = Array.from({ length: 128 }, (_, at) => fn(`tool_${at}`));
 const oddNames = ["x", "x".repeat(64), "A-z_09", "-", "__proto__"].map((name) => fn(name));
 const deepest = [fn("f", { parameters: levels(100) })];
 const toolsSent = (tools: unknown) => ({ tools, tool_choice: "none" });
-const calls = [call("c7", "get_time", '{"city":"Oslo"}'), call("c8", "f", "not JSON")];
-const completed = messageSent({
-  role: "assistant",
-  content: null,
-  tool_calls: [call("c", "f", "")],
-});
+const tool_calls = [call("c7", "get_time", '{"city":"Oslo"}'), call("c8", "f", "not JSON")];
+const completed = says(null, { tool_calls: [call("c", "f", "")] });
+const second = { ...answers, tool_call_id: "c8" };
+const JOINED = "What time is it?";
 const parts = [
   { type: "text", text: "What time " },
   { type: "text", text: "is it?", cache_control: { type: "x" } },
   { type: "text", text: "" },
 ];
-const extra = Object.fromEntries(
-  ["name", "id", "cache_control", "tool_call_id", "audio", "annotations"].map((name) => [
-    name,
-    "x",
-  ]),
-);
-const media = (more: object) => ({
-  model: "seer",
-  messages: [
-    {
-      role: "user",
-      content: [
-        { type: "input_audio", input_audio: { data: "AA==", format: "wav", ...more } },
-        { type: "file", file: { file_data: "data:a/b;base64,AA==", filename: "a", ...more } },
-      ],
-    },
-  ],
-});
-const plainSays = messageSent({ role: "assistant", content: "a" });
+const extra = { name: "x", id: "x", cache_control: "x", tool_call_id: "x", annotations: "x" };
+const media = (more: object) => {
+  const sound = { type: "input_audio", input_audio: { data: "AA==", format: "wav", ...more } };
+  const file = { type: "file", file: { file_data: "data:a/b;base64,AA==", ...more } };
+  return { model: "seer", ...one({ role: "user", content: [sound, file] }) };
+};
+const refusedPart = { type: "refusal", refusal: "I will " };
 const stored = ["metadata", "store", "service_tier", "prediction", "audio", "user"];
 const unknown = ["top_k", "best_of", "providerOptions", "models", "api_key", "extra_body"];
 
@@ -326,67 +304,39 @@ const ACCEPTED: Readonly<Record<string, readonly (readonly [object, object])[]>>
   "content is text, or text parts, which are joined; developer is system": [
     ...["system", "developer", "user", "assistant"].flatMap((role) =>
       ["text", "", parts].map((content) => {
-        const sent = {
-          role: role === "developer" ? "system" : role,
-          content: content === parts ? "What time is it?" : content,
-        };
-        return [messageSent({ role, content }), messageSent(sent)] as const;
+        const sent = content === parts ? JOINED : content;
+        const sentRole = role === "developer" ? "system" : role;
+        return [one({ role, content }), one({ role: sentRole, content: sent })] as const;
       }),
     ),
-    [
-      messageSent({
-        role: "assistant",
-        content: [
-          { type: "refusal", refusal: "I will " },
-          { type: "text", text: "not." },
-        ],
-      }),
-      messageSent({ role: "assistant", content: "I will not." }),
-    ],
+    [says([refusedPart, { type: "text", text: "not." }]), says("I will not.")],
   ],
   "content may be missing, null or empty beside tool_calls": [
-    [{}, null] as const,
-    [{ content: null }, null] as const,
-    [{ content: "" }, ""] as const,
-    [{ content: "So:" }, "So:"] as const,
-  ].map(([given, content]) => [
-    messageSent({ role: "assistant", ...given, tool_calls: calls }),
-    messageSent({ role: "assistant", content, tool_calls: calls }),
-  ]),
-  "a tool call is completed where it may be incomplete": [
-    [
-      messageSent({
-        role: "assistant",
-        tool_calls: [{ id: "c", function: { name: "f", extra: 1 }, index: 0 }],
-      }),
-      completed,
-    ],
-    [
-      messageSent({
-        role: "assistant",
-        tool_calls: [{ id: "c", type: null, function: { name: "f", arguments: null } }],
-      }),
-      completed,
-    ],
+    [says(undefined, { tool_calls }), says(null, { tool_calls })],
+    ...[null, "", "So:"].map((content) => {
+      const message = says(content, { tool_calls });
+      return [message, message] as const;
+    }),
   ],
+  "a tool call is completed where it may be incomplete": [
+    { id: "c", function: { name: "f", extra: 1 }, index: 0 },
+    { id: "c", type: null, function: { name: "f", arguments: null } },
+  ].map((call) => [says(null, { tool_calls: [call] }), completed]),
   "a tool's result is text, or text parts": [
     [
-      { messages: [asks, answers, { ...answers, tool_call_id: "c8", name: "f", content: parts }] },
-      {
-        messages: [asks, answers, { ...answers, tool_call_id: "c8", content: "What time is it?" }],
-      },
+      { messages: [asks, answers, { ...second, name: "f", content: parts }] },
+      { messages: [asks, answers, { ...second, content: JOINED }] },
     ],
   ],
   // What of reasoning_content goes to which provider: compatible/vendors.test.ts.
   "fields that a message does not have are ignored and stay here": [
     ...["system", "user", "assistant"].map((role) => {
       const message = { role, content: "a" };
-      return [messageSent({ ...message, ...extra }), messageSent(message)] as const;
+      return [one({ ...message, ...extra }), one(message)] as const;
     }),
     ...["b", 5, null].map((reasoning_content) => {
-      const nulls = { tool_calls: null, refusal: null, name: null };
-      const given = { role: "assistant", content: "a", reasoning_content, ...nulls };
-      return [messageSent(given), plainSays] as const;
+      const more = { reasoning_content, tool_calls: null, refusal: null, name: null };
+      return [says("a", more), says("a")] as const;
     }),
     [media({ file_url: "x", id: 1 }), media({})],
   ],
@@ -399,7 +349,7 @@ const ACCEPTED: Readonly<Record<string, readonly (readonly [object, object])[]>>
   ],
   "known fields of tools are passed on, others not; an empty list is no list; up to 128": [
     [
-      { tools: [{ ...full, cache_control: {}, function: { ...full.function, extra: 1 } }] },
+      { tools: [{ ...fn("get_time", { ...known, extra: 1 }), cache_control: {} }] },
       toolsSent([full]),
     ],
     [
@@ -429,12 +379,7 @@ const ACCEPTED: Readonly<Record<string, readonly (readonly [object, object])[]>>
       format("json_schema", { extra: 1, json_schema: { ...schema, extra: 1 } }),
       format("json_schema", { json_schema: schema }),
     ],
-    [
-      format("json_schema", {
-        json_schema: { name: "x", description: null, schema: null, strict: null },
-      }),
-      bareSchema,
-    ],
+    [format("json_schema", { json_schema: nulls }), bareSchema],
   ],
   "fields do nothing without what they belong to": [
     [{ top_logprobs: 20 }, {}],

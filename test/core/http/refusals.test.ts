@@ -33,31 +33,22 @@ describe("answers that Node would give by itself", () => {
   });
   const malformed = [400, "malformed_request"] as const;
   const tooLarge = [431, "headers_too_large"] as const;
+  const late = [408, "request_timeout"] as const;
+  const unknown = [404, "unknown_url"] as const;
+  const many = Array<string>(200).fill("a:b");
+  const tea = ["Expect: tea", "Connection: close"];
+  const upgrade = ["Connection: Upgrade, close", "Upgrade: websocket"];
   const CASES: [name: string, bytes: string, status: number, code: string][] = [
     ["a bad header line", bytesOf("GET /healthz", ["bad header"]), ...malformed],
     ["two hosts", bytesOf("GET /healthz", ["host: y"]), ...malformed],
-    [
-      "more headers than anybody needs",
-      bytesOf("GET /healthz", Array<string>(200).fill("a:b")),
-      ...tooLarge,
-    ],
+    ["more headers than anybody needs", bytesOf("GET /healthz", many), ...tooLarge],
     ["a URL over 16 KiB", bytesOf(`GET /${"a".repeat(20_000)}`), ...tooLarge],
     ["CONNECT", bytesOf("CONNECT example.com:443"), 405, "method_not_allowed"],
-    [
-      "an unknown expectation",
-      chatBytes("x", "", ["Expect: tea", "Connection: close"]),
-      417,
-      "expectation_failed",
-    ],
-    [
-      "an upgrade",
-      bytesOf("GET /nowhere", ["Connection: Upgrade, close", "Upgrade: websocket"]),
-      404,
-      "unknown_url",
-    ],
+    ["an unknown expectation", chatBytes("x", "", tea), 417, "expectation_failed"],
+    ["an upgrade", bytesOf("GET /nowhere", upgrade), ...unknown],
     ["the preface of HTTP/2, without a version", "PRI /2.0\r\n\r\n", ...malformed],
-    ["OPTIONS *", bytesOf("OPTIONS *", ["Connection: close"]), 404, "unknown_url"],
-    ["a head that does not arrive in time", "GET /healthz HTTP/1.1\r\n", 408, "request_timeout"],
+    ["OPTIONS *", bytesOf("OPTIONS *", ["Connection: close"]), ...unknown],
+    ["a head that does not arrive in time", "GET /healthz HTTP/1.1\r\n", ...late],
   ];
   for (const [name, bytes, status, code] of CASES) {
     it(name, async () => {
@@ -70,42 +61,23 @@ describe("answers that Node would give by itself", () => {
     });
   }
 
-  const chunked = ["X-Request-Id: mine", "Transfer-Encoding: chunked"];
+  const mine = "X-Request-Id: mine";
+  const chunked = [mine, "Transfer-Encoding: chunked"];
+  const long = [mine, "Content-Length: 100"];
+  const nonsense = `${bytesOf("GET /nowhere", [mine])}NONSENSE\r\n\r\n`;
+  const second = bytesOf("GET /healthz");
   const OWN_ID: [name: string, bytes: string, status: number, code: string][] = [
-    [
-      "a request that cannot be parsed",
-      bytesOf("GET /healthz", ["X-Request-Id: mine", "bad header"]),
-      ...malformed,
-    ],
-    [
-      "a body that breaks off in bad chunks",
-      chatBytes("sk-demo", "5\r\nabcde\r\nzz\r\n", chunked),
-      ...malformed,
-    ],
+    ["a request that cannot be parsed", bytesOf("GET /", [mine, "bad header"]), ...malformed],
+    ["a body in bad chunks", chatBytes("sk-demo", "5\r\nabcde\r\nzz\r\n", chunked), ...malformed],
     // A refusal waits for what came in the same packet.
-    [
-      "a refused request with bad chunks",
-      bytesOf("POST /nowhere", chunked, "zz\r\n"),
-      ...malformed,
-    ],
-    [
-      "a refused request with nonsense after it",
-      `${bytesOf("GET /nowhere", ["X-Request-Id: mine"])}NONSENSE\r\n\r\n`,
-      404,
-      "unknown_url",
-    ],
+    ["a refused request in bad chunks", bytesOf("POST /none", chunked, "zz\r\n"), ...malformed],
+    ["a refused request with nonsense after it", nonsense, ...unknown],
     [
       "a refused head with a request after it that cannot be answered",
-      bytesOf("GET /healthz", ["X-Request-Id: mine", ...Array<string>(200).fill("a:b")]) +
-        bytesOf("GET /healthz"),
+      bytesOf("GET /healthz", [mine, ...many]) + second,
       ...tooLarge,
     ],
-    [
-      "a body that does not arrive in time",
-      chatBytes("sk-demo", '{"mod', ["X-Request-Id: mine", "Content-Length: 100"]),
-      408,
-      "request_timeout",
-    ],
+    ["a body that does not arrive in time", chatBytes("sk-demo", '{"mod', long), ...late],
   ];
   for (const [name, bytes, status, code] of OWN_ID)
     it(`${name}: one answer and one line in the log, with the client's id`, async () => {

@@ -1,6 +1,6 @@
 // What is read of a request before its handler is called: its id, its path, its body as text, and
-// what stops it. Sizes and bytes of bodies are in ../chat/request-checks.test.ts, what is counted of
-// them in extensions/bounds/capacity.
+// what stops it. Sizes and bytes of bodies are in ../chat/request-checks.test.ts, what is counted
+// of them in extensions/bounds/capacity.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -1,5 +1,5 @@
-// The meter: which of a provider's figures count as its own and what an estimate takes from them. And
-// what the client sees of a provider's counts and log probabilities.
+// The meter: which of a provider's figures count as its own and what an estimate takes from them.
+// And what the client sees of a provider's counts and log probabilities.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -28,46 +28,29 @@ function metered(parts: readonly Part[]) {
 }
 
 describe("the meter", () => {
+  const STATED = [9, 7, "provider"];
+  const ESTIMATED = [2, 10, "estimated"];
+  const stated = usage(9, 7);
   const CASES: [name: string, parts: readonly Part[], expected: (number | string)[]][] = [
     ["nothing came", [], [0, 0, "none"]],
-    ["a text without figures", [text(40), finish], [2, 10, "estimated"]],
-    ["a figure after the last text", [text(40), usage(9, 7), finish], [9, 7, "provider"]],
+    ["a text without figures", [text(40), finish], ESTIMATED],
+    ["a figure after the last text", [text(40), stated, finish], STATED],
     ["a figure before the text, cut", [usage(9, 1), text(400)], [9, 100, "estimated"]],
     ["an early figure, finished", [text(4), usage(9, 1), text(400), finish], [9, 101, "estimated"]],
     ["an early figure above the estimate", [usage(9, 70), text(40), finish], [9, 70, "estimated"]],
     ["a completion count alone", [text(40), usage(undefined, 7), finish], [2, 7, "estimated"]],
-    [
-      "the two counts apart",
-      [usage(9, undefined), text(40), usage(undefined, 7)],
-      [9, 7, "provider"],
-    ],
-    [
-      "a later count of the prompt alone",
-      [usage(9, 3), text(40), usage(8, undefined)],
-      [8, 10, "estimated"],
-    ],
-    ["a later prompt of 0", [usage(9, 1), text(40), usage(0, 7), finish], [9, 7, "provider"]],
+    ["the two counts apart", [usage(9, undefined), text(40), usage(undefined, 7)], STATED],
+    ["a later prompt alone", [usage(9, 3), text(40), usage(8, undefined)], [8, 10, "estimated"]],
+    ["a later prompt of 0", [usage(9, 1), text(40), usage(0, 7), finish], STATED],
     ["0 tokens for a text that is there", [text(1), usage(9, 0), finish], [9, 1, "estimated"]],
     ["0 tokens where nothing came", [usage(9, 0), finish], [9, 0, "provider"]],
-    ["zeros", [text(40), usage(0, 0), finish], [2, 10, "estimated"]],
-    ["a figure beyond 10^9", [text(40), usage(1_000_000_001, 0)], [2, 10, "estimated"]],
-    ["a sum beyond 10^9", [text(40), usage(999_999_999, 2)], [2, 10, "estimated"]],
-    [
-      "a count of cache writes beyond 10^9",
-      [text(40), usage(9, 7, { cacheWrite: 1e300 })],
-      [2, 10, "estimated"],
-    ],
-    [
-      "a cached count beyond 10^9",
-      [text(40), usage(9, 7, { cacheHit: 1e300 })],
-      [2, 10, "estimated"],
-    ],
-    ["thinking beyond 10^9", [text(40), usage(9, 7, { reasoning: 1e12 })], [2, 10, "estimated"]],
-    [
-      "a good figure, then an absurd one",
-      [text(40), usage(9, 7), usage(1e10, 1)],
-      [9, 7, "provider"],
-    ],
+    ["zeros", [text(40), usage(0, 0), finish], ESTIMATED],
+    ["a figure beyond 10^9", [text(40), usage(1_000_000_001, 0)], ESTIMATED],
+    ["a sum beyond 10^9", [text(40), usage(999_999_999, 2)], ESTIMATED],
+    ["cache writes beyond 10^9", [text(40), usage(9, 7, { cacheWrite: 1e300 })], ESTIMATED],
+    ["a cached count beyond 10^9", [text(40), usage(9, 7, { cacheHit: 1e300 })], ESTIMATED],
+    ["thinking beyond 10^9", [text(40), usage(9, 7, { reasoning: 1e12 })], ESTIMATED],
+    ["a good figure, then an absurd one", [text(40), stated, usage(1e10, 1)], STATED],
     ["thinking, shown or not", [thinking(40), text(40), finish], [2, 20, "estimated"]],
     [
       "thinking counted without the text",

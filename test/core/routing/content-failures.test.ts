@@ -1,10 +1,14 @@
 // What one request's content does to a provider must not close the model to other clients: the
-// failures that a request can cause by what it says, which the breaker does not count, by the ways in
-// which they come; then the faults that it does count.
+// failures that a request can cause by what it says, which the breaker does not count, by the ways
+// in which they come; then the faults that it does count, and what the network's errors become.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import { ProviderError } from "../../../src/core/providers/provider-error.ts";
+import { fromNetwork } from "../../../src/core/routing/attempt-errors.ts";
+import { ConnectTimeout } from "../../../src/core/upstream/transport.ts";
 import {
+  type Behaviour,
   chunk,
   completion,
   endless,
@@ -13,7 +17,6 @@ import {
   status,
   stream,
   USAGE,
-  type Behaviour,
 } from "../../support/provider.ts";
 import { vendorBench } from "./two-providers.ts";
 
@@ -135,5 +138,55 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
     assert.equal(await ask("m", "bad"), "200 m", "at the same moment");
     assert.equal(breaker()[0], "closed");
     assert.equal(asked.length, 3);
+  });
+});
+
+const withCode = (code: string) => Object.assign(new Error("failed"), { code });
+const ofFetch = (cause?: Error) => new TypeError("fetch failed", { cause });
+const REFUSED = withCode("ECONNREFUSED");
+const CONNECTION = "the connection failed: ";
+
+describe("an error of the network", () => {
+  for (const [name, error, code, message] of [
+    ...["ECONNREFUSED", "ENOTFOUND", "CERT_HAS_EXPIRED", "ERR_SSL_WRONG_VERSION_NUMBER"].map(
+      (code) => [code, withCode(code), "model_unavailable", CONNECTION + code] as const,
+    ),
+    ["a reset connection", withCode("ECONNRESET"), "upstream_error", `${CONNECTION}ECONNRESET`],
+    [
+      "an error that fetch wraps",
+      ofFetch(REFUSED),
+      "model_unavailable",
+      `${CONNECTION}ECONNREFUSED`,
+    ],
+    ["fetch without a code", ofFetch(), "upstream_error", `${CONNECTION}fetch failed`],
+    ["a cause of fetch", ofFetch(new Error("bad port")), "upstream_error", `${CONNECTION}bad port`],
+    [
+      "several addresses, of which the first counts",
+      new AggregateError([REFUSED, withCode("ECONNRESET")]),
+      "model_unavailable",
+      `${CONNECTION}ECONNREFUSED`,
+    ],
+    ["a slow connection", new ConnectTimeout("none"), "upstream_timeout", "none"],
+    ["a bound that was exceeded", new RangeError("too large"), "upstream_error", "too large"],
+  ] as const)
+    it(`becomes ${code}: ${name}`, () => {
+      const result = fromNetwork(error);
+      assert.ok(result instanceof ProviderError);
+      assert.deepEqual([result.code, result.message, result.cause], [code, message, error]);
+    });
+
+  it("is a reply that broke off if its answer had begun, although TLS reads no version in it", () => {
+    const error = fromNetwork(withCode("ERR_SSL_WRONG_VERSION_NUMBER"), true);
+    assert.equal((error as ProviderError).code, "upstream_error");
+  });
+
+  it("stays what it is if it is a bug, a ProviderError, or no Error", () => {
+    for (const error of [
+      new TypeError("x is undefined"),
+      Object.assign(new TypeError("wrong argument"), { code: "ERR_INVALID_ARG_TYPE" }),
+      new ProviderError("upstream_error", "a"),
+      "text",
+    ])
+      assert.equal(fromNetwork(error), error);
   });
 });

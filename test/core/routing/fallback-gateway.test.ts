@@ -91,26 +91,6 @@ describe("attempts", () => {
     );
   });
 
-  it("max_retries is obeyed, also a provider's own", async (t) => {
-    for (const [over, tries] of [
-      [{ retry: { max_retries: 3 } }, 4],
-      [{ providers: { lab: { retry: { max_retries: 2 } } } }, 3],
-      [{ retry: { max_retries: 0 } }, 1],
-    ] as const) {
-      const { gateway, first } = await bench(t, status(500), over);
-      await outcome(gateway, "a");
-      assert.equal(first.asked.length, tries);
-    }
-  });
-
-  it("a provider's own timeouts override the general ones", async (t) => {
-    for (const timeouts of [{ first_token_ms: 50 }, { total_ms: 50 }]) {
-      const over = { timeouts: { first_token_ms: 60_000 }, providers: { lab: { timeouts } } };
-      const { gateway } = await bench(t, silent, over);
-      assert.equal((await outcome(gateway, "a")).got, "upstream_timeout");
-    }
-  });
-
   it("the operator is told of a refused key, loudly", async (t) => {
     const { gateway } = await bench(t, status(401));
     await outcome(gateway, "x");

@@ -19,7 +19,7 @@ import {
   usageChunk,
   type Behaviour,
 } from "../../support/provider.ts";
-import { rows, tryFault, type Row } from "./one-fault.ts";
+import { fault, tryFault, type Row } from "./one-fault.ts";
 import { failure, refusing } from "./two-providers.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
@@ -78,174 +78,156 @@ const bytes =
 
 /** The fault is silence, or what goes on after the end. */
 const BRIEF = { patience: 150 } as const;
-const streamedOnly = { only: "streamed" } as const;
-const wholeOnly = { only: "whole" } as const;
-const inBand = (code: string) => [1, `in-band ${code}`, `in-band ${code}`] as const;
+const BRIEF_WHOLE = { only: "whole", patience: 150 } as const;
+const BRIEF_STREAM = { only: "streamed", patience: 150 } as const;
+const STREAMED = { only: "streamed" } as const;
+/** How often the first model is asked, what a client of its name gets, and one of the alias. */
+const FINE = [1, "ok", "a"] as const;
+const FINE_AGAIN = [2, "ok", "a"] as const;
+const OVERLOADED = [2, "model_overloaded", "b"] as const;
+const UNAVAILABLE = [1, "model_unavailable", "b"] as const;
+const FAILED = [2, "upstream_error", "b"] as const;
+const TOO_LATE = [1, "upstream_timeout", "b"] as const;
+const TOO_LONG = [1, "context_length_exceeded", "b"] as const;
+const BROKEN = [1, "in-band upstream_error", "in-band upstream_error"] as const;
+const STALLED = [1, "in-band upstream_timeout", "in-band upstream_timeout"] as const;
 /** An error inside a 200. */
 const inside = (error: object, whole = error): Behaviour =>
   streamedElse(stream([failure("x", error)], "eof"), status(200, failure("x", whole)));
-const brokenKey = { type: "authentication_error" };
-const limited = { code: "rate_limit_exceeded" };
-const TOO_LONG = "This model's maximum context length is 10 tokens";
 const refused = (code: number, message: string, more: object = {}) =>
   status(code, failure(message, more));
-const wrongKey = (code: number) => () => refused(code, "sk-provider-secret is wrong");
+const longPrompt = { code: "context_length_exceeded" };
+const namesLength = `This model's maximum context length is 10 tokens ${"x".repeat(100_000)}`;
 const overloaded = (retryAfter: string, tries: number, told = retryAfter) =>
-  rows(
+  fault(
+    `429 with the Retry-After ${retryAfter}`,
     [tries, "model_overloaded", "b"],
-    { [`429 with the Retry-After ${retryAfter}`]: () => refusing(429, retryAfter) },
+    () => refusing(429, retryAfter),
     { retryAfter: told },
   );
+const ended = (...events: readonly object[]) => stream(events, "eof");
+const choiceError = { choices: [{ index: 0, delta: {}, error: { message: "x" } }] };
+const nameless = chunk({ tool_calls: [{ index: 0, id: "a", function: { arguments: "{}" } }] });
+const secretive = failure("boom at http://10.0.0.1 with sk-provider-secret");
+const headerFlood = `HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(3_000)}`;
+const upgrade = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n";
+const compressed: Behaviour = ({ res }) => {
+  res.writeHead(200, { ...JSON_TYPE, "content-encoding": "gzip" });
+  res.end(gzipSync("{}"));
+};
+const overload = failure("overloaded", { code: 529 });
+const finish = chunk({}, "stop");
+const garbage = "data: {{{\n\n";
 
 const ROWS: Row[] = [
-  ...rows([1, "ok", "a"], { none: () => speak("Fine."), "a late first token": () => late }),
-  ...rows([2, "ok", "a"], {
-    "500 once": () => inTurn(status(500), speak("Fine.")),
-    "a reset before the headers, once": () => inTurn(reset, speak("Fine.")),
-  }),
-  ...[408, 425, 529].flatMap((code) =>
-    rows(
-      [2, "model_overloaded", "b"],
-      { [`${code} always`]: () => status(code) },
-      { retryAfter: "5" },
-    ),
+  fault("none", FINE, () => speak("Fine.")),
+  fault("a late first token", FINE, () => late),
+  fault("500 once", FINE_AGAIN, () => inTurn(status(500), speak("Fine."))),
+  fault("a reset before the headers, once", FINE_AGAIN, () => inTurn(reset, speak("Fine."))),
+  ...[408, 425, 529].map((code) =>
+    fault(`${code} always`, OVERLOADED, () => status(code), { retryAfter: "5" }),
   ),
-  ...overloaded("0", 2, "1"),
-  ...overloaded("3600", 1, "60"),
-  ...overloaded(new Date(Date.now() - 1_000).toUTCString(), 2, "1"),
-  ...rows([2, "model_overloaded", "b"], {
-    "an error inside a 200 that names a rate limit": () =>
-      inside(limited, { type: "overloaded_error" }),
-  }),
-  ...rows([1, "model_unavailable", "b"], {
-    "429 for an empty purse": () => refused(429, "x", { code: "insufficient_quota" }),
-    "an error inside a 200 that names a bad key": () => inside(brokenKey),
-    "401": wrongKey(401),
-    "404 in plain text": () => status(404, "not found", { "content-type": "text/plain" }),
-  }),
-  ...rows(
-    [1, "model_unavailable", "b"],
-    { "401 whose body never comes": () => half(401, "stays") },
-    { ...BRIEF, ...wholeOnly },
+  overloaded("0", 2, "1"),
+  overloaded("3600", 1, "60"),
+  overloaded(new Date(Date.now() - 1_000).toUTCString(), 2, "1"),
+  fault("an error inside a 200 that names a rate limit", OVERLOADED, () =>
+    inside({ code: "rate_limit_exceeded" }, { type: "overloaded_error" }),
   ),
-  ...rows([2, "upstream_error", "b"], {
-    "500 always": () => status(500),
-    "502 with a page": () => status(502, "<html>", HTML),
-    "204": () => status(204, ""),
-    "a reset before the headers": () => reset,
-    "a reset in the body": () => streamedElse(stream([], "cut"), half(200, "breaks")),
-    "a failed finish_reason first": () =>
-      streamedElse(stream([chunk({}, "network_error")]), status(200, completion({}, "error"))),
-    "a 200 without a content type": () => status(200, "{}", {}),
-    "a bare error": () => status(200, { error: "no" }),
-    "no choices": () => status(200, { choices: [] }),
-    "a choice that is empty": () => status(200, { choices: [{}] }),
-    "a list": () => status(200, []),
-    "a redirect": () => status(302, "", { location: "http://127.0.0.1:1/" }),
-    "a body without end": () =>
-      streamedElse(endless("text/event-stream", filler), endless("application/json", filler)),
-  }),
-  ...rows([2, "upstream_error", "b"], {
-    "a flood of headers": () =>
-      bytes(`HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(3_000)}`),
-    "a change of protocols": () =>
-      bytes("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
-    "no HTTP": () => bytes("nonsense\r\n\r\n"),
-    "a compressed body": () => (asked) => {
-      asked.res.writeHead(200, { ...JSON_TYPE, "content-encoding": "gzip" });
-      asked.res.end(gzipSync("{}"));
-    },
-  }),
-  ...rows(
-    [1, "upstream_timeout", "b"],
-    { silence: () => silent, "headers, then silence": () => headersOnly },
-    BRIEF,
+  fault("429 for an empty purse", UNAVAILABLE, () =>
+    refused(429, "x", { code: "insufficient_quota" }),
   ),
-  ...rows(
-    [1, "upstream_timeout", "b"],
-    { "half a body, then silence": () => half(200, "stays") },
-    { ...BRIEF, ...wholeOnly },
+  fault("an error inside a 200 that names a bad key", UNAVAILABLE, () =>
+    inside({ type: "authentication_error" }),
   ),
-  ...rows(
-    [1, "upstream_timeout", "b"],
-    { "comments and nothing else": () => commentsOnly },
-    { ...BRIEF, ...streamedOnly },
+  fault("401", UNAVAILABLE, () => refused(401, "sk-provider-secret is wrong")),
+  fault("404 in plain text", UNAVAILABLE, () =>
+    status(404, "not found", { "content-type": "text/plain" }),
   ),
-  ...rows([1, "context_length_exceeded", "b"], {
-    "a context that is too long": () => refused(400, "x", { code: "context_length_exceeded" }),
-    "the same in 100 KB": () => refused(400, `${TOO_LONG} ${"x".repeat(100_000)}`),
-  }),
-  ...rows(
-    [1, "context_length_exceeded", "b"],
-    {
-      "an error event first that names it": () =>
-        stream([failure("x", { code: "context_length_exceeded" })], "eof"),
-    },
-    streamedOnly,
+  fault("401 whose body never comes", UNAVAILABLE, () => half(401, "stays"), BRIEF_WHOLE),
+  fault("500 always", FAILED, () => status(500)),
+  fault("502 with a page", FAILED, () => status(502, "<html>", HTML)),
+  fault("204", FAILED, () => status(204, "")),
+  fault("a reset before the headers", FAILED, () => reset),
+  fault("a reset in the body", FAILED, () => streamedElse(stream([], "cut"), half(200, "breaks"))),
+  fault("a failed finish_reason first", FAILED, () =>
+    streamedElse(stream([chunk({}, "network_error")]), status(200, completion({}, "error"))),
   ),
-  ...rows([1, "content_filter", "content_filter"], {
-    "an error inside a 200 that names a filter": () => inside({ code: "content_filter" }),
-  }),
-  ...rows([1, "upstream_rejected", "upstream_rejected"], {
-    "another 400": () => refused(400, "no such field"),
-  }),
-  ...rows(
-    [1, "ok", "a"],
-    {
-      "a stream cut after its finish": () =>
-        stream([...begun, chunk({}, "stop"), usageChunk()], "cut"),
-      "a garbage event": () =>
-        rawStream(`data: {{{\n\n${event(begun[1])}${event(chunk({}, "stop"))}`),
-    },
-    streamedOnly,
+  fault("a 200 without a content type", FAILED, () => status(200, "{}", {})),
+  fault("a bare error", FAILED, () => status(200, { error: "no" })),
+  fault("no choices", FAILED, () => status(200, { choices: [] })),
+  fault("a choice that is empty", FAILED, () => status(200, { choices: [{}] })),
+  fault("a list", FAILED, () => status(200, [])),
+  fault("a redirect", FAILED, () => status(302, "", { location: "http://127.0.0.1:1/" })),
+  fault("a body without end", FAILED, () =>
+    streamedElse(endless("text/event-stream", filler), endless("application/json", filler)),
   ),
-  ...rows(
-    [1, "ok", "a"],
-    {
-      "a stream finished, then comments without end": () => commentsAfterFinish,
-      "a stream finished, then silence": () => stream([...begun, chunk({}, "stop")], "open"),
-    },
-    { ...streamedOnly, ...BRIEF },
+  fault("a flood of headers", FAILED, () => bytes(headerFlood)),
+  fault("a change of protocols", FAILED, () => bytes(upgrade)),
+  fault("no HTTP", FAILED, () => bytes("nonsense\r\n\r\n")),
+  fault("a compressed body", FAILED, () => compressed),
+  fault("silence", TOO_LATE, () => silent, BRIEF),
+  fault("headers, then silence", TOO_LATE, () => headersOnly, BRIEF),
+  fault("half a body, then silence", TOO_LATE, () => half(200, "stays"), BRIEF_WHOLE),
+  fault("comments and nothing else", TOO_LATE, () => commentsOnly, BRIEF_STREAM),
+  fault("a context that is too long", TOO_LONG, () => refused(400, "x", longPrompt)),
+  fault("the same in 100 KB", TOO_LONG, () => refused(400, namesLength)),
+  fault("an error event that names it", TOO_LONG, () => ended(failure("x", longPrompt)), STREAMED),
+  fault("an error inside a 200 that names a filter", [1, "content_filter", "content_filter"], () =>
+    inside({ code: "content_filter" }),
   ),
-  ...rows(
-    [2, "upstream_error", "b"],
-    {
-      "a stream ended before any text": () => stream([begun[0]], "done"),
-      "nothing but garbage": () => rawStream("data: {{{\n\n"),
-    },
-    streamedOnly,
+  fault("another 400", [1, "upstream_rejected", "upstream_rejected"], () =>
+    refused(400, "no such field"),
   ),
-  ...rows(
-    [2, "model_overloaded", "b"],
-    {
-      "an error event first, and an answer after it": () =>
-        stream([failure("overloaded", { code: 529 }), ...more]),
-      "the same in pieces": () => together(failure("overloaded", { code: 529 }), ...more),
-    },
-    streamedOnly,
+  fault(
+    "a stream cut after its finish",
+    FINE,
+    () => stream([...begun, finish, usageChunk()], "cut"),
+    STREAMED,
   ),
-  ...rows(
-    inBand("upstream_error"),
-    {
-      "an error after text, in pieces": () => together(...begun, failure("boom"), ...more),
-      "a stream cut after text": () => stream(begun, "cut"),
-      "an error event after text, and more after it": () =>
-        stream([...begun, failure("boom at http://10.0.0.1 with sk-provider-secret"), ...more]),
-      "an error inside a choice": () =>
-        stream([...begun, { choices: [{ index: 0, delta: {}, error: { message: "x" } }] }]),
-      "a tool call that never gets a name": () => {
-        const call = { index: 0, id: "a", function: { arguments: "{}" } };
-        return stream([...begun, chunk({ tool_calls: [call] }), chunk({}, "tool_calls")]);
-      },
-      "a failed finish_reason after text": () => stream([...begun, chunk({}, "abort")]),
-    },
-    streamedOnly,
+  fault(
+    "a garbage event",
+    FINE,
+    () => rawStream(`${garbage}${event(begun[1])}${event(finish)}`),
+    STREAMED,
   ),
-  ...rows(
-    inBand("upstream_timeout"),
-    { "a stream stalled after text": () => stream(begun, "open") },
-    { ...streamedOnly, ...BRIEF },
+  fault("comments without end after the finish", FINE, () => commentsAfterFinish, BRIEF_STREAM),
+  fault("silence after the finish", FINE, () => stream([...begun, finish], "open"), BRIEF_STREAM),
+  fault("a stream ended before any text", FAILED, () => stream([begun[0]], "done"), STREAMED),
+  fault("nothing but garbage", FAILED, () => rawStream(garbage), STREAMED),
+  fault(
+    "an error event first, and an answer after it",
+    OVERLOADED,
+    () => stream([overload, ...more]),
+    STREAMED,
   ),
+  fault("the same in pieces", OVERLOADED, () => together(overload, ...more), STREAMED),
+  fault(
+    "an error after text, in pieces",
+    BROKEN,
+    () => together(...begun, failure("boom"), ...more),
+    STREAMED,
+  ),
+  fault("a stream cut after text", BROKEN, () => stream(begun, "cut"), STREAMED),
+  fault(
+    "an error event after text, and more after it",
+    BROKEN,
+    () => stream([...begun, secretive, ...more]),
+    STREAMED,
+  ),
+  fault("an error inside a choice", BROKEN, () => stream([...begun, choiceError]), STREAMED),
+  fault(
+    "a tool call that never gets a name",
+    BROKEN,
+    () => stream([...begun, nameless, chunk({}, "tool_calls")]),
+    STREAMED,
+  ),
+  fault(
+    "a failed finish_reason after text",
+    BROKEN,
+    () => stream([...begun, chunk({}, "abort")]),
+    STREAMED,
+  ),
+  fault("a stream stalled after text", STALLED, () => stream(begun, "open"), BRIEF_STREAM),
 ];
 
 describe("every fault, by name and by alias, whole and streamed", { concurrency: 4 }, () => {

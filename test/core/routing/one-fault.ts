@@ -28,16 +28,14 @@ export interface Row {
   readonly patience?: number;
 }
 
-/** Rows of faults that end alike; each behaviour is made anew for each request's test. */
-export const rows = (
-  expected: readonly [tries: number, named: string, alias: string],
-  behaviours: Readonly<Record<string, () => Behaviour>>,
+/** The behaviour is made anew for each request's test. */
+export const fault = (
+  name: string,
+  [tries, named, alias]: readonly [tries: number, named: string, alias: string],
+  behaviour: () => Behaviour,
   more: Partial<Row> = {},
-): Row[] =>
-  Object.entries(behaviours).map(([fault, behaviour]) => {
-    const [tries, named, alias] = expected;
-    return { fault, behaviour, tries, named, alias, falls: alias === "b", ...more };
-  });
+): Row => ({ fault: name, behaviour, tries, named, alias, falls: alias === "b", ...more });
+
 /**
  * The deadlines of an attempt, where the fault is not silence: beyond what an answer is waited for,
  * because an attempt that is let down otherwise must not wait for a deadline.

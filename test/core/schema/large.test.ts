@@ -1,5 +1,5 @@
-// Large JSON, in steps that let others have their turn: texts are parsed, and long lists checked ahead,
-// with the result and the issues of one step.
+// Large JSON, in steps that let others have their turn: texts are parsed, and long lists checked
+// ahead, with the result and the issues of one step.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
