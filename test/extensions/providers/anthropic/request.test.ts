@@ -1,10 +1,11 @@
 // What Anthropic's Messages API is asked: bodies written down by hand from wire.md "Anthropic
-// requests", and held to the provider's rules by the fake.
+// requests", and held to the provider's rules by the fake. Then JSON Schemas in the form that it takes.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, it } from "node:test";
 import { createAnthropicDialect } from "../../../../src/extensions/providers/anthropic/index.ts";
+import { closedSchema } from "../../../../src/extensions/providers/anthropic/closed-schema.ts";
 import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
 import { anthropic } from "../../../support/fake-anthropic.ts";
 import { PROVIDER_KEY } from "../../../support/fake-provider.ts";
@@ -16,17 +17,13 @@ type Json = Record<string, any>;
 const ON = { thinking: { type: "enabled" } };
 
 describe("what goes out", () => {
+  const LIMITED = { max_output_tokens: 64_000 };
   /**
    * By what they know: a budget, adaptive thinking, no thinking at all; then those that want less
    * to be said.
    */
   const MODELS = {
-    old: {
-      upstream_model: "claude-4-5-m",
-      reasoning: true,
-      thinking: "budget",
-      max_output_tokens: 64_000,
-    },
+    old: { upstream_model: "claude-4-5-m", reasoning: true, thinking: "budget", ...LIMITED },
     new: { upstream_model: "claude-5-m", reasoning: true },
     plain: { upstream_model: "claude-4-5-m" },
     mute: { upstream_model: "claude-5-m", omit: ["temperature", "top_p"] },
@@ -230,4 +227,71 @@ describe("what goes out", () => {
     const { system } = ask({ messages, response_format: { type: "json_object" } });
     assert.equal(system, `S\n\n${JSON_ONLY}`);
   });
+});
+
+it("objects are closed at every level, and bounds are described in words", () =>
+  assert.deepEqual(
+    closedSchema({
+      type: "object",
+      additionalProperties: true,
+      properties: {
+        a: { type: ["object", "null"], properties: {} },
+        n: { type: "number", description: "How warm", exclusiveMaximum: 60, multipleOf: 0.5 },
+        // The names of properties are no keywords.
+        minimum: { type: "string", minLength: 1, pattern: "^a" },
+        days: {
+          type: "array",
+          minItems: 1,
+          uniqueItems: true,
+          items: { anyOf: [{ type: "object" }, { $ref: "#/$defs/d" }] },
+        },
+      },
+      $defs: { d: { type: "integer", maximum: 3 } },
+    }),
+    {
+      type: "object",
+      additionalProperties: false,
+      properties: {
+        a: { type: ["object", "null"], properties: {}, additionalProperties: false },
+        n: { type: "number", description: "How warm; exclusiveMaximum: 60; multipleOf: 0.5" },
+        minimum: { type: "string", description: "minLength: 1; pattern: ^a" },
+        days: {
+          type: "array",
+          description: "minItems: 1; uniqueItems: true",
+          items: {
+            anyOf: [{ type: "object", additionalProperties: false }, { $ref: "#/$defs/d" }],
+          },
+        },
+      },
+      $defs: { d: { type: "integer", description: "maximum: 3" } },
+    },
+  ));
+
+it("data stay as they are, whatever they look like", () => {
+  const schema = { const: { type: "object" }, enum: [{ minimum: 1 }], default: { type: "object" } };
+  assert.deepEqual(closedSchema(schema), schema);
+});
+
+it("a name of __proto__ is one like any other", () => {
+  const closed = closedSchema(JSON.parse('{"properties":{"__proto__":{"type":"object"}}}'));
+  const text = '{"properties":{"__proto__":{"type":"object","additionalProperties":false}}}';
+  assert.equal(JSON.stringify(closed), text);
+});
+
+it("an object of any names is told from one that may have more", () => {
+  const named = { type: "object", properties: { a: {} } };
+  const any = { type: "object" };
+  for (const [schema, expected] of [
+    [{ ...any, additionalProperties: { type: "string" } }, true],
+    [{ ...named, additionalProperties: { type: "string" } }, true],
+    [{ ...any, additionalProperties: true }, true],
+    [{ ...any, properties: {}, additionalProperties: {} }, true],
+    [{ ...named, additionalProperties: {} }, false],
+    [{ ...named, additionalProperties: true }, false],
+    [{ ...any, additionalProperties: { not: {} } }, false],
+    [{ ...named, properties: { additionalProperties: { type: "string" } } }, false],
+    [{ ...named, examples: [{ additionalProperties: { a: 1 } }] }, false],
+    [{ type: "array", items: { ...any, additionalProperties: { type: "string" } } }, true],
+  ] as const)
+    assert.equal(closedSchema(schema) === undefined, expected, JSON.stringify(schema));
 });

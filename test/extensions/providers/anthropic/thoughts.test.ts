@@ -126,13 +126,12 @@ describe("edits of a client's own request that clear thoughts", () => {
 
 describe("thinking within a turn of several calls", () => {
   const BUDGET = { type: "enabled", budget_tokens: 1_500 };
-  const use = (id: string) => toolUse(id, "f", {});
-  const One = thought("One.", "s1");
+  const [one, two, ...last] = ["1", "2", "3", "4"].map((at) => toolUse(`toolu_${at}`, "f", {}));
   /** The model's steps: the first thinks, the second does not, the third thinks again. */
   const STEPS = [
-    [One, use("toolu_1")],
-    [textBlock("And now"), use("toolu_2")],
-    [thought("Three.", "s3"), use("toolu_3"), use("toolu_4")],
+    [thought("One.", "s1"), one!],
+    [textBlock("And now"), two!],
+    [thought("Three.", "s3"), ...last],
   ];
   const isResult = ({ type }: Json) => type === "tool_result";
 
@@ -147,79 +146,58 @@ describe("thinking within a turn of several calls", () => {
       const content = steps[step] ?? [textBlock("Done.")];
       status(200, message(content, steps[step] ? "tool_use" : "end_turn"))(request);
     });
-    const gateway = await startGateway(
+    const { chat } = await startGateway(
       t,
       configFor(url, [], {
         providers: { claude: { dialect: "anthropic", base_url: url, api_key: "sk-claude" } },
         models: { m: { provider: "claude", reasoning: true, ...settings } },
       }),
     );
-
+    /** What the model says, without its thoughts: as most clients keep it. */
     async function ask(messages: readonly Json[]): Promise<Json> {
-      const fields = { model: "m", ...ON, max_tokens: 3_000, ...TOOLS, messages };
-      const { reasoning_content: _, ...said } = (await json(await gateway.chat(fields))).choices[0]
-        .message;
-      return said; // as most clients keep it
+      const { choices } = await json(
+        await chat({ model: "m", ...ON, max_tokens: 3_000, ...TOOLS, messages }),
+      );
+      const { reasoning_content: _, ...said } = choices[0].message;
+      return said;
     }
+    /** Of each request: whether it has the model think, and what the assistant has said in it. */
+    const thinking = () => asked.map(({ body }) => body["thinking"]);
+    const said = (at: number): unknown[] =>
+      asked
+        .at(at)!
+        .body["messages"].filter(({ role }: Json) => role === "assistant")
+        .map(({ content }: Json) => content);
+    return { ask, asked, thinking, said };
+  }
 
-    /** Asks, and answers all calls, until the model calls no more. `beside`: follows each result. */
-    async function loop(beside: readonly Json[] = []): Promise<Json[]> {
+  const UNTHOUGHT = [[one!], [thought("Two.", "s"), two!]];
+  const NEVER = [[one!], [two!]];
+  // The model's switch and its steps, what follows each result, and the thinking of all requests.
+  for (const [name, thinking, steps, beside, expected] of [
+    ["on although some calls had no thoughts", "adaptive", STEPS, [], Array(5).fill(ADAPTIVE)],
+    ["on although some calls had no thoughts", "budget", STEPS, [], Array(5).fill(BUDGET)],
+    ["on where the user speaks beside", "budget", STEPS, user("Quick"), Array(5).fill(BUDGET)],
+    ["on though it began without a thought", "adaptive", UNTHOUGHT, [], Array(4).fill(ADAPTIVE)],
+    ["off where it began so, until the turn ends", "budget", NEVER, [], [BUDGET, OFF, OFF, BUDGET]],
+  ] as const)
+    it(`${thinking}: stays ${name}, and all thoughts go back`, async (t) => {
+      const served = await bench(t, steps, { thinking });
       const messages: Json[] = user("hi");
       for (let step = 0; step <= steps.length; step += 1) {
-        const said = await ask(messages);
+        const said = await served.ask(messages);
         const results = (said["tool_calls"] ?? []).map(({ id }: Json) => resultOf(id));
         messages.push(said, ...results, ...(results.length > 0 ? beside : []));
       }
-      return messages;
-    }
-    const bodies = (): Json[] => asked.map(({ body }) => body);
-    const thinking = (): unknown[] => bodies().map((body) => body["thinking"]);
-    /** What the assistant has said in the last request. */
-    const said = (at = -1): unknown[] =>
-      bodies()
-        .at(at)!
-        ["messages"].filter(({ role }: Json) => role === "assistant")
-        .map(({ content }: Json) => content);
-    return { ask, loop, bodies, thinking, said };
-  }
-
-  for (const [name, thinking] of [
-    ["adaptive", ADAPTIVE],
-    ["budget", BUDGET],
-  ] as const)
-    it(`${name}: stays on although some calls had no thoughts, and all thoughts go back`, async (t) => {
-      const served = await bench(t, STEPS, { thinking: name });
-      const done = await served.loop();
-      await served.ask([...done, ...user("again")]);
-      assert.deepEqual(served.thinking(), Array(5).fill(thinking));
-      assert.deepEqual(served.said(3), STEPS);
+      await served.ask([...messages, ...user("again")]);
+      assert.deepEqual(served.thinking(), expected);
+      assert.deepEqual(served.said(steps.length), steps);
       // The provider's cache has what was asked before.
-      for (const [place, { messages }] of served.bodies().entries()) {
-        const before = served.bodies()[place - 1]?.["messages"] ?? [];
-        assert.deepEqual(messages.slice(0, before.length), before);
+      for (const [place, { body }] of served.asked.entries()) {
+        const before = served.asked[place - 1]?.body["messages"] ?? [];
+        assert.deepEqual(body["messages"].slice(0, before.length), before);
       }
     });
-
-  it("stays on where the user says something beside a result", async (t) => {
-    const served = await bench(t, STEPS, { thinking: "budget" });
-    await served.loop(user("quickly"));
-    assert.deepEqual(served.thinking(), Array(4).fill(BUDGET));
-  });
-
-  it("stays on where an adaptive model began without a thought", async (t) => {
-    const steps = [[use("toolu_1")], [thought("Two.", "s"), use("toolu_2")]];
-    const served = await bench(t, steps);
-    await served.loop();
-    assert.deepEqual(served.thinking(), Array(3).fill(ADAPTIVE));
-    assert.deepEqual(served.said(), steps);
-  });
-
-  it("stays off where a model with a budget began without a thought, until the turn ends", async (t) => {
-    const served = await bench(t, [[use("toolu_1")], [use("toolu_2")]], { thinking: "budget" });
-    const done = await served.loop();
-    await served.ask([...done, ...user("again")]);
-    assert.deepEqual(served.thinking(), [BUDGET, OFF, OFF, BUDGET]);
-  });
 
   it("is off where the client has begun the answer", async (t) => {
     const served = await bench(t, []);
@@ -228,13 +206,13 @@ describe("thinking within a turn of several calls", () => {
   });
 
   it("stays off where another model began, whatever is known of later calls", async (t) => {
-    const served = await bench(t, STEPS);
-    await served.loop();
+    const served = await bench(t, [STEPS[0]!]);
+    await served.ask(user("hi"));
+    const other = toolUse("call_x", "f", {});
     await served.ask([...user("hi"), ...calledOf("call_x"), ...calledOf("toolu_1")]);
-    assert.deepEqual(served.thinking().at(-1), OFF);
-    assert.deepEqual(served.said(), [[use("call_x")], [use("toolu_1")]]);
+    assert.deepEqual(served.said(-1), [[other], [one]]);
     await served.ask([...user("hi"), ...calledOf("toolu_1"), ...calledOf("call_x")]);
-    assert.deepEqual(served.thinking().at(-1), ADAPTIVE);
-    assert.deepEqual(served.said(), [STEPS[0], [use("call_x")]]);
+    assert.deepEqual(served.said(-1), [STEPS[0], [other]]);
+    assert.deepEqual(served.thinking(), [ADAPTIVE, OFF, ADAPTIVE]);
   });
 });

@@ -14,6 +14,12 @@ const DETAILS = [
   { type: "reasoning.encrypted", data: "x" },
 ];
 const XAI = { vendor: "xai" };
+const BESIDE = { content: "Hi.", reasoning_content: "Hm." };
+const TEXT = { type: "text", text: "Hi." };
+const thoughts = (...pieces: string[]) =>
+  pieces.map((reasoning_content) => ({ reasoning_content }));
+/** The events of a text in these pieces. */
+const said = (...pieces: string[]) => pieces.map((content) => delta({ content }));
 
 describe("content", () => {
   const CASES: [message: unknown, expected: object, deltas?: unknown[], traits?: object][] = [
@@ -31,7 +37,7 @@ describe("content", () => {
     ["Hi.", { text: "Hi." }],
     // Thinking beside the text, under several names.
     [
-      { content: "Hi.", reasoning_content: "Hm." },
+      BESIDE,
       HM_HI,
       [
         { role: "assistant", content: "", reasoning_content: null },
@@ -47,45 +53,23 @@ describe("content", () => {
     [{ content: "Hi.", reasoning_details: DETAILS }, HM_HI],
     // Thinking among the parts of the content.
     [
-      { content: [thinking("H"), thinking("m."), { type: "text", text: "Hi." }] },
+      { content: [thinking("H"), thinking("m."), TEXT] },
       HM_HI,
-      [
-        { content: [thinking("Hm.")] },
-        { content: [{ type: "text", text: "H" }] },
-        { content: "i." },
-      ],
+      [{ content: [thinking("Hm.")] }, { content: [{ ...TEXT, text: "H" }] }, { content: "i." }],
     ],
     [
       { content: [{ type: "thinking", thinking: [{ text: "Hm." }, { type: "reference" }] }] },
       { reasoning: "Hm." },
     ],
     [{ content: [{ type: "reasoning", summary: [{ text: "Hm." }] }, "Hi."] }, HM_HI],
-    [
-      {
-        content: [
-          { type: "thinking", thinking: "", signature: "x" },
-          { type: "redacted_thinking" },
-        ],
-      },
-      {},
-    ],
+    [{ content: [{ type: "thinking", thinking: "", signature: "x" }] }, {}],
+    [{ content: [{ type: "redacted_thinking" }] }, {}],
     // Pieces that come twice are meant once at xAI, and only of thoughts.
-    [
-      { content: "Hi.", reasoning_content: "Hm." },
-      HM_HI,
-      [
-        { reasoning_content: "H" },
-        { reasoning_content: "H" },
-        { reasoning_content: "m." },
-        { reasoning_content: "m." },
-        { content: "Hi." },
-      ],
-      XAI,
-    ],
+    [BESIDE, HM_HI, [...thoughts("H", "H", "m.", "m."), { content: "Hi." }], XAI],
     [
       { reasoning_content: "1000 x" },
       { reasoning: "1000 x" },
-      [..."11000000", " x", " x"].map((reasoning_content) => ({ reasoning_content })),
+      thoughts(..."11000000", " x", " x"),
       XAI,
     ],
     [{ reasoning: "haha" }, { reasoning: "haha" }, [{ reasoning: "ha" }, { reasoning: "ha" }]],
@@ -98,11 +82,11 @@ describe("content", () => {
     });
 
   it("is a choice's text where it has no delta, and a message's where it has no deltas", () => {
-    for (const fields of [
-      (content: string) => ({ text: content }),
-      (content: string) => ({ message: { content } }),
-    ]) {
-      const { text, finish } = streamed([choice(fields("Hi")), choice(fields("."), "stop")]);
+    for (const [first, last] of [
+      [{ text: "Hi" }, { text: "." }],
+      [{ message: { content: "Hi" } }, { message: { content: "." } }],
+    ] as const) {
+      const { text, finish } = streamed([choice(first), choice(last, "stop")]);
       assert.deepEqual([text, finish], ["Hi.", "stop"]);
     }
   });
@@ -112,27 +96,16 @@ describe("content", () => {
 
 describe("a whole message after deltas", () => {
   const CALL = call("a", "f");
-  const message = { content: "Hi.", reasoning_content: "Hm.", tool_calls: [CALL] };
+  const message = { ...BESIDE, tool_calls: [CALL] };
   const details = { reasoning_details: [{ type: "reasoning.text", text: "Hm." }] };
+  const tagged = { content: "<think>Hm.</think>Hi." };
+  const begun = { role: "assistant", content: "" };
+  const calls = { tool_calls: [{ index: 0, ...CALL }] };
   const CASES: [name: string, deltas: object[], message: object, traits?: object][] = [
-    [
-      "is repeated by it",
-      [
-        { role: "assistant", content: "" },
-        { reasoning_content: "Hm." },
-        { content: "Hi." },
-        { tool_calls: [{ index: 0, ...CALL }] },
-      ],
-      message,
-    ],
-    ["is all there is if the deltas said nothing", [{ role: "assistant", content: "" }], message],
+    ["is repeated by it", [begun, ...thoughts("Hm."), { content: "Hi." }, calls], message],
+    ["is all there is if the deltas said nothing", [begun], message],
     ["repeats details of thoughts", [details, { content: "Hi." }], { ...details, content: "Hi." }],
-    [
-      "repeats tags",
-      [{ content: "<think>Hm.</think>Hi." }],
-      { content: "<think>Hm.</think>Hi." },
-      { think_tags: true },
-    ],
+    ["repeats tags", [tagged], tagged, { think_tags: true }],
   ];
   for (const [name, deltas, last, traits] of CASES)
     it(name, () => {
@@ -167,19 +140,15 @@ describe("think tags", () => {
       for (let one = 0; one <= all.length; one += 1)
         for (let two = one; two <= all.length; two += 1) {
           const pieces = [all.slice(0, one), all.slice(one, two), all.slice(two)];
-          const events = [...pieces.map((content) => delta({ content })), delta({}, "stop")];
-          const reply = streamed(events, traits);
+          const reply = streamed([...said(...pieces), delta({}, "stop")], traits);
           assert.deepEqual([reply.text, reply.reasoning], [text, reasoning], String(pieces));
         }
       assert.equal(read({ content: all }, undefined, traits).text, text);
     });
 
   it("after a thousand blanks split too, and the blanks are no text", () => {
-    const pieces = [" ".repeat(1_000), "<think>", "Hm.", "</think>", "Hi."];
-    const { text, reasoning } = streamed(
-      pieces.map((content) => delta({ content })),
-      TAGS,
-    );
+    const events = said(" ".repeat(1_000), "<think>", "Hm.", "</think>", "Hi.");
+    const { text, reasoning } = streamed(events, TAGS);
     assert.deepEqual({ text, reasoning }, HM_HI);
   });
 
@@ -195,14 +164,10 @@ describe("think tags", () => {
 
   it("that may begin come before the call that follows them, and before the end", () => {
     const { push } = decoderWith();
-    const fragment = { index: 0, ...call("a", "f", "{ }") };
-    const parts = [{ content: "<" }, { tool_calls: [fragment] }].flatMap((each) =>
-      push(delta(each)),
-    );
-    assert.deepEqual(
-      parts.map(({ type }) => type),
-      ["text", "tool_call", "tool_arguments"],
-    );
+    const tool_calls = [{ index: 0, ...call("a", "f", "{ }") }];
+    const parts = [...said("<"), delta({ tool_calls })].flatMap((event) => push(event));
+    const types = parts.map(({ type }) => type);
+    assert.deepEqual(types, ["text", "tool_call", "tool_arguments"]);
     const held = decoderWith(TAGS);
     const usage = { prompt_tokens: 3, completion_tokens: 2 };
     held.push({ ...delta({ content: "<thin" }), usage });
@@ -226,10 +191,7 @@ describe("several choices", () => {
         message,
         finish_reason: "tool_calls",
       }));
-      const { push } = decoderWith();
-      const calls = push({ choices }).flatMap((part) =>
-        part.type === "tool_call" ? part.name : [],
-      );
+      const calls = streamed([{ choices }]).calls.map(([, name]) => name);
       assert.deepEqual(calls, ["f", "g"]);
     }
   });

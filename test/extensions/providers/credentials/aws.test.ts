@@ -6,12 +6,13 @@ import { createHash, createHmac } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { describe, it, type TestContext } from "node:test";
 import { signedHeaders } from "../../../../src/extensions/providers/credentials/aws/signature.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, startGateway, user } from "../../../support/gateway.ts";
 import { listening } from "../../../support/listening.ts";
-import { startProvider, status, type Asked, type Provider } from "../../../support/provider.ts";
+import { completion, startProvider, status, type Asked } from "../../../support/provider.ts";
 import { now } from "../../../support/today.ts";
 
 /** Secrets by the ids of keys, with the token that must come with them. */
@@ -53,36 +54,36 @@ function isSigned({ req, body }: Asked, known: Known, service: string, now: numb
 }
 
 const CONVERSED = { output: { message: { content: [{ text: "Hi." }] } }, stopReason: "end_turn" };
-const COMPLETED = { choices: [{ message: { content: "Hi." }, finish_reason: "stop" }] };
 
-/** Bedrock, which lets in what is signed. Its clock is `ahead` of this machine's, in milliseconds. */
-const startBedrock = (t: TestContext, known: Known, ahead = 0): Promise<Provider> =>
-  startProvider(t, (asked) => {
+/**
+ * A Bedrock that lets in what is signed, with a clock that is `ahead` of this machine's, in
+ * milliseconds. `ask`: the statuses of a request at each of its services, and what the operator is
+ * told.
+ */
+async function startBedrock(t: TestContext, known: Known, ahead = 0) {
+  const { url, asked } = await startProvider(t, (asked) => {
     const isConverse = asked.path.startsWith("/model/");
     const time = now() + ahead;
     const isLet = isSigned(asked, known, isConverse ? "bedrock" : "bedrock-mantle", time);
-    const reply = isConverse ? CONVERSED : COMPLETED;
-    status(isLet ? 200 : 403, isLet ? reply : { message: "Signature expired" }, {
-      "content-type": "application/json",
-      date: new Date(time).toUTCString(),
-    })(asked);
+    const reply = isConverse ? CONVERSED : completion({ content: "Hi." });
+    const date = new Date(time).toUTCString();
+    const headers = { "content-type": "application/json", date };
+    status(isLet ? 200 : 403, isLet ? reply : { message: "Signature expired" }, headers)(asked);
   });
-
-const bedrockAt = (base_url: string, credentials: object) =>
-  configFor("http://lab.invalid", [], {
-    providers: { aws: { vendor: "bedrock", base_url, region: "us-east-1", credentials } },
-    models: {
-      nova: { provider: "aws", upstream_model: "amazon.nova-pro-v1:0" },
-      oss: { provider: "aws", upstream_model: "openai.gpt-oss-120b" },
-    },
-  });
-
-/** The statuses of a request at each of its services, and what the operator is told. */
-async function ask(t: TestContext, config: object, env: Record<string, string> = {}) {
-  const { chat, diagnostics } = await startGateway(t, config, {}, env);
-  const statusOf = async (model: string) => (await chat({ model, messages: user("hi") })).status;
-  const again = () => Promise.all([statusOf("nova"), statusOf("oss")]);
-  return { statuses: [await statusOf("nova"), await statusOf("oss")], again, diagnostics };
+  const ask = async (credentials: object, env: Record<string, string> = {}) => {
+    const config = configFor("http://lab.invalid", [], {
+      providers: { aws: { vendor: "bedrock", base_url: url, region: "us-east-1", credentials } },
+      models: {
+        nova: { provider: "aws", upstream_model: "amazon.nova-pro-v1:0" },
+        oss: { provider: "aws", upstream_model: "openai.gpt-oss-120b" },
+      },
+    });
+    const { chat, diagnostics } = await startGateway(t, config, {}, env);
+    const statusOf = async (model: string) => (await chat({ model, messages: user("hi") })).status;
+    const again = () => Promise.all([statusOf("nova"), statusOf("oss")]);
+    return { statuses: [await statusOf("nova"), await statusOf("oss")], again, diagnostics };
+  };
+  return { ask, asked };
 }
 
 const AWS = { type: "aws" };
@@ -90,7 +91,7 @@ const FIXED = { ...AWS, access_key_id: "AKID", secret_access_key: "s3cret/Key" }
 
 describe("Amazon's signature", () => {
   it("is that of the published example", () => {
-    const headers = signedHeaders(
+    const { Authorization } = signedHeaders(
       {
         url: "https://example.amazonaws.com/",
         headers: { "Content-Type": "application/x-www-form-urlencoded" },
@@ -103,36 +104,31 @@ describe("Amazon's signature", () => {
       },
       { region: "us-east-1", service: "service", now: Date.parse("2015-08-30T12:36:00Z") },
     );
-    assert.match(
-      headers["Authorization"]!,
-      /Signature=ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a$/,
-    );
+    const signature = "ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a";
+    assert.ok(Authorization!.endsWith(`Signature=${signature}`));
   });
 
   it("lets requests in at both services, with keys of the configuration or the environment", async (t) => {
     const known: Known = new Map([["AKID", { secret: "s3cret/Key" }]]);
-    const { url } = await startBedrock(t, known);
-    assert.deepEqual((await ask(t, bedrockAt(url, FIXED))).statuses, [200, 200]);
+    const { ask } = await startBedrock(t, known);
+    assert.deepEqual((await ask(FIXED)).statuses, [200, 200]);
     known.set("AKIDENV", { secret: "env", token: "session" });
-    const env = {
-      AWS_ACCESS_KEY_ID: "AKIDENV",
-      AWS_SECRET_ACCESS_KEY: "env",
-      AWS_SESSION_TOKEN: "session",
-    };
-    assert.deepEqual((await ask(t, bedrockAt(url, AWS), env)).statuses, [200, 200]);
+    const keys = { AWS_ACCESS_KEY_ID: "AKIDENV", AWS_SECRET_ACCESS_KEY: "env" };
+    const { statuses } = await ask(AWS, { ...keys, AWS_SESSION_TOKEN: "session" });
+    assert.deepEqual(statuses, [200, 200]);
     const wrong = { ...FIXED, secret_access_key: "other" };
-    assert.deepEqual((await ask(t, bedrockAt(url, wrong))).statuses, [503, 503]);
+    assert.deepEqual((await ask(wrong)).statuses, [503, 503]);
   });
 
   it("is right although this machine's clock is wrong, and the operator is told once", async (t) => {
     const known: Known = new Map([["AKID", { secret: "s3cret/Key" }]]);
-    const { url, asked } = await startBedrock(t, known, -3_600_000);
-    const { statuses, diagnostics } = await ask(t, bedrockAt(url, FIXED));
+    const { ask, asked } = await startBedrock(t, known, -3_600_000);
+    const { statuses, diagnostics } = await ask(FIXED);
     assert.deepEqual(statuses, [200, 200]);
     assert.equal(asked.length, 3, "one request was signed twice");
-    const told = diagnostics.filter(({ event }) => event === "clock_differs");
-    assert.deepEqual(told.length, 1);
-    assert.ok(Math.abs(Number(told[0]!["seconds"]) + 3600) < 60);
+    const [told, ...more] = diagnostics.filter(({ event }) => event === "clock_differs");
+    assert.deepEqual(more, []);
+    assert.ok(Math.abs(Number(told!["seconds"]) + 3600) < 60);
   });
 });
 
@@ -142,48 +138,48 @@ async function startService(
   answer: (req: IncomingMessage, body: string, res: ServerResponse) => void,
 ): Promise<{ readonly url: string; readonly asked: string[] }> {
   const asked: string[] = [];
-  const server = http.createServer((req, res) => {
-    let text = "";
-    req.on("data", (piece: Buffer) => (text += piece.toString()));
-    req.on("end", () => {
-      asked.push(`${req.method} ${req.url}`);
-      answer(req, text, res);
-    });
+  const server = http.createServer(async (req, res) => {
+    const body = await text(req);
+    asked.push(`${req.method} ${req.url}`);
+    answer(req, body, res);
   });
   return { url: await listening(t, server), asked };
 }
 
 /** Keys with a new id each time, which Bedrock knows from then on. */
-function issuer(known: Known, lifeMs = 3_600_000) {
+function issuer() {
+  const known: Known = new Map();
   let count = 0;
-  return () => {
+  const issue = () => {
     count += 1;
     const keys = { id: `ASIA${count}`, secret: `secret${count}`, token: `token${count}` };
     known.set(keys.id, keys);
-    return { ...keys, end: new Date(now() + lifeMs).toISOString() };
+    return { ...keys, end: new Date(now() + 3_600_000).toISOString() };
   };
+  const asJson = () => {
+    const { id: AccessKeyId, secret: SecretAccessKey, token: Token, end: Expiration } = issue();
+    return JSON.stringify({ AccessKeyId, SecretAccessKey, Token, Expiration });
+  };
+  return { known, issue, asJson };
 }
 
-const asJson = ({ id, secret, token, end }: ReturnType<ReturnType<typeof issuer>>) =>
-  JSON.stringify({ AccessKeyId: id, SecretAccessKey: secret, Token: token, Expiration: end });
+function tokenFile(token: string): string {
+  const file = join(folder(), "token");
+  writeFileSync(file, token);
+  return file;
+}
 
 describe("keys of the machine", () => {
   it("come from STS for the token of a web identity, which is read anew", async (t) => {
-    const known: Known = new Map();
-    const issue = issuer(known);
-    const tokenFile = join(folder(), "token");
-    writeFileSync(tokenFile, "jwt-1\n");
+    const { known, issue } = issuer();
+    const file = tokenFile("jwt-1\n");
     const sts = await startService(t, (req, body, res) => {
-      const form = new URLSearchParams(body);
-      const wanted = {
-        Action: "AssumeRoleWithWebIdentity",
-        Version: "2011-06-15",
-        RoleArn: "arn:role",
-      };
+      const { WebIdentityToken, ...form } = Object.fromEntries(new URLSearchParams(body));
+      const { Action, Version, RoleArn } = form;
+      const asks = [req.method, Action, Version, RoleArn].join(" ");
       const isRight =
-        req.method === "POST" &&
-        Object.entries(wanted).every(([name, value]) => form.get(name) === value) &&
-        /^jwt-\d$/.test(form.get("WebIdentityToken") ?? "");
+        asks === "POST AssumeRoleWithWebIdentity 2011-06-15 arn:role" &&
+        /^jwt-\d$/.test(WebIdentityToken ?? "");
       if (!isRight) {
         res.writeHead(400).end("<Error><Code>InvalidIdentityToken</Code></Error>");
         return;
@@ -195,74 +191,66 @@ describe("keys of the machine", () => {
           `<SessionToken>${token}</SessionToken><Expiration>${end}</Expiration></Credentials></R>`,
       );
     });
-    const { url } = await startBedrock(t, known);
+    const { ask } = await startBedrock(t, known);
     const env = {
-      AWS_WEB_IDENTITY_TOKEN_FILE: tokenFile,
+      AWS_WEB_IDENTITY_TOKEN_FILE: file,
       AWS_ROLE_ARN: "arn:role",
       AWS_ENDPOINT_URL_STS: sts.url,
     };
-    const { statuses, again } = await ask(t, bedrockAt(url, AWS), env);
+    const { statuses, again } = await ask(AWS, env);
     assert.deepEqual(statuses, [200, 200]);
     assert.deepEqual(sts.asked, ["POST /"]);
     // The keys are revoked: they are renewed once, with the token that is in the file now.
     known.clear();
-    writeFileSync(tokenFile, "jwt-2");
+    writeFileSync(file, "jwt-2");
     assert.deepEqual(await again(), [200, 200]);
     assert.equal(sts.asked.length, 2);
-    const refused = { ...env, AWS_ROLE_ARN: "arn:other" };
-    const { diagnostics } = await ask(t, bedrockAt(url, AWS), refused);
-    assert.match(
-      JSON.stringify(diagnostics),
-      /STS answered without keys, with status 400 \(InvalidIdentityToken\)/,
-    );
+    const { diagnostics } = await ask(AWS, { ...env, AWS_ROLE_ARN: "arn:other" });
+    const told = /STS answered without keys, with status 400 \(InvalidIdentityToken\)/;
+    assert.match(JSON.stringify(diagnostics), told);
   });
 
   it("come from the endpoint of a container", async (t) => {
-    const known: Known = new Map();
-    const issue = issuer(known);
-    const endpoint = await startService(t, (req, _body, res) => {
+    const { known, asJson } = issuer();
+    const { url } = await startService(t, (req, _body, res) => {
       const isRight = req.url === "/creds" && req.headers.authorization === "container-token";
-      res.writeHead(isRight ? 200 : 403).end(isRight ? asJson(issue()) : "{}");
+      res.writeHead(isRight ? 200 : 403).end(isRight ? asJson() : "{}");
     });
-    const { url } = await startBedrock(t, known);
-    const tokenFile = join(folder(), "token");
-    writeFileSync(tokenFile, "container-token\n");
+    const { ask } = await startBedrock(t, known);
     for (const token of [
-      { AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: tokenFile },
+      { AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: tokenFile("container-token\n") },
       { AWS_CONTAINER_AUTHORIZATION_TOKEN: "container-token" },
     ]) {
-      const env = { AWS_CONTAINER_CREDENTIALS_FULL_URI: `${endpoint.url}/creds`, ...token };
-      assert.deepEqual((await ask(t, bedrockAt(url, AWS), env)).statuses, [200, 200]);
+      const env = { AWS_CONTAINER_CREDENTIALS_FULL_URI: `${url}/creds`, ...token };
+      assert.deepEqual((await ask(AWS, env)).statuses, [200, 200]);
     }
     const far = { AWS_CONTAINER_CREDENTIALS_FULL_URI: "http://example.com/creds" };
-    const { statuses, diagnostics } = await ask(t, bedrockAt(url, AWS), far);
+    const { statuses, diagnostics } = await ask(AWS, far);
     assert.deepEqual(statuses, [503, 503]);
     assert.match(JSON.stringify(diagnostics), /must be reached by https, or at a loopback/);
   });
 
   it("come from the metadata service, in its second version", async (t) => {
-    const known: Known = new Map();
-    const issue = issuer(known);
+    const { known, asJson } = issuer();
     const roles = "/latest/meta-data/iam/security-credentials/";
-    const answers: Readonly<Record<string, () => string>> = {
-      [`GET ${roles}`]: () => "my-role",
-      [`GET ${roles}my-role`]: () => asJson(issue()),
-    };
-    const metadata = await startService(t, ({ method, url, headers }, _body, res) => {
+    const { url } = await startService(t, ({ method, url, headers }, _body, res) => {
       if (method === "PUT" && url === "/latest/api/token") {
         res.end(headers["x-aws-ec2-metadata-token-ttl-seconds"] ? "imds" : "");
         return;
       }
-      const answer = answers[`${method} ${url}`];
-      const isLet = answer && headers["x-aws-ec2-metadata-token"] === "imds";
-      res.writeHead(isLet ? 200 : 401).end(isLet ? answer() : "");
+      const answers: Record<string, () => string> = {
+        [roles]: () => "my-role",
+        [`${roles}my-role`]: asJson,
+      };
+      const isLet = method === "GET" && headers["x-aws-ec2-metadata-token"] === "imds";
+      const answer = isLet ? answers[url!] : undefined;
+      res.writeHead(answer ? 200 : 401).end(answer?.());
     });
-    const { url } = await startBedrock(t, known);
-    const byEnv = { AWS_EC2_METADATA_SERVICE_ENDPOINT: `${metadata.url}/` };
-    assert.deepEqual((await ask(t, bedrockAt(url, AWS), byEnv)).statuses, [200, 200]);
-    const stated = { type: "aws", endpoint: metadata.url };
-    assert.deepEqual((await ask(t, bedrockAt(url, stated))).statuses, [200, 200]);
+    const { ask } = await startBedrock(t, known);
+    const byEnv = { AWS_EC2_METADATA_SERVICE_ENDPOINT: `${url}/` };
+    assert.deepEqual((await ask(AWS, byEnv)).statuses, [200, 200]);
+    assert.deepEqual((await ask({ ...AWS, endpoint: url })).statuses, [200, 200]);
     const disabled = { ...byEnv, AWS_EC2_METADATA_DISABLED: "true" };
-    assert.deepEqual((await ask(t, bedrockAt(url, AWS), disabled)).statuses, [503, 503]);
+    assert.deepEqual((await ask(AWS, disabled)).statuses, [503, 503]);
   });
 });

@@ -3,12 +3,12 @@
 
 import assert from "node:assert/strict";
 import { verify } from "node:crypto";
-import type { IncomingMessage } from "node:http";
 import { describe, it, type TestContext } from "node:test";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
-import { startProvider, status } from "../../../support/provider.ts";
+import { completion, startProvider, status } from "../../../support/provider.ts";
 import { now } from "../../../support/today.ts";
 import { startTokenService, type TokenService } from "../../../support/token-service.ts";
+import { message, textBlock } from "../anthropic/events.ts";
 import { EMAIL, keyFile, publicKey } from "./key-file.ts";
 
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
@@ -20,14 +20,10 @@ function isAssertion(form: URLSearchParams, audience: string): boolean {
   const { alg, kid } = decoded(head);
   const { iss, scope, aud, iat, exp } = decoded(claims);
   const seconds = now() / 1000;
+  const signed = Buffer.from(`${head}.${claims}`);
   return (
     form.get("grant_type") === "urn:ietf:params:oauth:grant-type:jwt-bearer" &&
-    verify(
-      "sha256",
-      Buffer.from(`${head}.${claims}`),
-      publicKey,
-      Buffer.from(signature, "base64url"),
-    ) &&
+    verify("sha256", signed, publicKey, Buffer.from(signature, "base64url")) &&
     [alg, kid, iss, scope, aud].join() === ["RS256", "k1", EMAIL, SCOPE, audience].join() &&
     Math.abs(iat - seconds) < 60 &&
     exp > seconds &&
@@ -35,30 +31,9 @@ function isAssertion(form: URLSearchParams, audience: string): boolean {
   );
 }
 
-const REPLIES = {
-  gemini: { candidates: [{ content: { parts: [{ text: "Hi." }] }, finishReason: "STOP" }] },
-  claude: {
-    type: "message",
-    role: "assistant",
-    content: [{ type: "text", text: "Hi." }],
-    stop_reason: "end_turn",
-    usage: { input_tokens: 1, output_tokens: 1 },
-  },
-  openai: { choices: [{ message: { role: "assistant", content: "Hi." }, finish_reason: "stop" }] },
-};
-
-const vertexAt = (base_url: string, credentials: object) =>
-  configFor("http://lab.invalid", [], {
-    providers: {
-      vertex: { vendor: "vertex", base_url, project: "p-1", location: "global", credentials },
-    },
-    models: {
-      "gemini-3": { provider: "vertex" },
-      sonnet: { provider: "vertex", upstream_model: "claude-sonnet@20260101" },
-      llama: { provider: "vertex", upstream_model: "meta/llama-4" },
-      named: { provider: "vertex", upstream_model: "my-gemini", dialect: "gemini" },
-    },
-  });
+const ANTHROPIC = message([textBlock("Hi.")]);
+const OPENAI = completion({ content: "Hi." });
+const GEMINI = { candidates: [{ content: { parts: [{ text: "Hi." }] }, finishReason: "STOP" }] };
 
 /** A Vertex with a model of each API, which takes the tokens of this service, and a gateway before it. */
 async function gatewayWith(
@@ -70,11 +45,20 @@ async function gatewayWith(
   const provider = await startProvider(t, (asked) => {
     const isLet = valid.has(String(asked.headers.authorization).replace("Bearer ", ""));
     const maker = /publishers\/(\w+)/.exec(asked.path)?.[1] ?? "";
-    const { gemini, claude, openai } = REPLIES;
-    const reply = { google: gemini, anthropic: claude }[maker] ?? openai;
+    const reply = { google: GEMINI, anthropic: ANTHROPIC }[maker] ?? OPENAI;
     status(isLet ? 200 : 401, isLet ? reply : {})(asked);
   });
-  const { chat } = await startGateway(t, vertexAt(provider.url, credentials), {}, env);
+  const row = { vendor: "vertex", project: "p-1", location: "global", credentials };
+  const config = configFor("http://lab.invalid", [], {
+    providers: { vertex: { ...row, base_url: provider.url } },
+    models: {
+      "gemini-3": { provider: "vertex" },
+      sonnet: { provider: "vertex", upstream_model: "claude-sonnet@20260101" },
+      llama: { provider: "vertex", upstream_model: "meta/llama-4" },
+      named: { provider: "vertex", upstream_model: "my-gemini", dialect: "gemini" },
+    },
+  });
+  const { chat } = await startGateway(t, config, {}, env);
   const ask = (model: string, stream = false) => chat({ model, messages: user("hello"), stream });
   return { ask, provider };
 }
@@ -101,11 +85,9 @@ describe("Vertex AI", () => {
     const key_file = keyFile(`${tokens.url}/token`);
     const { ask, provider } = await gatewayWith(t, tokens, { type: "google", key_file });
     for (const [model, path] of Object.entries(PATHS)) {
-      const answer = await ask(model);
-      assert.equal(answer.status, 200, model);
-      assert.equal((await json(answer)).choices[0].message.content, "Hi.");
-      assert.equal(provider.asked.at(-1)!.path, path);
-      const { headers } = provider.asked.at(-1)!;
+      assert.equal((await json(await ask(model))).choices[0].message.content, "Hi.", model);
+      const { headers, path: asked } = provider.asked.at(-1)!;
+      assert.equal(asked, path);
       assert.deepEqual([headers["x-api-key"], headers["x-goog-api-key"]], [undefined, undefined]);
     }
     assert.equal(tokens.asked.length, 1, "one token for all models of the provider");
@@ -121,10 +103,11 @@ describe("Vertex AI", () => {
   });
 
   it("takes tokens of the metadata service", async (t) => {
-    const isMetadata = (req: IncomingMessage): boolean =>
-      req.url === "/computeMetadata/v1/instance/service-accounts/default/token" &&
-      req.headers["metadata-flavor"] === "Google";
-    const tokens = await startTokenService(t, isMetadata);
+    const path = "/computeMetadata/v1/instance/service-accounts/default/token";
+    const tokens = await startTokenService(
+      t,
+      ({ url, headers }) => url === path && headers["metadata-flavor"] === "Google",
+    );
     const host = tokens.url.replace("http://", "");
     for (const [credentials, env] of [
       [{ type: "google", endpoint: tokens.url }, {}],

@@ -30,39 +30,44 @@ const vertex = (more: object = {}) => ({
 const withFile = (key_file: string) => vertex({ credentials: { type: "google", key_file } });
 const TOKEN_URI = "https://oauth2.example/token";
 const NO_KEY_FILE = "credentials.key_file: expected the key file of a service account";
-const bedrock = (credentials: object, more: object = { region: "us-east-1" }) => ({
+const bedrock = (credentials: object, more: object = HERE) => ({
   vendor: "bedrock",
   credentials: { type: "aws", ...credentials },
   ...more,
 });
 const NO_CREDENTIALS = { credentials: undefined };
+const APPLICATION = application("https://login.example");
+const KEYED = { ...NO_CREDENTIALS, api_key: "k" };
+const KEYS = { access_key_id: "A", secret_access_key: "s" };
+const HERE = { region: "us-east-1" };
+const BARE = "base_url: must not end in /openai/v1: /openai/v1/chat/completions is appended to it";
+const BESIDE = "credentials.tenant_id: is required beside the others of an application";
+const SECURE =
+  "credentials.endpoint: expected https://, or http:// to a loopback or link-local address";
+const TEXT = "expected a text without NUL";
+const ASCII = "credentials.access_key_id: expected printable ASCII without spaces or line ends";
+const OWN = "dialect: each model of this vendor has its own: state it there";
+const URI = "credentials.key_file: the key file's token_uri must be https://";
+const PAIR = "credentials: access_key_id and secret_access_key belong together";
+const UNSET = /^credentials\.access_key_id: the environment variable NO_SUCH_VARIABLE is not set/;
 
 describe("the settings of a cloud", () => {
   // Each row with its faults, beside the name of the provider. None: it is right.
   const CASES: [row: object, ...faults: (string | RegExp)[]][] = [
-    [azure(application("https://login.example"))],
-    [azure({}, { ...NO_CREDENTIALS, api_key: "k" })],
+    [azure(APPLICATION)],
+    [azure({}, KEYED)],
+    [azure({}, { ...KEYED, base_url: "https://x.azure.com/openai/v1/" }), BARE],
+    [azure({ client_id: "app", client_secret: "s" }), BESIDE],
+    [azure(application("http://login.example")), SECURE],
     [
-      azure({}, { ...NO_CREDENTIALS, api_key: "k", base_url: "https://x.azure.com/openai/v1/" }),
-      "base_url: must not end in /openai/v1: /openai/v1/chat/completions is appended to it",
-    ],
-    [
-      azure({ client_id: "app", client_secret: "s" }),
-      "credentials.tenant_id: is required beside the others of an application",
-    ],
-    [
-      azure(application("http://login.example")),
-      "credentials.endpoint: expected https://, or http:// to a loopback or link-local address",
-    ],
-    [
-      azure({ ...application("https://login.example"), tenant_id: "a\ud800" }),
-      /^credentials\.tenant_id: expected a text without NUL and without half of a character/,
+      azure({ ...APPLICATION, tenant_id: "a\ud800" }),
+      new RegExp(`^credentials\\.tenant_id: ${TEXT} and without half of a character`),
     ],
     [azure({}, { api_key: "k" }), "credentials: cannot stand beside api_key"],
     [azure({ type: "kerberos" }), /^credentials/],
     [
       azure({ type: "command", run: ["echo", "a\0b"], ttl_s: 60 }),
-      /^credentials\.run\[1\]: expected a text without NUL/,
+      new RegExp(`^credentials\\.run\\[1\\]: ${TEXT}`),
     ],
     [vertex()],
     [
@@ -71,28 +76,16 @@ describe("the settings of a cloud", () => {
       "location: is required by this vendor",
     ],
     [vertex(NO_CREDENTIALS), /^api_key: is required: /],
-    [
-      vertex({ dialect: "gemini" }),
-      "dialect: each model of this vendor has its own: state it there",
-    ],
+    [vertex({ dialect: "gemini" }), OWN],
     [withFile(keyFile(TOKEN_URI))],
     [withFile("/nowhere/sa.json"), /cannot read the file \/nowhere\/sa.json: ENOENT/],
     [withFile(keyFile(TOKEN_URI, { type: "authorized_user" })), NO_KEY_FILE],
     [withFile(keyFile(TOKEN_URI, { private_key: "x" })), NO_KEY_FILE],
     [withFile(keyFile(TOKEN_URI, { token_uri: undefined })), NO_KEY_FILE],
-    [
-      withFile(keyFile("http://oauth2.example/token")),
-      "credentials.key_file: the key file's token_uri must be https://",
-    ],
-    [bedrock({ access_key_id: "A", secret_access_key: "s" })],
-    [
-      bedrock({ access_key_id: "A\nB", secret_access_key: "s" }),
-      "credentials.access_key_id: expected printable ASCII without spaces or line ends",
-    ],
-    [
-      bedrock({ access_key_id: "$NO_SUCH_VARIABLE", secret_access_key: "s" }),
-      /^credentials\.access_key_id: the environment variable NO_SUCH_VARIABLE is not set/,
-    ],
+    [withFile(keyFile("http://oauth2.example/token")), URI],
+    [bedrock(KEYS)],
+    [bedrock({ ...KEYS, access_key_id: "A\nB" }), ASCII],
+    [bedrock({ ...KEYS, access_key_id: "$NO_SUCH_VARIABLE" }), UNSET],
     [bedrock({}, {}), "region: is required by this vendor"],
     [bedrock({}, { region: "us-east-1:a" }), /^region: expected letters, digits and -/],
     [vertex({ location: "a:b" }), /^location: expected letters, digits and -/],
@@ -100,11 +93,8 @@ describe("the settings of a cloud", () => {
       bedrock({}, { base_url: "http://127.0.0.1:1" }),
       "region: is required for credentials of Amazon",
     ],
-    [
-      bedrock({ access_key_id: "A" }),
-      "credentials: access_key_id and secret_access_key belong together",
-    ],
-    [bedrock({}, { region: "us-east-1", ...NO_CREDENTIALS }), /^api_key: is required: /],
+    [bedrock({ access_key_id: "A" }), PAIR],
+    [bedrock({}, { ...HERE, ...NO_CREDENTIALS }), /^api_key: is required: /],
   ];
   for (const [row, ...faults] of CASES)
     it(`${JSON.stringify(row)}: ${faults.length === 0 ? "right" : faults.join(" and ")}`, () => {
@@ -117,16 +107,13 @@ describe("the settings of a cloud", () => {
       }
     });
 
-  it("name for a model a format that Vertex has", () =>
+  it("name for a model a format that Vertex has", () => {
+    const models = { m: { provider: "v", dialect: "demo" } };
     assert.deepEqual(
-      issueLines(() =>
-        checkConfig({
-          providers: { v: vertex() },
-          models: { m: { provider: "v", dialect: "demo" } },
-        }),
-      ),
+      issueLines(() => checkConfig({ providers: { v: vertex() }, models })),
       ["models.m.dialect: its provider's vendor has no API of the format demo"],
-    ));
+    );
+  });
 
   for (const [row, host] of [
     [vertex({ location: "global" }), "aiplatform.googleapis.com"],
@@ -153,21 +140,22 @@ describe("the settings of a cloud", () => {
     });
 
   const SECRETS: [row: object, env: Record<string, string>, ...secrets: (string | RegExp)[]][] = [
-    [azure({ ...application("https://login.example") }), {}, "s"],
+    [azure(APPLICATION), {}, "s"],
     [azure({}), { IDENTITY_ENDPOINT: "http://127.0.0.1", IDENTITY_HEADER: "header" }, "header"],
     [withFile(keyFile(TOKEN_URI)), {}, /^-----BEGIN PRIVATE KEY-----/],
-    [bedrock({ access_key_id: "A", secret_access_key: "s", session_token: "t" }), {}, "s", "t"],
+    [bedrock({ ...KEYS, session_token: "t" }), {}, "s", "t"],
     [bedrock({}), { AWS_ACCESS_KEY_ID: "A", AWS_SECRET_ACCESS_KEY: "e" }, "e"],
     [bedrock({}), { AWS_CONTAINER_AUTHORIZATION_TOKEN: "t" }, "t"],
   ];
   for (const [row, env, ...secrets] of SECRETS)
     it(`have secrets that no log shows: ${JSON.stringify([row, env])}`, () => {
       const found = secretsIn(checkConfig({ providers: { c: row }, models: {} }, env), installed);
-      for (const secret of secrets)
-        assert.ok(
-          found.some((text) => (typeof secret === "string" ? text === secret : secret.test(text))),
-          `${String(secret)} is missing in ${JSON.stringify(found)}`,
+      for (const secret of secrets) {
+        const isFound = found.some(
+          (text) => text === secret || (secret instanceof RegExp && secret.test(text)),
         );
+        assert.ok(isFound, `${String(secret)} is missing in ${JSON.stringify(found)}`);
+      }
     });
 
   const COMMAND = { type: "command", run: ["echo", "token"], ttl_s: 60 };

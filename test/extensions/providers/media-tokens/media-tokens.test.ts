@@ -100,12 +100,8 @@ describe("media in an estimate", () => {
 
   it("an image that is only an address, or of no known format, counts as 1024 x 1024", () => {
     const default_ = counted(image(png(1_024, 1_024)));
-    for (const url of [
-      "https://example.com/a.png",
-      "data:,",
-      "data:image/png;base64,AAAA",
-      "data:image/png;base64,!",
-    ])
+    const unknown = ["data:,", "data:image/png;base64,AAAA", "data:image/png;base64,!"];
+    for (const url of ["https://example.com/a.png", ...unknown])
       assert.deepEqual(counted(at(url)), default_, url);
     assert.deepEqual(counted(image(jpeg(10, 10).subarray(0, 100))), default_);
     assert.deepEqual(counted(image(png(0, 0))), default_);
@@ -130,11 +126,8 @@ describe("media in an estimate", () => {
   });
 
   it("a PDF counts by its size, a named file as ten pages, a text as its text, an image as an image", () => {
-    assert.deepEqual(counted(file("application/pdf", Buffer.alloc(120_000))), [
-      3 * 765,
-      3 * 3_100,
-      3 * 258,
-    ]);
+    const three = [3 * 765, 3 * 3_100, 3 * 258];
+    assert.deepEqual(counted(file("application/pdf", Buffer.alloc(120_000))), three);
     assert.deepEqual(counted({ type: "file", file: { file_id: "f" } }), [7_650, 31_000, 2_580]);
     assert.deepEqual(counted(file("text/plain", Buffer.alloc(400))), [100, 100, 100]);
     assert.deepEqual(counted(file("image/png", png(512, 512))), [255, 350, 258]);

@@ -12,9 +12,15 @@ import {
 
 type Json = Record<string, any>;
 
-const inUser = (...content: Json[]): Json => ({ messages: [{ role: "user", content }] });
-const inAssistant = (...content: Json[]): Json => ({ messages: [{ role: "assistant", content }] });
+const said = (role: string, ...content: Json[]): Json => ({ messages: [{ role, content }] });
+const inUser = (...content: Json[]) => said("user", ...content);
+const inAssistant = (...content: Json[]) => said("assistant", ...content);
 const file = { type: "file", file_id: "file_1" };
+const IMAGE = { type: "image", source: file };
+const DOCUMENT = { type: "document", source: file };
+const tool = (type: string) => ({ type });
+const EDITS = "context_management.edits";
+const editing = (...types: string[]) => ({ context_management: { edits: types.map(tool) } });
 
 const FIRST = "messages[0].content[0]";
 
@@ -29,50 +35,27 @@ const UNLISTED: readonly (readonly [body: Json, param: string, word: string])[] 
   [{ thread: { type: "continue", previous_message_id: "msg_1" } }, "thread", "thread"],
   [{ compaction: { type: "summarize" } }, "compaction", "compact"],
   [{ turbo: 1 }, "turbo", "turbo"],
+  [{ tools: [{ name: "f" }, tool("web_search_20260318")] }, "tools[1].type", "web_search"],
+  [{ tools: [tool("web_fetch_20250910")] }, "tools[0].type", "web_fetch"],
+  [{ tools: [tool("code_execution_20260521")] }, "tools[0].type", "code_execution"],
+  [{ tools: [tool("tool_search_tool_regex")] }, "tools[0].type", "tool_search"],
+  [{ tools: [tool("advisor_20260301")] }, "tools[0].type", "advisor"],
+  [{ tools: [tool("mcp_toolset")] }, "tools[0].type", "mcp_servers"],
+  [{ tools: [tool("shell_20300101")] }, "tools[0].type", "shell"],
+  [editing("clear_thinking_20251015", "compact_20260112"), `${EDITS}[1].type`, "compact"],
+  [inUser(IMAGE), `${FIRST}.source`, "files"],
+  [inUser({ type: "tool_result", content: [DOCUMENT] }), `${FIRST}.content[0].source`, "files"],
   [
-    { tools: [{ name: "f" }, { type: "web_search_20260318", name: "web_search" }] },
-    "tools[1].type",
-    "web_search",
-  ],
-  [{ tools: [{ type: "web_fetch_20250910" }] }, "tools[0].type", "web_fetch"],
-  [{ tools: [{ type: "code_execution_20260521" }] }, "tools[0].type", "code_execution"],
-  [{ tools: [{ type: "tool_search_tool_regex" }] }, "tools[0].type", "tool_search"],
-  [{ tools: [{ type: "advisor_20260301" }] }, "tools[0].type", "advisor"],
-  [{ tools: [{ type: "mcp_toolset" }] }, "tools[0].type", "mcp_servers"],
-  [{ tools: [{ type: "shell_20300101" }] }, "tools[0].type", "shell"],
-  [
-    {
-      context_management: {
-        edits: [{ type: "clear_thinking_20251015" }, { type: "compact_20260112" }],
-      },
-    },
-    "context_management.edits[1].type",
-    "compact",
-  ],
-  [inUser({ type: "image", source: file }), `${FIRST}.source`, "files"],
-  [
-    inUser({ type: "tool_result", content: [{ type: "document", source: file }] }),
-    `${FIRST}.content[0].source`,
-    "files",
-  ],
-  [
-    inUser({
-      type: "document",
-      source: { type: "content", content: [{ type: "image", source: file }] },
-    }),
+    inUser({ type: "document", source: { type: "content", content: [IMAGE] } }),
     `${FIRST}.source.content[0].source`,
     "files",
   ],
-  [{ system: [{ type: "document", source: file }] }, "system[0].source", "files"],
+  [{ system: [DOCUMENT] }, "system[0].source", "files"],
   [inUser({ type: "container_upload", file_id: "file_1" }), `${FIRST}.type`, "container"],
   [inAssistant({ type: "server_tool_use", name: "web_search" }), `${FIRST}.type`, "web_search"],
   [inAssistant({ type: "bash_code_execution_tool_result" }), `${FIRST}.type`, "code_execution"],
   [inAssistant({ type: "mcp_tool_result" }), `${FIRST}.type`, "mcp_servers"],
-  [
-    { messages: [{ role: "system", content: [{ type: "tool_addition" }] }] },
-    `${FIRST}.type`,
-    "tool_addition",
-  ],
+  [said("system", { type: "tool_addition" }), `${FIRST}.type`, "tool_addition"],
 ];
 
 const refused = (body: Json, passes: readonly string[] = []): ApiError | undefined => {
@@ -90,6 +73,10 @@ const OWN = { passes: [], omit: [] };
 /** Of a cloud. */
 const CLOUD = { passes: [], omit: ["vendor_betas"] } as const;
 
+/** What is left of a body at a provider with these traits. */
+const bodyAt = (traits: Pick<Traits, "omit" | "passes">, body: Json) =>
+  withoutUnlisted({ dialect: "anthropic", body, headers: {} }, traits).body;
+
 describe("a request", () => {
   it("passes with what neither raises the price nor works or is stored at the provider", () => {
     const use = { type: "tool_use", name: "f", input: { type: "web_search", source: file } };
@@ -104,13 +91,11 @@ describe("a request", () => {
       cache_control: { type: "ephemeral", ttl: "1h" },
       thinking: { type: "adaptive" },
       output_config: { effort: "low" },
-      context_management: { edits: [{ type: "clear_tool_uses_20250919" }] },
+      ...editing("clear_tool_uses_20250919"),
       system: [{ type: "text", text: "x" }],
       tools: [
         { name: "f", input_schema: {} },
-        ...["custom", "bash_20250124", "text_editor_20250728", "computer_20251124"].map((type) => ({
-          type,
-        })),
+        ...["custom", "bash_20250124", "text_editor_20250728", "computer_20251124"].map(tool),
         { type: "memory_20250818", name: "memory" },
       ],
       tool_choice: { type: "auto" },
@@ -131,7 +116,7 @@ describe("a request", () => {
       ],
     };
     assert.equal(refused(body), undefined);
-    assert.deepEqual(withoutUnlisted({ dialect: "anthropic", body, headers: {} }, OWN).body, body);
+    assert.deepEqual(bodyAt(OWN, body), body);
   });
 
   for (const [body, param, word] of UNLISTED) {
@@ -145,12 +130,9 @@ describe("a request", () => {
   }
 
   it("is refused with a stored file also in the result of a tool that is listed", () => {
-    const fetched = { type: "web_fetch_result", content: { type: "document", source: file } };
+    const fetched = { type: "web_fetch_result", content: DOCUMENT };
     const body = inAssistant({ type: "web_fetch_tool_result", content: fetched });
-    assert.equal(
-      refused(body, ["web_fetch"])?.param,
-      "messages[0].content[0].content.content.source",
-    );
+    assert.equal(refused(body, ["web_fetch"])?.param, `${FIRST}.content.content.source`);
     assert.equal(refused(body, ["web_fetch", "files"]), undefined);
   });
 
@@ -165,12 +147,9 @@ describe("a request", () => {
       mcp_servers: [],
     };
     assert.equal(refused(body), undefined);
-    const native = { dialect: "anthropic", body, headers: {} };
-    assert.deepEqual(withoutUnlisted(native, OWN).body, { model: "m" });
-    assert.deepEqual(withoutUnlisted(native, { ...OWN, passes: ["service_tier", "speed"] }).body, {
-      model: "m",
-      service_tier: "auto",
-    });
+    assert.deepEqual(bodyAt(OWN, body), { model: "m" });
+    const listed = { ...OWN, passes: ["service_tier", "speed"] };
+    assert.deepEqual(bodyAt(listed, body), { model: "m", service_tier: "auto" });
   });
 });
 
@@ -189,48 +168,36 @@ describe("what belongs to a beta that clouds do not know", () => {
       ],
     });
     const body = bodyOf(scoped, { defer_loading: true }, { task_budget: { tokens: 1 } });
-    const native = { dialect: "anthropic", headers: {}, body };
-    assert.deepEqual(withoutUnlisted(native, OWN).body, body);
-    assert.deepEqual(withoutUnlisted(native, CLOUD).body, bodyOf(plain, {}, {}));
+    assert.deepEqual(bodyAt(OWN, body), body);
+    assert.deepEqual(bodyAt(CLOUD, body), bodyOf(plain, {}, {}));
   });
 });
 
 describe("headers", () => {
-  const headersWith = (
-    betas: string,
-    passes: readonly string[] = [],
-    traits: Pick<Traits, "omit"> = OWN,
-  ) => {
-    const headers = {
-      "anthropic-version": "2023-06-01",
-      "anthropic-beta": betas,
-      "anthropic-user-profile-id": "profile_1",
-    };
-    return withoutUnlisted({ dialect: "anthropic", body: {}, headers }, { ...traits, passes })
-      .headers;
+  const VERSION = { "anthropic-version": "2023-06-01" };
+  const headersWith = (betas: string, traits: Pick<Traits, "omit" | "passes"> = OWN) => {
+    const more = { "anthropic-beta": betas, "anthropic-user-profile-id": "profile_1" };
+    const headers = { ...VERSION, ...more };
+    return withoutUnlisted({ dialect: "anthropic", body: {}, headers }, traits).headers;
   };
 
   it("lose betas that change the price or need what is not listed, and the profile", () => {
     const betas =
       "claude-code-20250219, interleaved-thinking-2025-05-14,fast-mode-2026-02-01," +
       "context-1m-2025-08-07,mcp-client-2025-11-20,,tomorrow";
-    assert.deepEqual(headersWith(betas), {
-      "anthropic-version": "2023-06-01",
-      "anthropic-beta": "claude-code-20250219,interleaved-thinking-2025-05-14",
-    });
-    assert.deepEqual(headersWith("tomorrow"), { "anthropic-version": "2023-06-01" });
-    assert.equal(
-      headersWith(betas, [], CLOUD)["anthropic-beta"],
-      "interleaved-thinking-2025-05-14",
-      "a cloud refuses what only the vendor knows",
-    );
+    const kept = "claude-code-20250219,interleaved-thinking-2025-05-14";
+    assert.deepEqual(headersWith(betas), { ...VERSION, "anthropic-beta": kept });
+    assert.deepEqual(headersWith("tomorrow"), VERSION);
+    const atCloud = headersWith(betas, CLOUD)["anthropic-beta"];
+    assert.equal(atCloud, "interleaved-thinking-2025-05-14", "what every vendor knows");
   });
 
   it("keep those that are listed", () => {
     const passes = ["speed", "context-1m", "mcp_servers", "user_profiles"];
-    assert.deepEqual(headersWith("fast-mode-2026-02-01,context-1m-2025-08-07,x", passes), {
-      "anthropic-version": "2023-06-01",
-      "anthropic-beta": "fast-mode-2026-02-01,context-1m-2025-08-07",
+    const kept = "fast-mode-2026-02-01,context-1m-2025-08-07";
+    assert.deepEqual(headersWith(`${kept},x`, { ...OWN, passes }), {
+      ...VERSION,
+      "anthropic-beta": kept,
       "anthropic-user-profile-id": "profile_1",
     });
   });

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import { jsonLines } from "../../../../src/extensions/providers/ollama/json-lines.ts";
 import { checkConfig } from "../../../support/config.ts";
 import {
@@ -30,6 +31,8 @@ const LINES = [
   { message: { role: "assistant", content: "" }, ...FIGURES },
 ].map((line) => `${JSON.stringify(line)}\n`);
 
+const ON = { thinking: { type: "enabled" } };
+
 const lines =
   (...texts: readonly string[]): Behaviour =>
   ({ res }) => {
@@ -51,41 +54,30 @@ async function start(
 }
 
 describe("a request to Ollama", () => {
+  /** What Ollama is asked for these fields. */
+  async function askedFor(t: TestContext, fields: object, model?: object) {
+    const { provider, chat } = await start(t, undefined, model);
+    await chat({ model: "m", messages: user("hi"), ...fields });
+    return provider.asked[0]!;
+  }
+
   it("has the window, the parameters, images, and calls without ids", async (t) => {
-    const { provider, chat } = await start(t, status(200, REPLY), {
-      supports: ["tools", "images", "json_schema"],
-    });
-    const image_url = { url: "data:image/png;base64,aGk=" };
-    const tools = [
-      { type: "function", function: { name: "look", parameters: { type: "object" } } },
+    const text = (words: string) => ({ type: "text", text: words });
+    const image = { type: "image_url", image_url: { url: "data:image/png;base64,aGk=" } };
+    const look = { name: "look", parameters: { type: "object" } };
+    const tools = [{ type: "function", function: look }];
+    const same = { stop: ["END"], seed: 3, temperature: 0.5 };
+    const messages = [
+      { role: "system", content: "Be brief." },
+      { role: "user", content: [text("What?"), image, text("One word.")] },
+      calling(callOf("c1", "look", '{"at":1}')),
+      resultOf("c1", "A cat."),
     ];
-    await chat({
-      model: "m",
-      messages: [
-        { role: "system", content: "Be brief." },
-        {
-          role: "user",
-          content: [
-            { type: "text", text: "What?" },
-            { type: "image_url", image_url },
-            { type: "text", text: "One word." },
-          ],
-        },
-        calling(callOf("c1", "look", '{"at":1}')),
-        resultOf("c1", "A cat."),
-      ],
-      tools,
-      tool_choice: "auto",
-      max_tokens: 50,
-      temperature: 0.5,
-      stop: ["END"],
-      seed: 3,
-      thinking: { type: "enabled" },
-    });
-    const [asked] = provider.asked;
-    assert.equal(asked!.path, "/api/chat");
-    assert.equal(asked!.headers.authorization, undefined);
-    assert.deepEqual(asked!.body, {
+    const fields = { messages, tools, tool_choice: "auto", max_tokens: 50, ...same };
+    const supports = ["tools", "images", "json_schema"];
+    const { path, headers, body } = await askedFor(t, { ...fields, ...ON }, { supports });
+    assert.deepEqual([path, headers.authorization], ["/api/chat", undefined]);
+    assert.deepEqual(body, {
       model: "m",
       messages: [
         { role: "system", content: "Be brief." },
@@ -96,76 +88,55 @@ describe("a request to Ollama", () => {
       stream: false,
       tools,
       think: true,
-      options: {
-        ...{ num_ctx: 32_768, num_predict: 50, stop: ["END"], seed: 3 },
-        ...{ temperature: 0.5, top_p: 1 },
-      },
+      options: { num_ctx: 32_768, num_predict: 50, top_p: 1, ...same },
     });
   });
 
   it("sends results where their calls stand: it knows them by nothing else", async (t) => {
-    const { provider, chat } = await start(t);
     const turn = calling(callOf("c1"), callOf("c2"));
     const results = [resultOf("c2", "of c2"), resultOf("c1", "of c1")];
-    await chat({ model: "m", messages: [...user("hi"), turn, ...results, ...user("So?")] });
-    const { messages } = provider.asked[0]!.body;
-    assert.deepEqual(
-      messages.map(({ content }: { content: string }) => content),
-      ["hi", "", "of c1", "of c2", "So?"],
-    );
+    const messages = [...user("hi"), turn, ...results, ...user("So?")];
+    const { body } = await askedFor(t, { messages });
+    const contents = body["messages"].map(({ content }: { content: string }) => content);
+    assert.deepEqual(contents, ["hi", "", "of c1", "of c2", "So?"]);
   });
 
-  it("switches thinking off unless it was asked for, and knows depths where a model has some", async (t) => {
-    const gpt = { efforts: ["low", "medium", "high"], thinking_off: false };
-    for (const [model, fields, think] of [
-      [{}, {}, false],
-      [gpt, { reasoning_effort: "high" }, "high"],
-      [gpt, {}, undefined],
-    ] as const) {
-      const { provider, chat } = await start(t, undefined, model);
-      await chat({ model: "m", messages: user("hi"), ...fields });
-      assert.equal(provider.asked[0]!.body["think"], think);
-    }
-  });
-
-  it("asks for JSON, or for JSON of a schema", async (t) => {
-    const { provider, chat } = await start(t);
-    const schema = { type: "object", properties: {} };
-    const named = { type: "json_schema", json_schema: { name: "x", schema } };
-    for (const response_format of [{ type: "json_object" }, named])
-      await chat({ model: "m", messages: user("hi"), response_format });
-    assert.deepEqual(
-      provider.asked.map(({ body }) => body["format"]),
-      ["json", schema],
-    );
-  });
+  const GPT = { efforts: ["low", "medium", "high"], thinking_off: false };
+  const schema = { type: "object", properties: {} };
+  const json_schema = { name: "x", schema };
+  for (const [fields, field, sent, model] of [
+    [{}, "think", false],
+    [{ reasoning_effort: "high" }, "think", "high", GPT],
+    [{}, "think", undefined, GPT],
+    [{ response_format: { type: "json_object" } }, "format", "json"],
+    [{ response_format: { type: "json_schema", json_schema } }, "format", schema],
+  ] as const)
+    it(`has ${field} for ${JSON.stringify([fields, model])}`, async (t) =>
+      assert.deepEqual((await askedFor(t, fields, model)).body[field], sent));
 });
 
 describe("a reply of Ollama", () => {
-  const ASKED = { model: "m", messages: user("hi"), thinking: { type: "enabled" } };
+  const ASKED = { model: "m", messages: user("hi"), ...ON };
 
   it("is the same whole and streamed, but for the ids of calls", async (t) => {
     const { chat } = await start(t, (asked) =>
       (asked.body["stream"] ? lines(...LINES) : status(200, REPLY))(asked),
     );
-    const whole = (await json(await chat(ASKED))) as Record<string, any>;
-    const { chunks, done } = await readStream(
-      await chat({ ...ASKED, stream: true, stream_options: { include_usage: true } }),
-    );
+    const { choices, usage } = await json(await chat(ASKED));
+    const streaming = { stream: true, stream_options: { include_usage: true } };
+    const { chunks, done } = await readStream(await chat({ ...ASKED, ...streaming }));
     assert.equal(done, true);
-    const streamed = assemble(chunks);
-    for (const [message, finish, usage] of [
-      [whole["choices"][0].message, whole["choices"][0].finish_reason, whole["usage"]],
-      [streamed.message, streamed.finish_reason, chunks.at(-1)!.usage],
-    ]) {
-      const { tool_calls: calls, ...texts } = message;
+    assert.deepEqual(usage, makeUsage({ prompt: 9, completion: 4, cacheHit: 0, reasoning: 0 }));
+    assert.deepEqual(chunks.at(-1)!.usage, usage);
+    const calls = { name: "look", arguments: '{"at":1}' };
+    for (const { message, finish_reason } of [choices[0], assemble(chunks)]) {
+      const {
+        tool_calls: [call, ...more],
+        ...texts
+      } = message;
       assert.deepEqual(texts, { role: "assistant", content: "Grüße.", reasoning_content: "Hm." });
-      assert.match(calls[0].id, /^call_/);
-      assert.deepEqual(calls[0].function, { name: "look", arguments: '{"at":1}' });
-      assert.deepEqual(
-        [finish, usage.prompt_tokens, usage.completion_tokens],
-        ["tool_calls", 9, 4],
-      );
+      assert.match(call.id, /^call_/);
+      assert.deepEqual([call.function, more, finish_reason], [calls, [], "tool_calls"]);
     }
   });
 
@@ -201,26 +172,18 @@ describe("lines of JSON", () => {
   });
 });
 
-describe("the vendor ollama", () => {
-  const issues = (provider: object) =>
-    issueLines(() =>
-      checkConfig({ providers: { o: { vendor: "ollama", ...provider } }, models: {} }),
-    );
-
-  it("has a bare address, and the compatible API on request", () => {
-    assert.deepEqual(issues({ base_url: "http://127.0.0.1:11434/v1" }), [
-      "providers.o.base_url: must not end in /v1: /api/chat is appended to it",
-    ]);
-    const { providers } = checkConfig({
-      providers: { o: { vendor: "ollama", dialect: "openai" }, n: { vendor: "ollama" } },
-      models: {},
-    });
-    assert.deepEqual(
-      [...providers.values()].map(({ dialect, base_url }) => [dialect, base_url]),
-      [
-        ["openai", "http://127.0.0.1:11434/v1"],
-        ["ollama", "http://127.0.0.1:11434"],
-      ],
-    );
+it("the vendor ollama has a bare address, and the compatible API on request", () => {
+  const checked = (providers: object) => checkConfig({ providers, models: {} });
+  const base_url = "http://127.0.0.1:11434/v1";
+  assert.deepEqual(
+    issueLines(() => checked({ o: { vendor: "ollama", base_url } })),
+    ["providers.o.base_url: must not end in /v1: /api/chat is appended to it"],
+  );
+  const { providers } = checked({
+    o: { vendor: "ollama", dialect: "openai" },
+    n: { vendor: "ollama" },
   });
+  const [o, n] = [providers.get("o")!, providers.get("n")!];
+  assert.deepEqual([o.dialect, o.base_url], ["openai", base_url]);
+  assert.deepEqual([n.dialect, n.base_url], ["ollama", "http://127.0.0.1:11434"]);
 });

@@ -45,8 +45,7 @@ const idsOf = (given: readonly string[]): string[] =>
 describe("ids of tool calls that are used again", () => {
   it("become others, the same ones in each request of the conversation", () => {
     const ids = idsOf(["a", "b", "a", "a"]);
-    assert.deepEqual(ids.slice(0, 2), ["a", "b"]);
-    assert.deepEqual(ids.slice(2), ["repeated_1", "repeated_2"]);
+    assert.deepEqual(ids, ["a", "b", "repeated_1", "repeated_2"]);
     assert.deepEqual(idsOf(["a", "b", "a", "a", "a"]).slice(0, 4), ids);
   });
 
@@ -103,17 +102,9 @@ it("a conversation that the assistant begins has a word of the user before it", 
 describe("system texts", () => {
   const system = (content: string): Message => ({ role: "system", content });
   const messages = [
-    system("First."),
-    system("Second."),
-    user("hi"),
-    calls(["a"]),
-    result("a", "1"),
-    system(" "),
-    system("Hurry."),
-    user("go on"),
-    calls(["b"]),
-    system("Stop."),
-    result("b", "2"),
+    ...[system("First."), system("Second."), user("hi"), calls(["a"]), result("a", "1")],
+    ...[system(" "), system("Hurry."), user("go on")],
+    ...[calls(["b"]), system("Stop."), result("b", "2")],
   ];
   /** The system texts, and the turns with what they hold. */
   const outline = (isNative: boolean) => {
@@ -146,10 +137,8 @@ describe("system texts", () => {
     const { turns } = turnsOf({
       messages: [user("hi"), answer, system("Stop."), answer, user("?")],
     });
-    assert.deepEqual(
-      turns.map(({ items: [item] }) => item?.type === "text" && item.text),
-      ["hi", "A.", "(Please go on.)", "A.", "?"],
-    );
+    const texts = wordsOf(turns).map(([, text]) => text);
+    assert.deepEqual(texts, ["hi", "A.", "(Please go on.)", "A.", "?"]);
   });
 
   it("after the first turn stay at their place, behind results of calls, and say what they are", () => {
@@ -168,35 +157,33 @@ describe("system texts", () => {
 });
 
 describe("texts that become objects", () => {
+  /** What these texts are as the arguments of calls of one conversation. */
+  const argsOf = (...texts: string[]) =>
+    items(texts.map((text) => calls(["a"], text))).map((item) => item.type === "call" && item.args);
+
   it("are kept as they are in a field of their own where they are no object", () => {
-    const given = ['{"a":[1]}', "", '{"a":', "[1]", "null", '"x"'].map((text) =>
-      calls(["a"], text),
-    );
-    assert.deepEqual(
-      items(given).map((item) => (item.type === "call" ? item.args : item)),
-      [{ a: [1] }, {}, { _raw: '{"a":' }, { _raw: "[1]" }, { _raw: "null" }, { _raw: '"x"' }],
-    );
+    const raw = ['{"a":', "[1]", "null", '"x"'];
+    const kept = raw.map((_raw) => ({ _raw }));
+    assert.deepEqual(argsOf('{"a":[1]}', "", ...raw), [{ a: [1] }, {}, ...kept]);
   });
 
   it("so many values in all of a request; one with which they would be more stays a text", () => {
     const large = JSON.stringify({ a: Array.from({ length: 150_000 }, () => 1) });
-    const given = [calls(["a"], large), calls(["b"], large), calls(["c"], '{"x":1}')];
-    const args = items(given).map((item) => (item.type === "call" ? item.args : undefined));
+    const args = argsOf(large, large, '{"x":1}');
     assert.deepEqual(args, [JSON.parse(large), { _raw: large }, { x: 1 }]);
   });
 
   it("not what is nested too deeply: it stays a text, also as a call's arguments", () => {
     const deep = `{"a":${"[".repeat(6_000)}${"]".repeat(6_000)}}`;
     assert.equal(objectIn(deep, createTextCounter()), undefined);
-    const [call] = items([calls(["a"], deep)]);
-    assert.deepEqual(call?.type === "call" && call.args, { _raw: deep });
+    assert.deepEqual(argsOf(deep), [{ _raw: deep }]);
   });
 
   it("so many different names", () => {
-    const wide = (from: number) =>
-      JSON.stringify(
-        Object.fromEntries(Array.from({ length: 15_000 }, (_, index) => [`n${from + index}`, 1])),
-      );
+    const wide = (from: number) => {
+      const names = Array.from({ length: 15_000 }, (_, index) => [`n${from + index}`, 1]);
+      return JSON.stringify(Object.fromEntries(names));
+    };
     const texts = createTextCounter();
     assert.ok(objectIn(wide(0), texts));
     assert.equal(objectIn(wide(15_000), texts), undefined);
