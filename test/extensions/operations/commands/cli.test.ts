@@ -47,11 +47,8 @@ async function ask(
 
 describe("the sources", () => {
   it("run as they are, natively or under tsx, and as the one file does", async (t) => {
-    const [sources, file] = await Promise.all([
-      ended(t, ["help"], { program: fromSources(process.cwd()) }),
-      ended(t, ["help"]),
-    ]);
-    assert.deepEqual(sources, file);
+    const sources = await ended(t, ["help"], { program: fromSources(process.cwd()) });
+    assert.deepEqual(sources, await ended(t, ["help"]));
     assert.equal(sources.code, 0);
   });
 });
@@ -66,20 +63,16 @@ describe("a process", () => {
   it("finds ./gateway.json, and looks its secrets up in the environment; else it has the demo", async (t) => {
     const cwd = folder();
     const keys = [{ account: "a", key: "$A_KEY" }];
-    const none = await ended(t, ["check"], { cwd });
-    writeFileSync(join(cwd, "gateway.json"), JSON.stringify(demo({ keys })));
-    const unset = await ended(t, ["check"], { cwd });
-    const set = await ended(t, ["check"], { cwd, env: { A_KEY: "CANARY" } });
     const valid = "is valid: 2 models, 2 aliases, 1 key\n";
     const missing = "chat-gateway: keys[0].key: the environment variable A_KEY is not set\n";
-    assert.deepEqual(
-      [none, unset, set].map(({ code, stdout, stderr }) => [code, stdout, stderr]),
-      [
-        [0, `the demo configuration ${valid}`, ""],
-        [1, "", missing],
-        [0, `gateway.json ${valid}`, ""],
-      ],
-    );
+    const assertCheck = async (env: NodeJS.ProcessEnv, ...expected: unknown[]) => {
+      const { code, stdout, stderr } = await ended(t, ["check"], { cwd, env });
+      assert.deepEqual([code, stdout, stderr], expected);
+    };
+    await assertCheck({}, 0, `the demo configuration ${valid}`, "");
+    writeFileSync(join(cwd, "gateway.json"), JSON.stringify(demo({ keys })));
+    await assertCheck({}, 1, "", missing);
+    await assertCheck({ A_KEY: "CANARY" }, 0, `gateway.json ${valid}`, "");
   });
 });
 
@@ -89,7 +82,7 @@ describe("serve that cannot: one line for each fault, exit 1", { concurrency: 4 
   for (const [situation, args, ...words] of [
     ["the demo on an open address", ["--host", "0.0.0.0"], /server\.host: must be a loopback/],
     [
-      "a file that is missing",
+      "a missing file",
       ["--config", "nowhere.json"],
       /^chat-gateway: cannot read nowhere\.json: ENOENT$/,
     ],
@@ -128,17 +121,12 @@ describe("serve", { concurrency: 4 }, () => {
   it("is the default; without a file it is the demo; stdout has where it listens, then a line of JSON a response", async (t) => {
     const gw = run(t, ["--port", "0"]);
     const address = await gw.address();
-    for (const [path, id] of [
-      ["/healthz?deep=1", "one"],
-      ["/nowhere", 'tw"o'],
-    ] as const)
+    for (const [id, path] of Object.entries({ one: "/healthz?deep=1", 'tw"o': "/nowhere" }))
       await (await fetch(address + path, { headers: { "x-request-id": id } })).text();
     const { requestId, whole } = await ask(address, {});
     assert.match(await within(whole, "the reply"), /You said: “Hello\.”/);
-    const [line, ...log] = await waitFor(
-      () => lines(gw.stdout()).length === 4 && lines(gw.stdout()),
-      "three lines of access log",
-    );
+    await waitFor(() => lines(gw.stdout()).length === 4, "three lines of access log");
+    const [line, ...log] = lines(gw.stdout());
     // The admin listener is there unless somebody else, such as another test, has its default port.
     assert.equal(
       line!.replace("; console and admin on http://127.0.0.1:8081", ""),
@@ -229,15 +217,14 @@ async function streaming(t: TestContext, drain_ms: number, pace_ms: number) {
 }
 
 /** Resolves when no new connection is taken. */
-const untilClosed = (address: string): Promise<unknown> =>
-  until(
-    () =>
-      fetch(`${address}/healthz`).then(
-        () => false,
-        () => true,
-      ),
-    "new connections to be refused",
-  );
+function untilClosed(address: string): Promise<unknown> {
+  const isRefused = () =>
+    fetch(`${address}/healthz`).then(
+      () => false,
+      () => true,
+    );
+  return until(isRefused, "new connections to be refused");
+}
 
 describe("signals", { concurrency: 4 }, () => {
   for (const signal of ["SIGTERM", "SIGINT"] as const)
@@ -293,19 +280,13 @@ describe("signals", { concurrency: 4 }, () => {
     assert.doesNotMatch(text, /\[DONE\]/);
     const { status, requestId, whole } = await unanswered;
     assert.equal(status, 503);
-    for (const [body, request_id] of [
-      [last.slice(6), reply.requestId],
-      [await within(whole, "the refusal"), requestId],
-    ] as const)
-      assert.deepEqual(JSON.parse(body), {
-        error: {
-          message: "The gateway is shutting down.",
-          type: "service_unavailable_error",
-          code: "server_overloaded",
-          param: null,
-          request_id,
-        },
-      });
+    const error = {
+      message: "The gateway is shutting down.",
+      ...{ type: "service_unavailable_error", code: "server_overloaded", param: null },
+    };
+    const bodies = [last.slice(6), await within(whole, "the refusal")];
+    for (const [at, request_id] of [reply.requestId, requestId].entries())
+      assert.deepEqual(JSON.parse(bodies[at]!), { error: { ...error, request_id } });
     assert.equal((await within(gw.ended, "the end")).code, 0);
   });
 
