@@ -30,11 +30,6 @@ function written(over: object = {}): { file: string; data: string } {
   return { file: configFile(demo({ data_dir: data, ...over })), data };
 }
 
-it("aliases may be absent", () => {
-  const config = { providers: { d: { dialect: "demo" } }, models: { m: { provider: "d" } } };
-  assert.deepEqual(faults(config), []);
-});
-
 describe("a provider's key", () => {
   it("is required by every hosted vendor at its own address", () => {
     const hosted = [...VENDORS].filter(([, { needs_key }]) => needs_key).map(([name]) => name);

@@ -197,11 +197,11 @@ describe("the end of the process", () => {
   });
 
   it("gives a collector that is silent two seconds, then drops and tells", async () => {
-    const { sizes, logged, add, exporter, clock } = bench();
+    const { sizes, logged, add, advance, exporter, clock } = bench();
     await add(BATCH + 3);
     const closed = exporter.close();
     await turn();
-    clock.advance(CLOSE_MS);
+    await advance(CLOSE_MS);
     await closed;
     assert.deepEqual(sizes(), [BATCH]);
     assert.deepEqual(exporter.report(), { sent: 0, dropped: BATCH + 3 });
