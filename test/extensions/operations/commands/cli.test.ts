@@ -22,24 +22,25 @@ const configFile = (over: object = {}): string => written(demo(over));
 const OWN = { account: "own", key: "sk-own" };
 
 /** Asks the demo model; resolves with the headers. */
-async function ask(
-  address: string,
-  body: object,
-  { agent, key = "sk-demo" }: { agent?: http.Agent; key?: string } = {},
-) {
-  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-  const options = { method: "POST", headers, agent: agent ?? false };
-  const req = http.request(`${address}/v1/chat/completions`, options);
-  req.end(JSON.stringify({ model: "demo-chat", messages: user("Hello."), ...body }));
-  const [res] = await within(once(req, "response"), "the headers of an answer");
+async function ask(address: string, body: object, key = "sk-demo") {
+  const request = {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "demo-chat", messages: user("Hello."), ...body }),
+  };
+  const answer = fetch(`${address}/v1/chat/completions`, request);
+  const { status, headers, body: pieces } = await within(answer, "the headers of an answer");
   let text = "";
-  res.setEncoding("utf8").on("data", (piece: string) => (text += piece));
-  const whole = once(res, "end").then(() => text);
+  const readAll = async () => {
+    for await (const piece of pieces!.pipeThrough(new TextDecoderStream())) text += piece;
+    return text;
+  };
+  const whole = readAll();
   whole.catch(() => undefined); // a test that does not read to the end is not to blame for a cut
   return {
-    status: res.statusCode as number,
-    limit: res.headers["x-ratelimit-limit-requests"],
-    requestId: String(res.headers["x-request-id"]),
+    status,
+    limit: headers.get("x-ratelimit-limit-requests"),
+    requestId: String(headers.get("x-request-id")),
     text: () => text,
     whole,
   };
@@ -134,14 +135,12 @@ describe("serve", { concurrency: 4 }, () => {
     );
     const records = log.map((text) => JSON.parse(text) as Record<string, unknown>);
     const members = ["request_id", "method", "path", "status", "account", "model"];
-    assert.deepEqual(
-      records.map((record) => members.map((name) => record[name])),
-      [
-        ["one", "GET", "/healthz", 200, null, null],
-        ['tw"o', "GET", "/nowhere", 404, null, null],
-        [requestId, "POST", "/v1/chat/completions", 200, "demo", "demo-chat"],
-      ],
-    );
+    const told = records.map((record) => members.map((name) => record[name]));
+    assert.deepEqual(told, [
+      ["one", "GET", "/healthz", 200, null, null],
+      ['tw"o', "GET", "/nowhere", 404, null, null],
+      [requestId, "POST", "/v1/chat/completions", 200, "demo", "demo-chat"],
+    ]);
     for (const { time, duration_ms, key_id } of records) {
       assert.match(String(time), /^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
       assert.ok(typeof duration_ms === "number" && duration_ms >= 0);
@@ -188,7 +187,7 @@ describe("serve", { concurrency: 4 }, () => {
       else replace(file, text);
       gw.child.kill("SIGHUP");
       await waitFor(() => count() > before, `${event} on stderr`);
-      const { status, limit } = await ask(address, {}, { key: OWN.key });
+      const { status, limit } = await ask(address, {}, OWN.key);
       assert.deepEqual([status, limit], [200, String(rpm)]);
     }
     await change(config(20), "reloaded", 20);
@@ -230,9 +229,7 @@ describe("signals", { concurrency: 4 }, () => {
   for (const signal of ["SIGTERM", "SIGINT"] as const)
     it(`${signal} while idle: exit 0 at once, also with a kept-alive connection`, async (t) => {
       const gw = run(t, ["--config", configFile({ server: { drain_ms: 600_000 } })]);
-      const agent = new http.Agent({ keepAlive: true });
-      t.after(() => agent.destroy());
-      await (await ask(await gw.address(), {}, { agent })).whole;
+      await (await ask(await gw.address(), {})).whole; // which leaves its connection open
       gw.child.kill(signal);
       const { code, stdout, stderr } = await within(gw.ended, `the end after ${signal}`);
       assert.deepEqual([code, stderr], [0, ""]);
