@@ -83,11 +83,6 @@ describe("serve that cannot: one line for each fault, exit 1", { concurrency: 4 
   for (const [situation, args, ...words] of [
     ["the demo on an open address", ["--host", "0.0.0.0"], /server\.host: must be a loopback/],
     [
-      "a missing file",
-      ["--config", "nowhere.json"],
-      /^chat-gateway: cannot read nowhere\.json: ENOENT$/,
-    ],
-    [
       "certificate and key that are missing",
       ["--config", configFile({ server: { tls } })],
       /server\.tls\.cert_file: nowhere.pem cannot be read: ENOENT$/,
