@@ -203,36 +203,45 @@ function assertTold(
 describe("what a provider says", () => {
   const said = { error: { message: SAID } };
   const inside = { error: { message: SAID, code: 503 } };
-  const cut = [chunk({ content: "Once" }), { error: { message: `${SAID} ${SECRET}` } }];
-  const LEFT = { status: 200, message: `${SAID} [redacted]` };
   const many = "ab ".repeat(5_000);
   const failed = chunk({}, `error: ${SECRET} ${many}`);
   const FINISH = `finish_reason error: [redacted] ${many}`.slice(0, 300);
 
-  for (const [what, m, expected, stream = false, event] of [
-    ["of a request that it refuses", status(400, said), { status: 400, message: SAID }],
-    ...(
-      [
-        ["an error that is a text", { error: SAID }, SAID],
-        ["a flat error", { object: "error", message: SAID }, SAID],
-        ["details", { detail: [{ loc: ["x"], msg: "bad" }] }, '[{"loc":["x"],"msg":"bad"}]'],
-        ["JSON of another kind", { fault: { reason: SAID } }, `{"fault":{"reason":"${SAID}"}}`],
-        ["a page", "<html>\n502 Bad Gateway</html>", "<html> 502 Bad Gateway</html>"],
-        ["a list", [said], SAID],
-        ["a text with its key", { error: `key ${SECRET} is wrong` }, "key [redacted] is wrong"],
-        ["a very long message", { error: { message: many } }, many.slice(0, 300)],
-      ] as const
-    ).map(([name, body, message]) => [`in ${name}`, status(502, body), { status: 502, message }]),
-    ["in an error inside a 200", status(200, inside), { status: 200, message: SAID }],
-    ["in one that is streamed", events([inside]), { status: 200, message: SAID }, true],
-    ["in an error after the first text", events(cut), LEFT, true, "reply_cut"],
-    ["in a finish reason that means a failure", events([failed]), { status: 200, message: FINISH }],
-  ] as readonly (readonly [string, Behaviour, Words, boolean?, string?])[])
-    it(`${what} is told with its status and path`, async (t) => {
-      const told = await asked(t, { m }, { stream });
-      assertTold(told, expected, event);
-      if (expected.status === 400) assert.equal(told.breaker["last_fault"], null, "it is no fault");
+  const bad = (body: unknown) => status(502, body);
+
+  for (const [where, code, message, m, stream = false] of [
+    ["a refusal", 400, SAID, status(400, said)],
+    ["an error that is a text", 502, SAID, bad({ error: SAID })],
+    ["a flat error", 502, SAID, bad({ object: "error", message: SAID })],
+    ["details", 502, '[{"loc":["x"],"msg":"bad"}]', bad({ detail: [{ loc: ["x"], msg: "bad" }] })],
+    ["JSON of another kind", 502, `{"fault":{"it":"${SAID}"}}`, bad({ fault: { it: SAID } })],
+    ["a page", 502, "<html> 502 Bad Gateway</html>", bad("<html>\n502 Bad Gateway</html>")],
+    ["a list", 502, SAID, bad([said])],
+    [
+      "a text with its key",
+      502,
+      "key [redacted] is wrong",
+      bad({ error: `key ${SECRET} is wrong` }),
+    ],
+    ["a very long message", 502, many.slice(0, 300), bad({ error: { message: many } })],
+    ["an error inside a 200", 200, SAID, status(200, inside)],
+    ["one that is streamed", 200, SAID, events([inside]), true],
+    ["a finish reason that means a failure", 200, FINISH, events([failed])],
+  ] as readonly (readonly [string, number, string, Behaviour, boolean?])[])
+    it(`in ${where} is told with its status and path`, async (t) => {
+      assertTold(await asked(t, { m }, { stream }), { status: code, message });
     });
+
+  it("in an error after the first text is told with the reply that was cut", async (t) => {
+    const m = events([chunk({ content: "Once" }), { error: { message: `${SAID} ${SECRET}` } }]);
+    const told = await asked(t, { m }, { stream: true });
+    assertTold(told, { status: 200, message: `${SAID} [redacted]` }, "reply_cut");
+  });
+
+  it("of a request that it refuses is no fault of its own", async (t) => {
+    const { breaker } = await asked(t, { m: status(400, said) });
+    assert.equal(breaker["last_fault"], null);
+  });
 
   it("of its own failure is told with the attempt that another candidate made good", async (t) => {
     const behaviours = { m: status(500, said), fine: speak("Fine.") };

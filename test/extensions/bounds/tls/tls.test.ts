@@ -16,10 +16,10 @@ import { createPooledClient } from "../../../../src/extensions/providers/pooled-
 import { ValidationError } from "../../../../src/core/schema/checker.ts";
 import { ask as askOnce } from "../../../support/admin.ts";
 import { certificate } from "../../../support/certificate.ts";
-import { lines, run } from "../../../support/command.ts";
+import { run } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, demo, startGateway, user } from "../../../support/gateway.ts";
-import { until, waitFor, within } from "../../../support/wait.ts";
+import { until, within } from "../../../support/wait.ts";
 
 /** A response whose body nobody needs. */
 async function responseTo(req: ClientRequest): Promise<IncomingMessage> {
@@ -174,7 +174,7 @@ describe("another certificate", () => {
     assert.deepEqual([await statusOf("sk-demo"), await statusOf("sk-later")], [401, 200]);
   });
 
-  it("by SIGHUP, in every worker; broken files are told, and change nothing", async (t) => {
+  it("by SIGHUP, in every worker", async (t) => {
     const [files, next] = [certificate(), certificate()];
     const [a, b] = [files, next].map(fingerprint);
     const place = folder();
@@ -183,14 +183,6 @@ describe("another certificate", () => {
     writeFileSync(file, JSON.stringify(demo({ server, data_dir: join(place, "data") })));
     const gw = run(t, ["--config", file], { cwd: place });
     const url = await gw.address();
-    const told = (event: string) =>
-      lines(gw.stderr())
-        .map((line) => JSON.parse(line))
-        .filter((line) => line.event === event);
-    const hangup = async (event: string) => {
-      gw.child.kill("SIGHUP");
-      return await waitFor(() => told(event)[0], `${event} on stderr`);
-    };
     /** Of as many new connections as reach every worker. */
     const all = async () =>
       new Set(await Promise.all(Array.from({ length: 40 }, () => shown(url))));
@@ -198,13 +190,8 @@ describe("another certificate", () => {
     const first = await ask();
     assert.deepEqual(await all(), new Set([a]));
     exchange(next, files);
-    await hangup("reloaded");
+    gw.child.kill("SIGHUP");
     await until(async () => String([...(await all())]) === b, "all to show the new certificate");
     assert.deepEqual(await ask(), first);
-    writeFileSync(files.cert_file, "nonsense");
-    const { faults } = await hangup("reload_failed");
-    const fault = /^\[\{"path":"server\.tls","message":"expected a certificate in PEM in /;
-    assert.match(JSON.stringify(faults), fault);
-    assert.deepEqual([await all(), await ask()], [new Set([b]), first]);
   });
 });

@@ -19,14 +19,7 @@ import { describe, it, type TestContext } from "node:test";
 import { configFile, only, type Line } from "../../../support/books.ts";
 import { assertOneLine, ended } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
-import {
-  configFor,
-  json,
-  KEY,
-  startGateway,
-  user,
-  type RunningGateway,
-} from "../../../support/gateway.ts";
+import { configFor, json, KEY, startGateway, user } from "../../../support/gateway.ts";
 import { runHere } from "../../../support/run-here.ts";
 import { speak, startProvider } from "../../../support/provider.ts";
 import { until, waitFor } from "../../../support/wait.ts";
@@ -57,7 +50,7 @@ async function world(t: TestContext, over: object = {}, deps: object = {}) {
 }
 
 /** The answer of /v1/models with this key, as soon as its status is another than `not`. */
-const heard = ({ url }: RunningGateway, key: string, not: number): Promise<Response> =>
+const heard = ({ url }: { readonly url: string }, key: string, not: number): Promise<Response> =>
   until(async () => {
     const headers = { authorization: `Bearer ${key}` };
     const response = await fetch(`${url}/v1/models`, { headers });
@@ -102,10 +95,7 @@ describe("a key's life", { concurrency: 3 }, () => {
     assert.equal(statSync(join(dir, "keys.json")).mode & 0o777, 0o600);
 
     const { data } = await json(await heard(gw, key, 401));
-    assert.deepEqual(
-      data.map(({ id }: Line) => id),
-      models,
-    );
+    assert.equal(data.map(({ id }: Line) => id).join(), models.join());
     assert.equal((await json(await ask(key, "n"))).error.code, "model_not_allowed");
     const response = await ask(key);
     assert.equal(response.headers.get("x-ratelimit-limit-requests"), "3");
@@ -124,12 +114,8 @@ describe("a key's life", { concurrency: 3 }, () => {
     for (const { stdout: text } of [listed, table])
       assert.ok(!text.includes(key) && !text.includes(sha256));
 
-    const both = await Promise.all([keys("revoke", key_id), keys("revoke", key_id)]);
-    assert.deepEqual(
-      both.map((end) => [end.code, end.stdout]),
-      Array(2).fill([0, `${key_id} of account beta is revoked\n`]),
-      "once revoked it stays so",
-    );
+    for (const end of await Promise.all([keys("revoke", key_id), keys("revoke", key_id)]))
+      assert.deepEqual([end.code, end.stdout], [0, `${key_id} of account beta is revoked\n`]);
     await assertDisabled(await heard(gw, key, 200));
     await assertDisabled(await ask(key));
     assert.equal((await ask(KEY)).status, 200, "other keys go on");
@@ -180,15 +166,12 @@ describe("what cannot be", () => {
     [["create"], /keys create needs --account/],
     ...withOption("--models", /--models: there is no model or alias named 'ghost'/, ["m,ghost"]),
     ...withOption("--rpm", /--rpm must be a number/, ["many", " ", "", "0x10", "1.5", "1000001"]),
-
     ...withOption("--tokens-per-minute", /-minute must be a number/, ["", "1.5"]),
     ...withOption("--tokens-per-minute", /a number .* at most 999999999$/m, ["1234567890"]),
     ...withOption("--budget", /--budget must be an amount and a period such as 5\.00\/day/, [
       ...["5", "5/week", "5/day/month", "5/", "/day", " 5/day", "1e3/day", "-5/day", "05/day"],
     ]),
-    ...withOption("--budget", /--budget must be .*, the amount below 1000000000/, [
-      "1234567890/day",
-    ]),
+    ...withOption("--budget", /, the amount below 1000000000/, ["1234567890/day"]),
     ...withOption("--expires", /--expires: expected a date/, ["2031-02-30x", "2031-02-30"]),
     ...withOption("--expires", /--expires: expected a date to come/, ["2020-02-02"]),
     [["revoke"], /keys revoke needs KEY_ID/],
@@ -209,14 +192,9 @@ describe("what cannot be", () => {
       { account: "c", key: "$NOT_SET_HERE_EITHER" },
     ];
     const end = await runHere(["keys", "list", "--json", "--config", place({ keys }).file]);
-    assert.deepEqual(
-      JSON.parse(end.stdout).map(({ key_id, name }: Line) => [typeof key_id, name]),
-      [
-        ["object", "(in the configuration; its secret cannot be read here)"],
-        ["string", "(in the configuration)"],
-        ["object", "(in the configuration; its secret cannot be read here)"],
-      ],
-    );
+    const listed = JSON.parse(end.stdout).map(({ key_id, name }: Line) => [typeof key_id, name]);
+    const hidden = ["object", "(in the configuration; its secret cannot be read here)"];
+    assert.deepEqual(listed, [hidden, ["string", "(in the configuration)"], hidden]);
   });
 
   it("revoking a key of the configuration: exit 1, and where it stands", async () => {
@@ -235,16 +213,13 @@ describe("a keys.json that cannot be read", () => {
     ...{ key_id: "key_1", account: "beta", name: null, sha256: digest, rpm: null, models: null },
     ...{ created: "2026-01-01T00:00:00.000Z", expires: null, revoked: null },
   };
+  const spoilt = [{ ...entry, sha256: `${digest}CANARY` }];
 
   for (const [what, text, words] of [
     ["no JSON", "[{", /keys\.json is not JSON/],
     ["no list", "{}", /expected an array/],
     ["a key without a digest", [{ ...entry, sha256: undefined }], /\[0\]\.sha256/],
-    [
-      "a digest that is none",
-      [{ ...entry, sha256: `${digest}CANARY` }],
-      /\[0\]\.sha256: expected 64 lower-case hexadecimal digits/,
-    ],
+    ["a digest that is none", spoilt, /\[0\]\.sha256: expected 64 lower-case hexadecimal digits/],
     ["a time of expiry that is none", [{ ...entry, expires: "soon" }], /\[0\]\.expires/],
   ] as const)
     it(`${what}: no command reads it or writes it over: one line, exit 1`, async () => {
@@ -268,15 +243,14 @@ describe("a keys.json that cannot be read", () => {
     write([good]);
     await heard(gw, key, 401);
     const faults = [
-      [{}, /keys\.json: expected an array/],
-      [[{ ...entry, sha256: `${digest}CANARY` }], /keys\.json: \[0\]\.sha256/],
+      [{}, /^error: .*keys\.json: expected an array/],
+      [spoilt, /^error: .*keys\.json: \[0\]\.sha256/],
     ] as const;
     for (const [at, [keys, words]] of faults.entries()) {
       write(keys);
       const find = () => gw.diagnostics.filter(({ event }) => event === "keys_unreadable")[at];
       const { level, detail } = await waitFor(find, "the fault to be told");
-      assert.equal(level, "error");
-      assert.match(String(detail), words);
+      assert.match(`${level}: ${detail}`, words);
       assert.doesNotMatch(String(detail), /CANARY/);
     }
     assert.deepEqual([(await ask(key)).status, (await ask(KEY)).status], [200, 200]);

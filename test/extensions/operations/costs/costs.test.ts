@@ -94,16 +94,12 @@ describe("what it cost", () => {
       const query = new URLSearchParams({ ...days, ...filter, by });
       const { rows, count } = (await get(`/costs?${query}`)).body;
       assert.deepEqual([count, rows.length], [groups.size, Math.min(500, count)]);
-      for (const row of rows.slice(0, 50))
-        assertSums(
-          row,
-          fit.filter((record) => groupOf(record, names) === groupOf(row, names)),
-        );
-      const amounts = rows.map(({ cost }: Line) => Number(cost));
-      assert.deepEqual(
-        amounts,
-        amounts.toSorted((one: number, other: number) => other - one),
-      );
+      for (const row of rows.slice(0, 50)) {
+        const ofRow = fit.filter((record) => groupOf(record, names) === groupOf(row, names));
+        assertSums(row, ofRow);
+      }
+      const amounts: number[] = rows.map(({ cost }: Line) => Number(cost));
+      assert.ok(amounts.every((cost, at) => at === 0 || cost <= amounts[at - 1]!));
     }
     const [, second] = (await get("/costs?month=2026-02&by=day")).body.rows;
     assert.deepEqual((await get("/costs?month=2026-02&by=day&skip=1")).body.rows[0], second);
@@ -143,10 +139,9 @@ describe("what it cost", () => {
     const span = "from=2026-01-30&to=2026-02-02";
     const csv = await get(`/usage.csv?${span}`);
     assert.match(csv.headers["content-disposition"]!, /"usage-2026-01-30-to-2026-02-02\.csv"$/);
-    const records = usageRecords(dir).filter(({ ended_at }) => {
-      const ended = ended_at.slice(0, 10);
-      return ended >= "2026-01-30" && ended <= "2026-02-02";
-    });
+    const records = usageRecords(dir).filter(
+      ({ ended_at }) => ended_at >= "2026-01-30" && ended_at < "2026-02-03",
+    );
     assert.equal(csv.text.split("\r\n").length, records.length + 2);
     const [{ key_id, usage_id }] = records as [Line];
     const [first] = (await get(`/usage?${span}&key=${key_id}`)).body.records;
@@ -154,9 +149,8 @@ describe("what it cost", () => {
   });
 
   it("a page does not read the days before it", async (t) => {
-    const { dir, get } = await withSpend(t, (made) =>
-      writeSpend(made, 200, ["2026-02-01", "2026-02-05"]),
-    );
+    const write = (made: string) => writeSpend(made, 200, ["2026-02-01", "2026-02-05"]);
+    const { dir, get } = await withSpend(t, write);
     const page = "/usage?month=2026-02&skip=120";
     const { records } = (await get(page)).body;
     const early = join(dir, "usage", "2026-02-01.jsonl");
@@ -181,11 +175,8 @@ describe("what it cost", () => {
       const { records, spend } = (await get(`/trace?request_id=${encodeURIComponent(id)}`)).body;
       assert.deepEqual([records.length, spend.length, spend[0].attempts.length], [1, 1, 1], id);
     }
-    assert.deepEqual(
-      (await get("/costs?month=2026-02&by=day")).body.rows.map(({ day }: Line) => day),
-      ["2026-02-01"],
-      "it is billed when it ended",
-    );
+    const days = (await get("/costs?month=2026-02&by=day")).body.rows.map(({ day }: Line) => day);
+    assert.deepEqual(days, ["2026-02-01"], "it is billed when it ended");
   });
 
   it("what is asked for wrongly is told, with the name of what is wrong", async (t) => {
@@ -225,22 +216,18 @@ describe("what it cost", () => {
       ...(n > 0 ? [settleLine(n - 1, same)] : []),
     ]);
     const text = textOf([...lines.flat(), settleLine(619, same)]);
-    const { get } = await withSpend(t, (dir) =>
-      handMade(dir, "2026-01-31.0001.jsonl", text, "let go"),
-    );
+    const write = (dir: string) => handMade(dir, "2026-01-31.0001.jsonl", text, "let go");
+    const { get } = await withSpend(t, write);
     const { records, spend } = (await get("/trace?request_id=same")).body;
     assert.deepEqual([records.length, spend.length], [620, 500]);
     assert.ok(spend.every(({ type }: Line) => type === "settle"));
   });
 
   it("books that cannot be read are no fault of who asks, who is told which file it is", async (t) => {
-    const { dir, get } = await withSpend(t, (books) => writeSpend(books, 100, FEBRUARY), {
-      usage: { sync_ms: 86_400_000 },
-    });
-    await until(
-      async () => (await get("/status")).body.usage.lag_seconds !== null,
-      "the first sync to be over",
-    );
+    const usage = { sync_ms: 86_400_000 };
+    const { dir, get } = await withSpend(t, (books) => writeSpend(books, 100, FEBRUARY), { usage });
+    const isSynced = async () => (await get("/status")).body.usage.lag_seconds !== null;
+    await until(isSynced, "the first sync to be over");
     assert.equal((await get("/costs?month=2026-02&by=day")).body.rows.length, 26);
     rmSync(join(dir, "usage", "2026-02-03.jsonl"));
     for (const path of ["/costs?month=2026-02", "/usage?month=2026-02"]) {

@@ -25,7 +25,9 @@ export const attempt = (over: Partial<AttemptRecord> = {}): AttemptRecord => ({
   ...over,
 });
 
-const settlementOf = (over: Partial<Settlement>): Settlement => ({
+const OPENING = { account: "acme", keyId: "key_1", modelRequested: "auto/m", stream: true };
+
+const SETTLEMENT: Settlement = {
   status: "completed",
   endedAt: 0,
   httpStatus: 200,
@@ -47,8 +49,7 @@ const settlementOf = (over: Partial<Settlement>): Settlement => ({
   usageSource: "provider",
   cost: "0.5",
   currency: "USD",
-  ...over,
-});
+};
 
 const CHAT = "/v1/chat/completions";
 
@@ -118,7 +119,6 @@ export function teller(observersOf: () => readonly RequestObserver[], clock: Fak
   let serial = 0;
   /** By their openings. */
   const observers = new Map<Opening, readonly RequestObserver[]>();
-
   const record = (over: Partial<AccessRecord>): AccessRecord => ({
     time: new Date(clock.now()).toISOString(),
     request_id: `req_${serial}`,
@@ -134,24 +134,16 @@ export function teller(observersOf: () => readonly RequestObserver[], clock: Fak
 
   function open(over: Partial<Opening> = {}): Opening {
     serial += 1;
-    const opening = {
-      requestId: `req_${serial}`,
-      account: "acme",
-      keyId: "key_1",
-      modelRequested: "auto/m",
-      stream: true,
-      ...over,
-    };
+    const opening = { ...OPENING, requestId: `req_${serial}`, ...over };
     const all = observersOf();
     observers.set(opening, all);
     for (const observer of all) observer.opened?.(opening, chat);
     return opening;
   }
 
-  function settle(opening: Opening, over: Partial<Settlement> = {}): Settlement {
-    const settlement = settlementOf(over);
+  function settle(opening: Opening, over: Partial<Settlement> = {}): void {
+    const settlement = { ...SETTLEMENT, ...over };
     for (const observer of observers.get(opening)!) observer.settled?.(opening, settlement, 500);
-    return settlement;
   }
 
   function leave(opening: Opening, over: Partial<AccessRecord> = {}): void {

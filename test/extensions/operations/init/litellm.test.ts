@@ -59,11 +59,6 @@ const COMPANY = {
   environment_variables: { LANGFUSE_SECRET_KEY: SECRET },
 };
 
-interface Made {
-  readonly config: any;
-  readonly result: any;
-}
-
 /** The options that name a file of LiteLLM, and where its conversion goes. */
 function written(value: object) {
   const file = join(folder(), "gateway.json");
@@ -71,7 +66,7 @@ function written(value: object) {
 }
 
 /** Converts, and has `check` look at the result: it must be valid, without a warning of its shape. */
-async function convert(value: object): Promise<Made> {
+async function convert(value: object): Promise<{ config: any; result: any }> {
   const { file, args } = written(value);
   const { code, stdout, stderr } = await runHere([...args, "--json"]);
   assert.deepEqual([code, stderr], [0, ""]);
@@ -84,57 +79,54 @@ async function convert(value: object): Promise<Made> {
   return { config, result };
 }
 
-describe("a company's configuration of LiteLLM", () => {
-  it("keeps names, deployments, fallbacks and further names", async () => {
-    const { config, result } = await convert(COMPANY);
-    assert.deepEqual(config.aliases, {
-      "gpt-4o": { models: ["gpt-4o/openai", "gpt-4o/openai-2", "claude/anthropic", "local"] },
-      claude: { models: ["claude/anthropic", "local"] },
-      "gpt-4": { models: ["gpt-4o/openai", "gpt-4o/openai-2", "claude/anthropic", "local"] },
-      old: { models: ["claude/anthropic", "local"] },
-    });
-    assert.deepEqual(result.models, Object.keys(config.models));
-    assert.deepEqual(result.aliases, Object.keys(config.aliases));
-    assert.deepEqual(Object.keys(config.models), [
-      ...["gpt-4o/openai", "gpt-4o/openai-2", "claude/anthropic", "local", "small"],
-    ]);
-  });
+/** What has been left out. */
+const pathsOf = ({ result }: { readonly result: any }): string[] =>
+  result.left_out.map(({ path }: { path: string }) => path);
 
-  it("keeps providers, one for each address and key, and writes no secret", async () => {
+describe("a company's configuration of LiteLLM", () => {
+  it("keeps names, deployments, fallbacks, providers and keys, and does what LiteLLM does elsewhere", async () => {
     const { config, result } = await convert(COMPANY);
-    assert.deepEqual(config.providers, {
-      openai: { vendor: "openai", api_key: "$OPENAI_EU" },
-      "openai-2": { vendor: "openai", api_key: "$OPENAI_US" },
-      anthropic: { vendor: "anthropic", api_key: "$ANTHROPIC_KEY" },
-      vllm: { vendor: "vllm", base_url: "http://10.0.0.5:8000/v1" },
-      ollama: { vendor: "ollama", base_url: "http://localhost:11434" },
+    const { models, ...others } = config;
+    const gpt = ["gpt-4o/openai", "gpt-4o/openai-2", "claude/anthropic", "local"];
+    assert.deepEqual(others, {
+      providers: {
+        openai: { vendor: "openai", api_key: "$OPENAI_EU" },
+        "openai-2": { vendor: "openai", api_key: "$OPENAI_US" },
+        anthropic: { vendor: "anthropic", api_key: "$ANTHROPIC_KEY" },
+        vllm: { vendor: "vllm", base_url: "http://10.0.0.5:8000/v1" },
+        ollama: { vendor: "ollama", base_url: "http://localhost:11434" },
+      },
+      aliases: {
+        "gpt-4o": { models: gpt },
+        claude: { models: ["claude/anthropic", "local"] },
+        "gpt-4": { models: gpt },
+        old: { models: ["claude/anthropic", "local"] },
+      },
+      keys: [{ account: "main", key: "$MASTER" }],
+      limits: { rpm: null },
+      compat: { tool_choice_default: "auto" },
+      apis: ["messages", "responses"],
+      retry: { max_retries: 2 },
+      breaker: { failures: 4, cooldown_ms: 30_000 },
     });
-    assert.deepEqual(config.keys, [{ account: "main", key: "$MASTER" }]);
+    assert.deepEqual(Object.keys(models), [...gpt, "small"]);
+    assert.deepEqual([result.models, result.aliases], [models, config.aliases].map(Object.keys));
     assert.deepEqual(result.variables, ["OPENAI_EU", "OPENAI_US", "ANTHROPIC_KEY", "MASTER"]);
   });
 
   it("keeps prices, sizes and abilities of models", async () => {
-    const { config } = await convert(COMPANY);
-    const { price, ...claude } = config.models["claude/anthropic"];
+    const { models } = (await convert(COMPANY)).config;
+    const { price, ...claude } = models["claude/anthropic"];
     assert.deepEqual(price, { input_cache_hit: 0.3, input_cache_miss: 3, output: 15 });
     assert.deepEqual([claude.context_tokens, claude.max_output_tokens], [200_000, 64_000]);
     assert.equal(claude.upstream_model, "claude-sonnet-4-6");
-    assert.ok(config.models["gpt-4o/openai"].supports.includes("images"));
-    assert.deepEqual(config.models.local, { provider: "vllm", upstream_model: "qwen3" });
-  });
-
-  it("does what LiteLLM does where nothing is stated, and as often as it is stated", async () => {
-    const { config } = await convert(COMPANY);
-    assert.deepEqual(config.limits, { rpm: null });
-    assert.deepEqual(config.compat, { tool_choice_default: "auto" });
-    assert.deepEqual(config.apis, ["messages", "responses"]);
-    assert.deepEqual(config.retry, { max_retries: 2 });
-    assert.deepEqual(config.breaker, { failures: 4, cooldown_ms: 30_000 });
+    assert.ok(models["gpt-4o/openai"].supports.includes("images"));
+    assert.deepEqual(models.local, { provider: "vllm", upstream_model: "qwen3" });
   });
 
   it("lists every field that has no place, each once", async () => {
     const { result } = await convert(COMPANY);
-    assert.deepEqual(result.left_out.map(({ path }: { path: string }) => path).sort(), [
+    assert.deepEqual(pathsOf({ result }).sort(), [
       "environment_variables",
       "general_settings.database_url",
       "litellm_settings.drop_params",
@@ -160,10 +152,9 @@ describe("a company's configuration of LiteLLM", () => {
 
   it("prints what was left out by its reasons, and what to do next", async () => {
     const { stdout } = await runHere(written(COMPANY).args);
-    assert.match(
-      stdout,
-      /set models.M.limits of what the provider can take, [^\n]+:\n {4}model_list\[0\]\.litellm_params\.rpm\n {4}model_list\[0\]\.litellm_params\.tpm\n/,
-    );
+    const limits =
+      /set models.M.limits of what the provider can take, [^\n]+:\n {4}model_list\[0\]\.litellm_params\.rpm\n {4}model_list\[0\]\.litellm_params\.tpm\n/;
+    assert.match(stdout, limits);
     assert.match(stdout, /Without a price: local, small\. /);
     assert.match(stdout, /export MASTER=\.\.\.\n/);
     assert.ok(!stdout.includes(SECRET));
@@ -176,7 +167,6 @@ describe("single fields of LiteLLM's configuration", () => {
     ...more,
   });
   const withKey = (vendor: string, api_key: string) => ({ vendor, api_key });
-  const pathsOf = ({ result }: Made) => result.left_out.map(({ path }: { path: string }) => path);
 
   const atAddress = { model: "openai/m", api_base: "http://h/v1/chat/completions" };
   const custom = { model: "org/m", custom_llm_provider: "openai", base_url: "http://h/v1" };
@@ -323,12 +313,9 @@ describe("single fields of LiteLLM's configuration", () => {
   });
 
   it("the vendor's usual variable is one key, stated or not", async () => {
-    const { config } = await convert({
-      model_list: [
-        chat("a", { model: "openai/gpt-4.1" }),
-        chat("b", { model: "openai/gpt-4.1-mini", api_key: "os.environ/OPENAI_API_KEY" }),
-      ],
-    });
+    const stated = { model: "openai/gpt-4.1-mini", api_key: "os.environ/OPENAI_API_KEY" };
+    const model_list = [chat("a", { model: "openai/gpt-4.1" }), chat("b", stated)];
+    const { config } = await convert({ model_list });
     assert.deepEqual(Object.keys(config.providers), ["openai"]);
   });
 
@@ -345,9 +332,8 @@ describe("single fields of LiteLLM's configuration", () => {
   it("fallbacks that go in a circle end", async () => {
     const model_list = ["a", "b"].map((name) => chat(name, { model: `openai/${name}` }));
     const router_settings = { fallbacks: [{ a: ["b"] }, { b: ["a"] }] };
-    const { config } = await convert({ model_list, router_settings });
-    assert.deepEqual(config.aliases.a.models, ["a/openai", "b/openai"]);
-    assert.deepEqual(config.aliases.b.models, ["b/openai", "a/openai"]);
+    const { a, b } = (await convert({ model_list, router_settings })).config.aliases;
+    assert.deepEqual([a.models, b.models.toReversed()], Array(2).fill(["a/openai", "b/openai"]));
   });
 
   it("fallbacks and further names of a model that is not there are left out", async () => {
@@ -384,11 +370,9 @@ describe("single fields of LiteLLM's configuration", () => {
 
   it("of several lists of fallbacks of one name the first counts, as in LiteLLM", async () => {
     const model_list = ["a", "b", "c"].map((name) => chat(name, { model: `openai/${name}` }));
-    const made = await convert({
-      model_list,
-      router_settings: { fallbacks: [{ a: ["b"] }, { a: ["c"] }] },
-      litellm_settings: { fallbacks: [{ a: ["c"] }, { b: ["c"] }] },
-    });
+    const router_settings = { fallbacks: [{ a: ["b"] }, { a: ["c"] }] };
+    const litellm_settings = { fallbacks: [{ a: ["c"] }, { b: ["c"] }] };
+    const made = await convert({ model_list, router_settings, litellm_settings });
     assert.deepEqual(made.config.aliases.a.models, ["a/openai", "b/openai", "c"]);
     assert.deepEqual(pathsOf(made), [
       "router_settings.fallbacks[1].a",
