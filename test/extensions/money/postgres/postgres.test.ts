@@ -7,7 +7,6 @@ import { cpSync, existsSync, renameSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
-import * as postgres from "../../../../src/extensions/money/postgres/index.ts";
 import {
   CopiedElsewhere,
   type UsageRecord,
@@ -17,7 +16,7 @@ import { receiptsOf } from "../../../../src/extensions/money/receipts/index.ts";
 import { syncUsage } from "../../../../src/extensions/money/usage/index.ts";
 import { folder } from "../../../support/folder.ts";
 import { noPostgres, PG_FOLDER, startPostgres, type Postgres } from "../../../support/postgres.ts";
-import { createScene, DAY_MS, type Scene } from "../../../support/projection.ts";
+import { DAY_MS, type Scene } from "../../../support/projection.ts";
 import { until, within } from "../../../support/wait.ts";
 import { idsOf, linesOf, lot, NOON, own, recordsOf, scene } from "./scene.ts";
 
@@ -268,18 +267,6 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.equal((await within(scene(t, url).pass(), "the start")).copied, 0);
     await db.query(url, `SELECT pg_terminate_backend(pid) FROM (${held}) AS writers`);
     await writing;
-  });
-
-  it("without the package pg: an error that says what to install", () => {
-    const cwd = process.cwd();
-    process.chdir(folder());
-    const extensions = [{ name: "postgres", ...postgres }];
-    try {
-      const message = /npm install --save-optional pg/;
-      assert.throws(() => createScene({ store: "postgres://x/y", extensions }), { message });
-    } finally {
-      process.chdir(cwd);
-    }
   });
 
   it("a data_dir that was copied: both places are told, and nothing is copied by a wrong cursor", async (t) => {

@@ -143,39 +143,24 @@ it("lookups of receipts: a hundred at once, and 600 a minute of an account; anot
   assert.equal((await receipt("nobody's", OTHER)).status, 404);
 });
 
-describe("the search for receipts", () => {
+it("the search for receipts passes on what an attempt of several models has of its own, and notes", async () => {
   const same = { gateway_request_id: "same" };
-
-  function books(...lines: readonly Line[]) {
-    const { clock, share } = siteOf(lines);
-    const query = { requestId: "same", account: "acme", limit: 100 };
-    return { clock, find: () => findReceipts(share(), query) };
-  }
-
-  it("names the line of days.jsonl as soon as the day is closed", async () => {
-    const { find, clock } = books(openLine(1, same), settleLine(1, same));
-    assert.equal((await find())[0]!.seal, null);
-    clock.advance(2 * 3_600_000);
-    assert.deepEqual((await find())[0]!.seal, { day: "2026-01-31", number: 1 });
-  });
-
-  it("passes on what an attempt of several models has of its own, and notes", async () => {
-    const usage = { prompt_tokens: 3, cache_write_tokens: 1 };
-    const prices = { input_cache_miss: 1.1, input_cache_write: 2, output: 3 };
-    const about = { provider: "lab", duration_ms: 3 };
-    const attempts = [
-      { model: "a", ...about, outcome: "failed", share: { ...usage, prices, cost: "0.1" } },
-      { model: "b", ...about, outcome: "completed" },
-    ];
-    const notes = ["left out: web_search"];
-    const { find } = books(openLine(1, same), settleLine(1, { ...same, attempts, notes }));
-    const [receipt] = JSON.parse(JSON.stringify(await find()));
-    const read = { input_cache_hit: null, input_cache_miss: "1.1" };
-    const shown = { ...read, input_cache_write: "2", output: "3" };
-    assert.deepEqual(receipt.notes, notes);
-    assert.deepEqual(receipt.attempts, [
-      { model: "a", outcome: "failed", duration_ms: 3, usage, prices: shown, cost: "0.1" },
-      { model: "b", outcome: "ok", duration_ms: 3 },
-    ]);
-  });
+  const usage = { prompt_tokens: 3, cache_write_tokens: 1 };
+  const prices = { input_cache_miss: 1.1, input_cache_write: 2, output: 3 };
+  const about = { provider: "lab", duration_ms: 3 };
+  const attempts = [
+    { model: "a", ...about, outcome: "failed", share: { ...usage, prices, cost: "0.1" } },
+    { model: "b", ...about, outcome: "completed" },
+  ];
+  const notes = ["left out: web_search"];
+  const { share } = siteOf([openLine(1, same), settleLine(1, { ...same, attempts, notes })]);
+  const found = await findReceipts(share(), { requestId: "same", account: "acme", limit: 100 });
+  const [receipt] = JSON.parse(JSON.stringify(found));
+  const read = { input_cache_hit: null, input_cache_miss: "1.1" };
+  const shown = { ...read, input_cache_write: "2", output: "3" };
+  assert.deepEqual([receipt.notes, receipt.seal], [notes, null]);
+  assert.deepEqual(receipt.attempts, [
+    { model: "a", outcome: "failed", duration_ms: 3, usage, prices: shown, cost: "0.1" },
+    { model: "b", outcome: "ok", duration_ms: 3 },
+  ]);
 });
