@@ -11,7 +11,7 @@ import * as provided from "../../../support/provider.ts";
 import { until } from "../../../support/wait.ts";
 import { begin, budget, money, pico, unbounded } from "./processes.ts";
 
-const { chunk, event, held, speak, startProvider } = provided;
+const { chunk, event, held, speak, startProvider, status } = provided;
 
 /** The cost of a request at PRICE with the provider's USAGE. */
 const COST = "0.000089000007";
@@ -152,6 +152,20 @@ describe("a request without max_tokens", () => {
       assert.match((await ask()).text, expected);
       assert.deepEqual(limitsSent(provider), sent ? [sent] : []);
     });
+
+  it("sends each model of an alias no more than is held for it", async (t) => {
+    const long = { max_output_tokens: 100_000, price: { input_cache_miss: 1, output: 1 } };
+    const over = with_(dear(pico("1000."), { price: DEAR.price }), {
+      models: { long },
+      aliases: { any: { models: ["long", "m"] } },
+      retry: { max_retries: 0 },
+    });
+    const { ask, dir, provider } = await priced(t, { long: status(500, {}), m: unbounded }, over);
+    assert.equal((await ask({ model: "any" })).status, 200);
+    assert.deepEqual(limitsSent(provider), [100_000, 8_192]);
+    const { open, settle } = only(dir);
+    assert.ok(pico(settle["cost"]) <= pico(open["hold"]));
+  });
 
   it("leaves room for the prompt in the window of each model", async (t) => {
     const over = with_(dear(pico("1000."), { max_output_tokens: 8_000, context_tokens: 9_000 }), {
