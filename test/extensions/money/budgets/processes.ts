@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
+import { amountOf } from "../../../../scripts/reconcile/money.ts";
 import { KEY, merge, user } from "../../../support/gateway.ts";
 import {
   chunk,
@@ -26,18 +27,8 @@ export const COST = 90_000_000n;
 /** What it holds: 57 bytes of JSON, and 7 tokens. */
 export const HOLD = 127_000_000n;
 
-export const money = (amount: bigint): string => {
-  const text = String(amount).padStart(13, "0");
-  return `${text.slice(0, -12)}.${text.slice(-12)}`;
-};
-/** As the gateway writes it: without zeros at its end. */
-export const text = (amount: bigint): string => money(amount).replace(/\.?0+$/, "");
-export const pico = (text: string): bigint => {
-  const [units = "", decimals = ""] = text.split(".");
-  return BigInt(units + decimals.padEnd(12, "0"));
-};
 export const budget = (amount: bigint, period = "total"): object => ({
-  accounts: { acme: { budget: { amount: money(amount), period } } },
+  accounts: { acme: { budget: { amount: amountOf(amount), period } } },
 });
 
 /** A stream that begins, and never ends by itself. */

@@ -3,23 +3,14 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { amountOf } from "../../../../scripts/reconcile/money.ts";
 import { configFile, priced } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, KEY } from "../../../support/gateway.ts";
 import { speak } from "../../../support/provider.ts";
 import { runHere } from "../../../support/run-here.ts";
 import { until } from "../../../support/wait.ts";
-import {
-  ask,
-  begin,
-  budget,
-  COST,
-  HOLD,
-  LONG_MS,
-  start,
-  text,
-  untilStanding,
-} from "./processes.ts";
+import { ask, begin, budget, COST, HOLD, LONG_MS, start, untilStanding } from "./processes.ts";
 
 /** Runs a command with this configuration. */
 const command = (file: string, ...args: readonly string[]) => runHere([...args, "--config", file]);
@@ -41,8 +32,8 @@ describe("budget show", () => {
     assert.deepEqual(
       shown.map((row) => [row["account"], row["period"], row["spent"], row["held"], row["left"]]),
       [
-        ["acme", "day", text(COST), text(HOLD), text(9n * HOLD - COST)],
-        [null, "total", text(COST), text(HOLD), text(500_000_000_000n - HOLD - COST)],
+        ["acme", "day", amountOf(COST), amountOf(HOLD), amountOf(9n * HOLD - COST)],
+        [null, "total", amountOf(COST), amountOf(HOLD), amountOf(500_000_000_000n - HOLD - COST)],
       ],
     );
     assert.deepEqual(await standing(), shown);
@@ -117,12 +108,12 @@ describe("budgets of several workers", () => {
       "the configuration in force",
       LONG_MS,
     );
-    await untilStanding(standing, { spent: text(5n * COST), held: "0" });
+    await untilStanding(standing, { spent: amountOf(5n * COST), held: "0" });
     assert.equal(await ask(url), 200);
     for (let refused = 0; refused < 6; refused += 1) assert.equal(await ask(url), 402);
     assert.equal((await readStatus())["limits"].accounts[0].used, 6);
     write(budget(6n * COST + HOLD));
-    await untilStanding(standing, { amount: text(6n * COST + HOLD) });
+    await untilStanding(standing, { amount: amountOf(6n * COST + HOLD) });
     await until(async () => (await ask(url)) === 200, "room for another", LONG_MS);
     assert.equal(await ask(url), 402);
   });

@@ -4,6 +4,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
+import { amountOf, pico } from "../../../../scripts/reconcile/money.ts";
 import { settles } from "../../../support/books.ts";
 import { noRedis, REDIS_FOLDER, startRedis, type Redis } from "../../../support/redis.ts";
 import { until } from "../../../support/wait.ts";
@@ -13,11 +14,8 @@ import {
   COST,
   HOLD,
   LONG_MS,
-  money,
   OPEN,
-  pico,
   start,
-  text,
   untilStanding,
 } from "../budgets/processes.ts";
 
@@ -62,18 +60,18 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     const [first, second] = both.map(({ dir }) => settles(dir).map(({ cost }) => pico(cost)));
     assert.ok(first!.length > 0 && second!.length > 0);
     const spent = [...first!, ...second!].reduce((total, cost) => total + cost, 0n);
-    assert.ok(spent <= five, `${money(spent)} was spent`);
+    assert.ok(spent <= five, `${amountOf(spent)} was spent`);
     // Also the one with workers, of which nothing is asked any more.
     for (const { standing } of both)
-      await untilStanding(standing, { spent: text(spent), held: "0" });
+      await untilStanding(standing, { spent: amountOf(spent), held: "0" });
   });
 
   it("count amounts beyond what a double holds", async (t) => {
     const amount = 999_999_999n * 1_000_000_000_000n + 1n;
     const [one] = (await two(t, amount)).both;
     assert.equal(await answerOf(one.url), 200);
-    const left = text(amount - COST);
-    await untilStanding(one.standing, { spent: text(COST), held: "0", left });
+    const left = amountOf(amount - COST);
+    await untilStanding(one.standing, { spent: amountOf(COST), held: "0", left });
   });
 
   it("are each gateway's own, or refuse, while the store is not there", async (t) => {
@@ -91,7 +89,7 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     assert.equal(await answerOf(local.url), 402);
     await redis.start();
     await until(async () => (await ask(strict.url)) === 402, "the store to know", LONG_MS);
-    await untilStanding(strict.standing, { spent: text(4n * COST), left: "0" });
+    await untilStanding(strict.standing, { spent: amountOf(4n * COST), left: "0" });
   });
 });
 
