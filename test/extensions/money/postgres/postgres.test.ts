@@ -122,8 +122,11 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     await assert.rejects(added, /already: if .* gateway-id .* restore that file; if .* rebuild'$/);
     assert.deepEqual(await at.books.store.cursor(), before);
     assert.equal((await at.records()).length, 1);
+    const late = at.other().books.store;
+    await late.cursor();
     await at.books.store.setCursor({});
     assert.deepEqual(await at.other().books.store.cursor(), {});
+    await assert.rejects(late.setCursor({}), /usage_cursors has moved on/);
   });
 
   it("a database that is not there, or refuses the password: an error that does not say it", async (t) => {
