@@ -1,15 +1,18 @@
 // What an account owes, and where a request id leads: the commands, against sums worked out from
-// the spend log by other means.
+// the spend log by other means; all that is known of a request id, while its process lives.
 
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { appendFileSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
+import { acquireSocketLock } from "../../../../src/extensions/scale/data-files/index.ts";
+import { traceRequest } from "../../../../src/extensions/money/billing/trace.ts";
 import {
   configFile,
   COUNTED,
   handMade,
   openLine,
+  segmentPath,
   settleLine,
   spendId,
   textOf,
@@ -21,6 +24,7 @@ import { demo } from "../../../support/gateway.ts";
 import { quickest } from "../../../support/program.ts";
 import { runHere } from "../../../support/run-here.ts";
 import { waitFor, within } from "../../../support/wait.ts";
+import { siteOf } from "../usage/shared.ts";
 
 /** The ids, each with what a spreadsheet reads for it: RFC 4180. */
 const IDS = {
@@ -236,4 +240,44 @@ describe("what cannot be answered", { concurrency: 2 }, () => {
       assert.equal(end.code, 2);
     });
   }
+});
+
+const NAME = "2026-01-31.0001.jsonl";
+const WAITING = { aborted: false, reason: undefined };
+
+function booksOf(lines: readonly Line[]) {
+  const { dir, share, other } = siteOf(lines);
+  return { dir, books: share(), other: other() };
+}
+describe("traceRequest", () => {
+  it("has what is open, of a live process, until any process has copied its end", async (t) => {
+    const { dir, books, other } = booksOf([openLine(1), settleLine(1)]);
+    const second = "2026-01-31.0002.jsonl";
+    handMade(dir, second, textOf([openLine(7), openLine(8)]), "let go");
+    t.after((await acquireSocketLock(segmentPath(dir, "2026-01-31.0002.sock")))!);
+    const trace = await traceRequest(books, "request 7", WAITING);
+    assert.deepEqual([trace.records, trace.receipts, trace.spend], [[], [], [openLine(7)]]);
+    assert.deepEqual((await traceRequest(books, "request", WAITING)).spend, [], "a part of the id");
+    // Another process copies the end of both.
+    appendFileSync(segmentPath(dir, second), textOf([settleLine(7), settleLine(8)]));
+    await other.copyNow();
+    assert.deepEqual((await traceRequest(books, "request 7", WAITING)).spend, [settleLine(7)]);
+  });
+
+  it("has the records of a segment that is deleted, without its lines", async () => {
+    const { dir, books } = booksOf([openLine(1), settleLine(1)]);
+    await books.copyNow();
+    await books.files.store.setCursor({});
+    rmSync(segmentPath(dir, NAME));
+    const trace = await traceRequest(books, "request 1", WAITING);
+    assert.deepEqual([trace.records.length, trace.receipts.length, trace.spend], [1, 1, []]);
+    assert.ok(trace.records.every((record) => !record.details && !record.log));
+  });
+
+  it("stops when nobody waits any more", async () => {
+    const { books } = booksOf([openLine(1), settleLine(1)]);
+    const cancel = { aborted: true, reason: new Error("gone") };
+    const tracing = traceRequest(books, "request 1", cancel);
+    await assert.rejects(tracing, { message: "gone" });
+  });
 });

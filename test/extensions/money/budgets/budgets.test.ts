@@ -3,15 +3,16 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import { amountOf, pico } from "../../../../scripts/reconcile/money.ts";
 import { only, PRICE, priced, spendLines, sum } from "../../../support/books.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, json, KEY, merge, startGateway, user } from "../../../support/gateway.ts";
 import * as provided from "../../../support/provider.ts";
 import { until } from "../../../support/wait.ts";
-import { begin, budget, money, pico, unbounded } from "./processes.ts";
+import { begin, budget, unbounded } from "./processes.ts";
 
-const { chunk, event, held, speak, startProvider } = provided;
+const { chunk, event, held, speak, startProvider, status } = provided;
 
 /** The cost of a request at PRICE with the provider's USAGE. */
 const COST = "0.000089000007";
@@ -21,7 +22,7 @@ const ASK = { max_tokens: 7 };
 /** 75 a million tokens: the whole reply of this model costs 9.60. */
 const DEAR = { price: { input_cache_miss: 15, output: 75 }, max_output_tokens: 128_000 };
 
-const amountOf = (costs: bigint, holds: bigint, more = 0n): object =>
+const budgetFor = (costs: bigint, holds: bigint, more = 0n): object =>
   budget(costs * pico(COST) + holds * pico(HOLD) + more);
 const with_ = (...parts: readonly object[]): object =>
   parts.reduce((whole, part) => merge(whole, part) as object, {});
@@ -42,12 +43,12 @@ const warningsOf = ({ diagnostics }: { readonly diagnostics: readonly any[] }): 
 
 describe("a budget", () => {
   it("admits what it has room for, to the pico-unit", async (t) => {
-    const enough = await priced(t, { m: speak("Fine.") }, amountOf(0n, 1n));
+    const enough = await priced(t, { m: speak("Fine.") }, budgetFor(0n, 1n));
     assert.equal((await enough.ask(ASK)).status, 200);
     const { open, settle } = only(enough.dir);
     assert.deepEqual([open["hold"], settle["cost"]], [HOLD, COST]);
 
-    const short = await priced(t, { m: speak("Fine.") }, amountOf(0n, 1n, -1n));
+    const short = await priced(t, { m: speak("Fine.") }, budgetFor(0n, 1n, -1n));
     const refused = await short.ask(ASK);
     assert.deepEqual([refused.status, short.provider.asked.length], [402, 0]);
     assert.deepEqual(spendLines(short.dir), []);
@@ -58,7 +59,7 @@ describe("a budget", () => {
   });
 
   it("holds while a request runs, warns of nothing, and gives it back to who has left", async (t) => {
-    const { gw, ask } = await priced(t, { m: held().behaviour }, amountOf(0n, 1n));
+    const { gw, ask } = await priced(t, { m: held().behaviour }, budgetFor(0n, 1n));
     const open = await begin(gw.url, { model: "m", ...ASK });
     assert.equal((await standing(gw))[0].held, HOLD);
     const refused = await ask(ASK);
@@ -99,7 +100,7 @@ describe("a budget", () => {
 
   it("of a key stands beside that of its account", async (t) => {
     const own = { account: "acme", key: KEY, budget: { amount: HOLD, period: "day" } };
-    const over = with_(budget(pico("1."), "day"), {
+    const over = with_(budget(pico("1"), "day"), {
       keys: [own, { account: "acme", key: "sk-other" }],
     });
     const { ask } = await priced(t, { m: speak("Fine.") }, over);
@@ -141,20 +142,34 @@ describe("a request without max_tokens", () => {
   // 57 bytes of prompt at 15, 256 tokens at 75.
   const least = 57n * 15_000_000n + 256n * 75_000_000n;
   for (const [amount, sent] of [
-    [pico("5."), 16_000], // 1.20: of 5.00 four times that is free
-    [pico("39."), 128_000],
+    [pico("5"), 16_000], // 1.20: of 5.00 four times that is free
+    [pico("39"), 128_000],
     [least, 256],
     [least - 1n, undefined],
   ] as const)
-    it(`is sent ${sent ?? "no"} tokens where ${money(amount)} is free`, async (t) => {
+    it(`is sent ${sent ?? "no"} tokens where ${amountOf(amount)} is free`, async (t) => {
       const { ask, provider } = await priced(t, { m: unbounded }, dear(amount));
       const expected = sent ? /"finish_reason":"length"/ : /this request may cost 0\.020055\./;
       assert.match((await ask()).text, expected);
       assert.deepEqual(limitsSent(provider), sent ? [sent] : []);
     });
 
+  it("sends each model of an alias no more than is held for it", async (t) => {
+    const long = { max_output_tokens: 100_000, price: { input_cache_miss: 1, output: 1 } };
+    const over = with_(dear(pico("1000"), { price: DEAR.price }), {
+      models: { long },
+      aliases: { any: { models: ["long", "m"] } },
+      retry: { max_retries: 0 },
+    });
+    const { ask, dir, provider } = await priced(t, { long: status(500, {}), m: unbounded }, over);
+    assert.equal((await ask({ model: "any" })).status, 200);
+    assert.deepEqual(limitsSent(provider), [100_000, 8_192]);
+    const { open, settle } = only(dir);
+    assert.ok(pico(settle["cost"]) <= pico(open["hold"]));
+  });
+
   it("leaves room for the prompt in the window of each model", async (t) => {
-    const over = with_(dear(pico("1000."), { max_output_tokens: 8_000, context_tokens: 9_000 }), {
+    const over = with_(dear(pico("1000"), { max_output_tokens: 8_000, context_tokens: 9_000 }), {
       models: { large: { max_output_tokens: 8_000, context_tokens: 1_000_000 } },
     });
     const { ask, provider } = await priced(t, { m: unbounded, large: speak("Fine.") }, over);
@@ -172,7 +187,7 @@ describe("a request without max_tokens", () => {
       res.write(event(chunk({ content: "One two three four" })), () => res.destroy());
     };
     const model = { ...DEAR, max_output_tokens: 1_000, prefill: "plain", recovery: "continue" };
-    const { ask, dir, provider } = await priced(t, { m: broken }, dear(pico("5."), model));
+    const { ask, dir, provider } = await priced(t, { m: broken }, dear(pico("5"), model));
     assert.equal((await ask({ stream: true })).status, 200);
     assert.deepEqual(limitsSent(provider), [1_000, 995]);
     const { open, settle } = only(dir);
@@ -182,7 +197,7 @@ describe("a request without max_tokens", () => {
 
   it("is billed no more tokens than it was allowed where they are estimated", async (t) => {
     const said = [chunk({ content: "Incomprehensibilities ".repeat(100) }), chunk({}, "stop")];
-    const { ask, dir } = await priced(t, { m: provided.stream(said) }, budget(pico("5.")));
+    const { ask, dir } = await priced(t, { m: provided.stream(said) }, budget(pico("5")));
     assert.equal((await ask({ stream: true, max_tokens: 100 })).status, 200);
     const { usage_source: source, usage } = only(dir).settle;
     assert.deepEqual([source, usage.completion_tokens], ["estimated", 100]);
@@ -214,20 +229,20 @@ describe("the memory of budgets", () => {
       for (const expected of statuses) assert.equal(await gw.status(), expected);
     };
     await asked({}, 200, 200);
-    await asked(amountOf(3n, 1n, -1n), 402);
+    await asked(budgetFor(3n, 1n, -1n), 402);
     assert.equal(await gw.spent(), sum([COST, COST, COST]));
-    await asked(amountOf(3n, 1n), 200, 402);
-    await asked(budget(pico("1."), "day"), 200);
+    await asked(budgetFor(3n, 1n), 200, 402);
+    await asked(budget(pico("1"), "day"), 200);
     assert.equal(await gw.spent(), sum(Array<string>(5).fill(COST)));
     await asked({ accounts: { acme: { budget: undefined } } }, 200);
     assert.deepEqual(await standing(gw), []);
-    await asked(budget(pico("1.")), 200);
+    await asked(budget(pico("1")), 200);
     assert.equal(await gw.spent(), sum(Array<string>(7).fill(COST)));
   });
 
   it("warns at 50, 80 and 100 per cent once in a period, also after a restart", async (t) => {
     const config = plain();
-    const gw = await gatewayWith(t, with_(config, amountOf(5n, 0n)));
+    const gw = await gatewayWith(t, with_(config, budgetFor(5n, 0n)));
     for (const expected of [200, 200, 200, 200, 402]) assert.equal(await gw.status(), expected);
     const spentBy = (requests: number) => sum(Array<string>(requests).fill(COST));
     const warned = [
@@ -235,11 +250,11 @@ describe("the memory of budgets", () => {
       ["account acme", 80, spentBy(4)],
     ];
     assert.deepEqual(warningsOf(gw), warned);
-    gw.reload(amountOf(4n, 0n));
+    gw.reload(budgetFor(4n, 0n));
     for (let round = 0; round < 2; round += 1) assert.equal(await gw.status(), 402);
     assert.deepEqual(warningsOf(gw), [...warned, ["account acme", 100, spentBy(4)]]);
     await gw.gateway.close();
-    const again = await gatewayWith(t, with_(config, amountOf(4n, 0n)));
+    const again = await gatewayWith(t, with_(config, budgetFor(4n, 0n)));
     assert.equal(await again.status(), 402);
     assert.deepEqual(warningsOf(again), []);
   });

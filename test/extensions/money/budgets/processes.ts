@@ -1,23 +1,19 @@
 // Gateways with budgets as real processes, for the tests that kill them, and clients of theirs.
 
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { folder, replace } from "../../../support/folder.ts";
-import { configFor, json, KEY, merge, user } from "../../../support/gateway.ts";
-import { launch, type Program, type Running } from "../../../support/program.ts";
+import { amountOf } from "../../../../scripts/reconcile/money.ts";
+import { KEY, merge, user } from "../../../support/gateway.ts";
 import {
   chunk,
   completion,
   event,
   speak,
-  startProvider,
   status,
   stream,
   type Behaviour,
 } from "../../../support/provider.ts";
-import { until, within } from "../../../support/wait.ts";
+import { until } from "../../../support/wait.ts";
 import * as clients from "../../scale/cluster/bench.ts";
 import type { Reply } from "../../scale/cluster/bench.ts";
 
@@ -31,18 +27,8 @@ export const COST = 90_000_000n;
 /** What it holds: 57 bytes of JSON, and 7 tokens. */
 export const HOLD = 127_000_000n;
 
-export const money = (amount: bigint): string => {
-  const text = String(amount).padStart(13, "0");
-  return `${text.slice(0, -12)}.${text.slice(-12)}`;
-};
-/** As the gateway writes it: without zeros at its end. */
-export const text = (amount: bigint): string => money(amount).replace(/\.?0+$/, "");
-export const pico = (text: string): bigint => {
-  const [units = "", decimals = ""] = text.split(".");
-  return BigInt(units + decimals.padEnd(12, "0"));
-};
 export const budget = (amount: bigint, period = "total"): object => ({
-  accounts: { acme: { budget: { amount: money(amount), period } } },
+  accounts: { acme: { budget: { amount: amountOf(amount), period } } },
 });
 
 /** A stream that begins, and never ends by itself. */
@@ -62,48 +48,21 @@ export const unbounded: Behaviour = (asked) => {
 
 /** A request without a bound of its reply, which would cost 0.30 at most. */
 export const OPEN = { model: "open", max_tokens: undefined };
-export const OPEN_MODEL = { price: PRICE, max_output_tokens: 30_000 };
+const OPEN_MODEL = { price: PRICE, max_output_tokens: 30_000 };
 
-/** A provider, and what a gateway in front of it is configured with. */
-export async function bench(t: TestContext, program: Program, over: object) {
-  const provider = await startProvider(t, {
-    m: speak("Fine."),
-    endless: endlessly,
-    open: unbounded,
-  });
-  const models = { m: { price: PRICE }, endless: { price: PRICE }, open: OPEN_MODEL };
-  const dir = folder();
-  const configOf = (more: object, dataDir = dir) =>
-    merge(
-      configFor(provider.url, ["m", "endless", "open"], {
-        data_dir: dataDir,
-        models,
-        usage: { sync_ms: 50 },
-      }),
-      merge(over, more),
-    );
-  let files = 0;
-
-  /** Starts a gateway. Its file can be written again. */
-  async function start(more: object = {}, dataDir = dir) {
-    files += 1;
-    const file = join(folder(), `gateway-${files}.json`);
-    const write = (changed: object): void =>
-      replace(file, JSON.stringify(configOf(changed, dataDir)));
-    mkdirSync(dataDir, { recursive: true });
-    writeFileSync(file, JSON.stringify(configOf(more, dataDir)));
-    const running = launch(program, ["--config", file]);
-    t.after(() => running.child.kill("SIGKILL"));
-    const url = await within(running.address, "a gateway to listen", LONG_MS);
-    return { running, url, file, write, standing: () => standing(running) };
-  }
-
-  return { provider, dir, start };
-}
-
-/** How the budgets stand, as the admin listener says. */
-async function standing(running: Running): Promise<Record<string, any>[]> {
-  return (await json(await fetch(`${running.admin()}/status`))).budgets ?? []; // while no process serves there are none
+/** A gateway of its own provider and data_dir. `cwd`: where a peer package is looked for. */
+export async function start(t: TestContext, over: object, cwd?: string) {
+  const models = Object.fromEntries(
+    ["m", "endless", "open"].map((name) => [name, { provider: "lab", price: PRICE }]),
+  );
+  const base = { server: { workers: 1 }, models: merge(models, { open: OPEN_MODEL }) };
+  const behaviours = { m: speak("Fine."), endless: endlessly, open: unbounded };
+  const at = await clients.bench(t, merge(base, over) as object, behaviours, cwd);
+  const { gw: running, address: url } = at;
+  /** How the budgets stand. While no process serves there are none. */
+  const standing = async (): Promise<Record<string, any>[]> =>
+    (await at.readStatus())["budgets"] ?? [];
+  return { ...at, running, url, standing };
 }
 
 /** Waits until the first budget stands so. */

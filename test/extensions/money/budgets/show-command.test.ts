@@ -3,37 +3,24 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { amountOf } from "../../../../scripts/reconcile/money.ts";
 import { configFile, priced } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
-import { configFor, json, KEY } from "../../../support/gateway.ts";
-import { quickest } from "../../../support/program.ts";
+import { configFor, KEY } from "../../../support/gateway.ts";
 import { speak } from "../../../support/provider.ts";
 import { runHere } from "../../../support/run-here.ts";
 import { until } from "../../../support/wait.ts";
-import {
-  ask,
-  begin,
-  bench,
-  budget,
-  COST,
-  HOLD,
-  LONG_MS,
-  text,
-  untilStanding,
-} from "./processes.ts";
-
-const program = quickest(folder());
+import { ask, begin, budget, COST, HOLD, LONG_MS, start, untilStanding } from "./processes.ts";
 
 /** Runs a command with this configuration. */
 const command = (file: string, ...args: readonly string[]) => runHere([...args, "--config", file]);
 
 describe("budget show", () => {
   it("states what is spent, held and left, as status, metrics and audit do", async (t) => {
-    const { start } = await bench(t, program, {
+    const { url, file, running, standing } = await start(t, {
       ...budget(10n * HOLD, "day"),
       keys: [{ account: "acme", key: KEY, budget: { amount: "0.5", period: "total" } }],
     });
-    const { url, file, running, standing } = await start();
     assert.equal(await ask(url), 200);
     const open = await begin(url);
     const show = async (): Promise<Record<string, any>[]> => {
@@ -45,8 +32,8 @@ describe("budget show", () => {
     assert.deepEqual(
       shown.map((row) => [row["account"], row["period"], row["spent"], row["held"], row["left"]]),
       [
-        ["acme", "day", text(COST), text(HOLD), text(9n * HOLD - COST)],
-        [null, "total", text(COST), text(HOLD), text(500_000_000_000n - HOLD - COST)],
+        ["acme", "day", amountOf(COST), amountOf(HOLD), amountOf(9n * HOLD - COST)],
+        [null, "total", amountOf(COST), amountOf(HOLD), amountOf(500_000_000_000n - HOLD - COST)],
       ],
     );
     assert.deepEqual(await standing(), shown);
@@ -113,8 +100,7 @@ it("keys create makes a key with a budget and a limit of tokens, which keys list
 describe("budgets of several workers", () => {
   it("count from the books what was spent before a reload brought them, and take what they refuse out of the requests of a minute", async (t) => {
     const over = { server: { workers: 3 }, accounts: { acme: { rpm: 100 } } };
-    const { start } = await bench(t, program, over);
-    const { url, write, running, standing } = await start();
+    const { url, write, running, standing, readStatus } = await start(t, over);
     for (let request = 0; request < 5; request += 1) assert.equal(await ask(url), 200);
     write(budget(5n * COST + HOLD));
     await until(
@@ -122,13 +108,12 @@ describe("budgets of several workers", () => {
       "the configuration in force",
       LONG_MS,
     );
-    await untilStanding(standing, { spent: text(5n * COST), held: "0" });
+    await untilStanding(standing, { spent: amountOf(5n * COST), held: "0" });
     assert.equal(await ask(url), 200);
     for (let refused = 0; refused < 6; refused += 1) assert.equal(await ask(url), 402);
-    const { limits } = await json(await fetch(`${running.admin()}/status`));
-    assert.equal(limits.accounts[0].used, 6);
+    assert.equal((await readStatus())["limits"].accounts[0].used, 6);
     write(budget(6n * COST + HOLD));
-    await untilStanding(standing, { amount: text(6n * COST + HOLD) });
+    await untilStanding(standing, { amount: amountOf(6n * COST + HOLD) });
     await until(async () => (await ask(url)) === 200, "room for another", LONG_MS);
     assert.equal(await ask(url), 402);
   });

@@ -7,7 +7,6 @@ import { cpSync, existsSync, renameSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
-import * as postgres from "../../../../src/extensions/money/postgres/index.ts";
 import {
   CopiedElsewhere,
   type UsageRecord,
@@ -17,7 +16,7 @@ import { receiptsOf } from "../../../../src/extensions/money/receipts/index.ts";
 import { syncUsage } from "../../../../src/extensions/money/usage/index.ts";
 import { folder } from "../../../support/folder.ts";
 import { noPostgres, PG_FOLDER, startPostgres, type Postgres } from "../../../support/postgres.ts";
-import { createScene, DAY_MS, type Scene } from "../../../support/projection.ts";
+import { DAY_MS, type Scene } from "../../../support/projection.ts";
 import { until, within } from "../../../support/wait.ts";
 import { idsOf, linesOf, lot, NOON, own, recordsOf, scene } from "./scene.ts";
 
@@ -123,8 +122,11 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     await assert.rejects(added, /already: if .* gateway-id .* restore that file; if .* rebuild'$/);
     assert.deepEqual(await at.books.store.cursor(), before);
     assert.equal((await at.records()).length, 1);
+    const late = at.other().books.store;
+    await late.cursor();
     await at.books.store.setCursor({});
     assert.deepEqual(await at.other().books.store.cursor(), {});
+    await assert.rejects(late.setCursor({}), /usage_cursors has moved on/);
   });
 
   it("a database that is not there, or refuses the password: an error that does not say it", async (t) => {
@@ -268,18 +270,6 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.equal((await within(scene(t, url).pass(), "the start")).copied, 0);
     await db.query(url, `SELECT pg_terminate_backend(pid) FROM (${held}) AS writers`);
     await writing;
-  });
-
-  it("without the package pg: an error that says what to install", () => {
-    const cwd = process.cwd();
-    process.chdir(folder());
-    const extensions = [{ name: "postgres", ...postgres }];
-    try {
-      const message = /npm install --save-optional pg/;
-      assert.throws(() => createScene({ store: "postgres://x/y", extensions }), { message });
-    } finally {
-      process.chdir(cwd);
-    }
   });
 
   it("a data_dir that was copied: both places are told, and nothing is copied by a wrong cursor", async (t) => {

@@ -56,10 +56,15 @@ async function site(t: TestContext, over: object = {}) {
 describe("GET /v1/requests/{request_id}", { concurrency: 4 }, () => {
   it("has what was settled: times, attempts, tokens, prices, cost; no provider, no host", async (t) => {
     const { dir, ask, receipt, provider } = await site(t);
+    await ask({ model: "bad" }, { "x-request-id": "failing" });
+    const [failed] = (await receipt("failing")).body.data;
+    const { status: failure, error_code, model, cost, prices } = failed;
+    assert.deepEqual([failure, error_code, cost], ["failed", "upstream_error", "0"]);
+    assert.deepEqual([model, prices], [null, null]);
     await ask({ model: "team" }, { "x-request-id": 'my "first" thought/1?' });
     const { status: code, headers, body } = await receipt('my "first" thought/1?');
     assert.deepEqual([code, headers.get("cache-control")], [200, "no-store"]);
-    const [settle] = settles(dir) as [Line];
+    const [, settle] = settles(dir) as [Line, Line];
     const [{ started_at, attempts }] = body.data;
     assert.equal(Date.parse(settle["time"]) - settle["duration_ms"], Date.parse(started_at));
     assert.deepEqual(attempts.map(({ model, outcome }: Line) => [model, outcome]).slice(-2), [
@@ -143,39 +148,26 @@ it("lookups of receipts: a hundred at once, and 600 a minute of an account; anot
   assert.equal((await receipt("nobody's", OTHER)).status, 404);
 });
 
-describe("the search for receipts", () => {
+it("the search for receipts passes on what an attempt of several models has of its own, notes, and the line of a closed day", async () => {
   const same = { gateway_request_id: "same" };
-
-  function books(...lines: readonly Line[]) {
-    const { clock, share } = siteOf(lines);
-    const query = { requestId: "same", account: "acme", limit: 100 };
-    return { clock, find: () => findReceipts(share(), query) };
-  }
-
-  it("names the line of days.jsonl as soon as the day is closed", async () => {
-    const { find, clock } = books(openLine(1, same), settleLine(1, same));
-    assert.equal((await find())[0]!.seal, null);
-    clock.advance(2 * 3_600_000);
-    assert.deepEqual((await find())[0]!.seal, { day: "2026-01-31", number: 1 });
-  });
-
-  it("passes on what an attempt of several models has of its own, and notes", async () => {
-    const usage = { prompt_tokens: 3, cache_write_tokens: 1 };
-    const prices = { input_cache_miss: 1.1, input_cache_write: 2, output: 3 };
-    const about = { provider: "lab", duration_ms: 3 };
-    const attempts = [
-      { model: "a", ...about, outcome: "failed", share: { ...usage, prices, cost: "0.1" } },
-      { model: "b", ...about, outcome: "completed" },
-    ];
-    const notes = ["left out: web_search"];
-    const { find } = books(openLine(1, same), settleLine(1, { ...same, attempts, notes }));
-    const [receipt] = JSON.parse(JSON.stringify(await find()));
-    const read = { input_cache_hit: null, input_cache_miss: "1.1" };
-    const shown = { ...read, input_cache_write: "2", output: "3" };
-    assert.deepEqual(receipt.notes, notes);
-    assert.deepEqual(receipt.attempts, [
-      { model: "a", outcome: "failed", duration_ms: 3, usage, prices: shown, cost: "0.1" },
-      { model: "b", outcome: "ok", duration_ms: 3 },
-    ]);
-  });
+  const usage = { prompt_tokens: 3, cache_write_tokens: 1 };
+  const prices = { input_cache_miss: 1.1, input_cache_write: 2, output: 3 };
+  const about = { provider: "lab", duration_ms: 3 };
+  const attempts = [
+    { model: "a", ...about, outcome: "failed", share: { ...usage, prices, cost: "0.1" } },
+    { model: "b", ...about, outcome: "completed" },
+  ];
+  const notes = ["left out: web_search"];
+  const { clock, share } = siteOf([openLine(1, same), settleLine(1, { ...same, attempts, notes })]);
+  const find = () => findReceipts(share(), { requestId: "same", account: "acme", limit: 100 });
+  const [receipt] = JSON.parse(JSON.stringify(await find()));
+  const read = { input_cache_hit: null, input_cache_miss: "1.1" };
+  const shown = { ...read, input_cache_write: "2", output: "3" };
+  assert.deepEqual([receipt.notes, receipt.seal], [notes, null]);
+  assert.deepEqual(receipt.attempts, [
+    { model: "a", outcome: "failed", duration_ms: 3, usage, prices: shown, cost: "0.1" },
+    { model: "b", outcome: "ok", duration_ms: 3 },
+  ]);
+  clock.advance(2 * 3_600_000);
+  assert.deepEqual((await find())[0]!.seal, { day: "2026-01-31", number: 1 });
 });

@@ -4,26 +4,20 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
+import { amountOf, pico } from "../../../../scripts/reconcile/money.ts";
 import { settles } from "../../../support/books.ts";
-import { folder } from "../../../support/folder.ts";
-import { quickest } from "../../../support/program.ts";
 import { noRedis, REDIS_FOLDER, startRedis, type Redis } from "../../../support/redis.ts";
 import { until } from "../../../support/wait.ts";
 import {
   ask,
-  bench,
   budget,
   COST,
   HOLD,
   LONG_MS,
-  money,
   OPEN,
-  pico,
-  text,
+  start,
   untilStanding,
 } from "../budgets/processes.ts";
-
-const program = quickest(folder(), REDIS_FOLDER);
 
 /** Asks until the store answers in time; the status. */
 async function answerOf(url: string): Promise<number> {
@@ -47,44 +41,44 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     limits: { store: redis.url, on_error: onError },
   });
 
-  /** Two gateways with a folder each, in front of a store that knows nothing. */
+  /** Two gateways in front of a store that knows nothing. */
   async function two(t: TestContext, amount: bigint, more: object = {}) {
     await redis.command("FLUSHALL");
     const over = { ...limits("refuse"), ...budget(amount) };
-    const { start } = await bench(t, program, over);
-    const dirs = [folder(), folder()] as const;
-    const [one, other] = [await start({}, dirs[0]), await start(more, dirs[1])];
-    return { start, dirs, one, other, urls: [one.url, other.url] };
+    const one = await start(t, over, REDIS_FOLDER);
+    const other = await start(t, { ...over, ...more }, REDIS_FOLDER);
+    return { both: [one, other] as const, urls: [one.url, other.url] };
   }
+
   it("are spent together, and no further, by replies that no client has bounded", async (t) => {
     const five = 5_000_000_000_000n;
-    const { dirs, one, other, urls } = await two(t, five, { server: { workers: 2 } });
+    const { both, urls } = await two(t, five, { server: { workers: 2 } });
     for (const url of urls) assert.equal(await answerOf(url), 200);
     const asked = Array.from({ length: 200 }, (_, index) => ask(urls[index % 2]!, OPEN));
     const served = (await Promise.all(asked)).filter((status) => status === 200).length;
     assert.ok(served >= 16, `${served} were served`);
-    const [first, second] = dirs.map((dir) => settles(dir).map(({ cost }) => pico(cost)));
+    const [first, second] = both.map(({ dir }) => settles(dir).map(({ cost }) => pico(cost)));
     assert.ok(first!.length > 0 && second!.length > 0);
     const spent = [...first!, ...second!].reduce((total, cost) => total + cost, 0n);
-    assert.ok(spent <= five, `${money(spent)} was spent`);
+    assert.ok(spent <= five, `${amountOf(spent)} was spent`);
     // Also the one with workers, of which nothing is asked any more.
-    for (const { standing } of [one, other])
-      await untilStanding(standing, { spent: text(spent), held: "0" });
+    for (const { standing } of both)
+      await untilStanding(standing, { spent: amountOf(spent), held: "0" });
   });
 
   it("count amounts beyond what a double holds", async (t) => {
     const amount = 999_999_999n * 1_000_000_000_000n + 1n;
-    const { one } = await two(t, amount);
+    const [one] = (await two(t, amount)).both;
     assert.equal(await answerOf(one.url), 200);
-    const left = text(amount - COST);
-    await untilStanding(one.standing, { spent: text(COST), held: "0", left });
+    const left = amountOf(amount - COST);
+    await untilStanding(one.standing, { spent: amountOf(COST), held: "0", left });
   });
 
   it("are each gateway's own, or refuse, while the store is not there", async (t) => {
     await redis.command("FLUSHALL");
-    const { start } = await bench(t, program, budget(2n * COST + HOLD));
-    const local = await start(limits("local"), folder());
-    const strict = await start(limits("refuse"), folder());
+    const purse = budget(2n * COST + HOLD);
+    const local = await start(t, { ...purse, ...limits("local") }, REDIS_FOLDER);
+    const strict = await start(t, { ...purse, ...limits("refuse") }, REDIS_FOLDER);
     assert.equal(await answerOf(local.url), 200);
     assert.equal(await answerOf(strict.url), 200);
     await redis.kill();
@@ -95,7 +89,7 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     assert.equal(await answerOf(local.url), 402);
     await redis.start();
     await until(async () => (await ask(strict.url)) === 402, "the store to know", LONG_MS);
-    await untilStanding(strict.standing, { spent: text(4n * COST), left: "0" });
+    await untilStanding(strict.standing, { spent: amountOf(4n * COST), left: "0" });
   });
 });
 
@@ -104,11 +98,12 @@ describe("tokens per minute of several gateways", { skip: noRedis() }, () => {
     const redis = await startRedis();
     t.after(redis.close);
     // 14 bytes are 4 tokens, and 7 may come; with the provider's figures each has 27.
-    const { start } = await bench(t, program, {
+    const over = {
       limits: { store: redis.url, on_error: "refuse" },
       accounts: { acme: { tokens_per_minute: 27 * 4 + 11 } },
-    });
-    const urls = [(await start({}, folder())).url, (await start({}, folder())).url];
+    };
+    const gateways = [await start(t, over, REDIS_FOLDER), await start(t, over, REDIS_FOLDER)];
+    const urls = gateways.map(({ url }) => url);
     // A request that the store answered too late has counted, although its gateway refused it.
     let late = 0;
     const asked = async (url: string): Promise<number> => {

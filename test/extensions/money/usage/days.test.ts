@@ -79,7 +79,7 @@ describe("the projection of the spend log", () => {
       assert.equal(readFileSync(index).length, 2 * whole.length);
     });
 
-  it("chains the lines of days, lists a segment again only if it has grown, and prints each", async () => {
+  it("lists a segment in the line of a day again only if it has grown, and prints each line", async () => {
     const at = createScene({ recovers: false });
     at.write(A, ...request(1, NOON));
     await at.pass();
@@ -88,15 +88,9 @@ describe("the projection of the spend log", () => {
     await at.pass();
     await at.passUntil("2026-02-03T12:00:00.000Z");
     const texts = readFileSync(`${at.dir}/days.jsonl`, "utf8").split("\n").slice(0, -1);
-    const linesIn = (segments: Line[]) => segments.map(({ lines }) => lines);
-    assert.deepEqual(
-      at.closed().map(({ number, previous, segments }) => [number, previous, linesIn(segments)]),
-      [
-        [1, null, [2]],
-        [2, sha256(texts[0]!), []],
-        [3, sha256(texts[1]!), [4]],
-      ],
-    );
+    const segments = at.closed().map((day) => day["segments"] as Line[]);
+    const counts = segments.map((listed) => listed.map(({ lines }) => lines));
+    assert.deepEqual(counts, [[2], [], [4]]);
     assert.deepEqual(
       at.events.map(({ event, line }) => [event, line]),
       texts.map((text) => ["day_closed", text]),

@@ -120,14 +120,6 @@ describe("segments of dead processes", () => {
       assert.deepEqual([...at.books.openSegments.keys()], remembered);
     }
   });
-
-  it("are recovered although another process has copied them before", async () => {
-    const at = createScene();
-    at.write(A, open(1), open(2), settle(2));
-    assert.equal((await at.other({ recovers: false }).pass()).copied, 1);
-    assert.equal((await at.pass()).copied, 1);
-    assert.deepEqual(numbersOf(await at.records()), [2, 1]);
-  });
 });
 
 describe("segments of living processes", () => {

@@ -117,11 +117,15 @@ function childrenOf(pid: number): number[] {
 
 const program = quickest(folder());
 
-/** The head of a process group of its own, as a terminal starts it. */
+/**
+ * The head of a process group of its own, as a terminal starts it. `place`: the folder in which it
+ * runs. Absent: that of its configuration.
+ */
 export async function bench(
   t: Scope,
   over: object = {},
   behaviours: Readonly<Record<string, Behaviour>> = {},
+  place?: string,
 ): Promise<Bench> {
   const provider = await startProvider(t, { m: speak("Fine."), held, ...behaviours });
   const [dir, cwd] = [folder(), folder()];
@@ -130,7 +134,8 @@ export async function bench(
   const config = configFor(provider.url, ["m", "held"], merge(base, over) as object);
   const write = (more: object) => replace(file, JSON.stringify(merge(config, more)));
   write({});
-  const gw = launch({ ...program, cwd }, [], { detached: true });
+  const args = place === undefined ? [] : ["--config", file];
+  const gw = launch({ ...program, cwd: place ?? cwd }, args, { detached: true });
   t.after(async () => {
     gw.child.kill("SIGKILL");
     await gw.ended;

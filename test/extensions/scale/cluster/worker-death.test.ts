@@ -4,11 +4,9 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { describe, it } from "node:test";
-import { entries, segments, settles } from "../../../support/books.ts";
+import { entries, settles } from "../../../support/books.ts";
 import { certificate } from "../../../support/certificate.ts";
 import { ended } from "../../../support/command.ts";
-import { folder } from "../../../support/folder.ts";
-import { speak } from "../../../support/provider.ts";
 import { until, waitFor, within } from "../../../support/wait.ts";
 import {
   ask,
@@ -23,19 +21,8 @@ import {
   send,
   status,
   whole,
-  type Bench,
   type Reply,
 } from "./bench.ts";
-
-const ENDED = "it ended with SIGKILL, and is replaced";
-
-/** Ends a worker; resolves when it is told, and another one serves. */
-async function end(it: Bench, worker: number, signal: NodeJS.Signals): Promise<void> {
-  const before = it.told("worker_died").length;
-  process.kill(worker, signal);
-  await waitFor(() => it.told("worker_died").length > before, "the line that tells");
-  await complete(it);
-}
 
 describe("a worker that dies", { concurrency: 2 }, () => {
   it("is replaced: told once, its places are free again, its requests are settled by the others, the others' go on; what it counted stays", async (t) => {
@@ -50,7 +37,9 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     for (const reply of streams) reply.over.then((how) => how === "cut" && cut.push(reply));
     await assertNoPlace(ask(address));
     const before = workers();
-    await end(it, before[1]!, "SIGKILL");
+    process.kill(before[1]!, "SIGKILL");
+    await waitFor(() => told("worker_died").length > 0, "the line that tells");
+    await complete(it);
     await until(
       async () => cut.length > 0 && cut.length + (await readStatus())["in_flight"] === 16,
       "the requests of the dead one to be gone",
@@ -70,7 +59,7 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     await assertEnds(gw);
     assert.deepEqual(
       told("worker_died").map(({ detail }) => detail),
-      [ENDED],
+      ["it ended with SIGKILL, and is replaced"],
     );
     const statuses = entries(dir).map(({ settle }) => settle["status"]);
     const completed = Array<string>(60 + 16).fill("completed");
@@ -99,52 +88,18 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     assert.equal(await status(ask(it.address)), 200);
   });
 
-  it("is replaced with the configuration that is in force, while the file is gone, on the address and in the data_dir of the start", async (t) => {
-    const it = await bench(t, {}, { late: speak("Late.") });
-    const { gw, address, workers, told, dir, file, write } = it;
-    const late = () => everywhere(address, { model: "late" });
-    assert.deepEqual(await late(), [404]);
-    const elsewhere = folder();
-    const changed = { models: { late: { provider: "lab" } }, data_dir: elsewhere };
-    write({ ...changed, server: { host: "127.0.0.2" } });
-    await until(async () => String(await late()) === "200", "all workers to serve another model");
-    write({ limits: { rpm: -1 } });
-    await waitFor(() => told("reload_failed").length > 0, "the fault to be told");
-    rmSync(file);
-    const [first, second] = workers();
-    await end(it, first!, "SIGKILL");
-    await end(it, second!, "SIGTERM"); // which it alone has
-    assert.deepEqual(await late(), [200]);
-    await waitFor(() => told("reload_failed").length > 1, "the missing file to be told");
-    gw.child.kill("SIGTERM");
-    await assertEnds(gw);
-    const faults = told("reload_failed").map((line) => line["faults"][0]);
-    assert.deepEqual(
-      faults.map(({ path }) => path),
-      ["limits.rpm", ""],
-      "once each, and not by each worker",
-    );
-    assert.match(faults[1].message, /ENOENT/);
-    assert.equal(segments(dir).length, 4);
-    assert.deepEqual(segments(elsewhere), []);
-    assert.deepEqual(
-      told("worker_died").map(({ detail }) => detail),
-      [ENDED, "it ended with 0, and is replaced"],
-    );
-  });
-
   it("is replaced though the first certificate is deleted, where a reload has put another in force", async (t) => {
     const [first, second] = [certificate(), certificate()];
     const { workers, told, write, readStatus } = await bench(t, { server: { tls: first } });
     write({ server: { tls: second } });
     await waitFor(() => told("reloaded").length === 2, "both workers to have the second one");
     for (const file of Object.values(first)) rmSync(file);
-    process.kill(workers()[0]!, "SIGKILL");
+    process.kill(workers()[0]!, "SIGTERM"); // which it alone has
     await waitFor(() => told("worker_died").length > 0, "the line that tells");
     await until(async () => (await readStatus())["workers"] === 2, "the other one to serve");
     assert.deepEqual(
       told("worker_died").map(({ detail }) => detail),
-      [ENDED],
+      ["it ended with 0, and is replaced"],
     );
   });
 
