@@ -337,7 +337,6 @@ describe("a provider of the same format", () => {
       [8_192, 8_192, { type: "enabled", budget_tokens: 8_191 }],
       [1_025, 1_025, { type: "enabled", budget_tokens: 1_024 }],
       [1_024, 1_024, { type: "disabled" }],
-      [32_000, 32_000, { type: "enabled", budget_tokens: 31_999 }],
     ];
     const models = cases.map(([max_output_tokens]) => [
       `c${max_output_tokens}`,
@@ -453,37 +452,21 @@ it("Gemini's signatures are kept by the ids that the client gets", async (t) => 
 describe("POST /v1/messages/count_tokens", () => {
   const COUNT = "/v1/messages/count_tokens";
 
-  it("is the provider's figure where it has one, with what it says of old content", async (t) => {
+  it("is the figure of the provider that would serve, with what it says of old content", async (t) => {
     const answer = { input_tokens: 42, context_management: { original_input_tokens: 50 } };
-    const { ask, claude } = await start(t, { claude: status(200, answer) });
-    const ofReply = { stream: true, temperature: 0.5, top_k: 3, stop_sequences: ["END"] };
-    const body = { model: "c", system: "x", metadata: { user_id: "u" }, ...ofReply };
-    assert.deepEqual(await json(await ask(body, {}, COUNT)), answer);
-    const { path, body: sent, headers } = await claude.nth(0);
-    assert.equal(path, COUNT);
-    assert.deepEqual(sent, { model: "c", messages: REQUEST.messages, system: "x" });
-    assert.equal(headers["x-api-key"], "sk-provider-secret");
-    assert.match(String(headers["user-agent"]), /^chat-gateway\/\d+\.\d+\.\d+$/);
-  });
-
-  it("is the gateway's own after the provider's first_token_ms", async (t) => {
-    const timeouts = { first_token_ms: 20 };
-    const { ask } = await start(t, { claude: silent }, { providers: { claude: { timeouts } } });
-    const { estimated } = await json(await ask({ model: "c" }, {}, COUNT));
-    assert.equal(estimated, true);
-  });
-
-  it("asks with one of several keys, with the query of each request, and the model that would serve", async (t) => {
-    const claude42 = status(200, { input_tokens: 42 });
+    const behaviour = status(200, answer);
     const keys = { api_key: null, api_keys: [{ key: "sk-of-many" }], query: { version: "2" } };
     const over = { providers: { claude: keys }, models: { d: { passes: ["web_search"] } } };
-    const { ask, claude } = await start(t, { claude: { c: claude42, d: claude42 } }, over);
-    const tools = [{ type: "web_search_20250305", name: "web_search" }];
-    const response = await ask({ model: "both", tools }, {}, COUNT);
-    assert.deepEqual(await json(response), { input_tokens: 42 });
-    const { path, body, headers } = await claude.nth(0);
-    assert.deepEqual([path, body["model"]], [`${COUNT}?version=2`, "d"]);
+    const { ask, claude } = await start(t, { claude: { c: behaviour, d: behaviour } }, over);
+    const ofReply = { stream: true, temperature: 0.5, top_k: 3, stop_sequences: ["END"] };
+    const ofPrompt = { system: "x", tools: [{ type: "web_search_20250305", name: "web_search" }] };
+    const body = { model: "both", metadata: { user_id: "u" }, ...ofPrompt, ...ofReply };
+    assert.deepEqual(await json(await ask(body, {}, COUNT)), answer);
+    const { path, body: sent, headers } = await claude.nth(0);
+    assert.equal(path, `${COUNT}?version=2`);
+    assert.deepEqual(sent, { model: "d", messages: REQUEST.messages, ...ofPrompt });
     assert.equal(headers["x-api-key"], "sk-of-many");
+    assert.match(String(headers["user-agent"]), /^chat-gateway\/\d+\.\d+\.\d+$/);
   });
 
   it("is Gemini's figure of the translated request", async (t) => {
@@ -498,11 +481,13 @@ describe("POST /v1/messages/count_tokens", () => {
     }
   });
 
-  it("is an estimate elsewhere, and says so", async (t) => {
-    const failing = { down: status(500), odd: status(200, { input_tokens: "many" }) };
-    const { ask, lab } = await start(t, { lab: speak("Fine."), claude: failing });
+  it("is an estimate elsewhere, and after the provider's first_token_ms, and says so", async (t) => {
+    const odd = status(200, { input_tokens: "many" });
+    const claude = { down: status(500), odd, slow: silent };
+    const providers = { claude: { timeouts: { first_token_ms: 20 } } };
+    const { ask, lab } = await start(t, { lab: speak("Fine."), claude }, { providers });
     const expected = { input_tokens: 1, estimated: true };
-    for (const model of ["m", "down", "odd"])
+    for (const model of ["m", ...Object.keys(claude)])
       assert.deepEqual(await json(await ask({ model }, {}, COUNT)), expected);
     assert.equal(lab.asked.length, 0);
   });
@@ -535,29 +520,27 @@ describe("POST /v1/messages/count_tokens", () => {
   });
 });
 
-describe("GET /v1/models for clients of this format", () => {
-  it("has the vendor's form, all in one page, and the usual one for all others", async (t) => {
-    const { url } = await start(t, { lab: { a: speak(""), b: speak("") } });
-    const list = async (query: string, headers: Record<string, string> = VERSION) =>
-      json(await fetch(`${url}/v1/models${query}`, { headers }));
-    const { data, ...page } = await list("");
-    const ids = data.map(({ id }: Json) => id);
-    assert.deepEqual(ids, ["a", "b", "both"]);
-    assert.deepEqual(page, { has_more: false, first_id: "a", last_id: "both" });
-    const { type, display_name, max_tokens, created_at } = data[0];
-    assert.deepEqual([type, display_name, max_tokens], ["model", "a", null]);
-    assert.ok(!Number.isNaN(Date.parse(created_at)));
-    assert.deepEqual(await list("?limit=2"), { data, ...page });
-    assert.deepEqual(await list("/b"), data[1]);
-    assert.equal((await list("", { authorization: `Bearer ${KEY}` })).object, "list");
-  });
-
-  it("has the request id where its clients look; others get the usual errors", async (t) => {
-    const { url } = await start(t, { lab: speak("") });
-    const listed = await fetch(`${url}/v1/models`, { headers: VERSION });
-    assert.equal(listed.headers.get("request-id"), listed.headers.get("x-request-id"));
-    const others = await fetch(`${url}/v1/models`, { headers: { "x-api-key": KEY } });
-    assert.equal((await json(others)).error.code, "missing_api_key");
-    assert.equal(others.headers.get("request-id"), null);
-  });
+it("GET /v1/models has the vendor's form, all in one page, and the usual one for all others", async (t) => {
+  const { url } = await start(t, { lab: { a: speak(""), b: speak("") } });
+  const get = async (query: string, headers: Record<string, string> = VERSION) => {
+    const answer = await fetch(`${url}/v1/models${query}`, { headers });
+    const ids = ["x-request-id", "request-id"].map((name) => answer.headers.get(name));
+    return { body: await json(answer), ids };
+  };
+  const list = async (query: string) => (await get(query)).body;
+  const { data, ...page } = await list("");
+  const ids = data.map(({ id }: Json) => id);
+  assert.deepEqual(ids, ["a", "b", "both"]);
+  assert.deepEqual(page, { has_more: false, first_id: "a", last_id: "both" });
+  const { type, display_name, max_tokens, created_at } = data[0];
+  assert.deepEqual([type, display_name, max_tokens], ["model", "a", null]);
+  assert.ok(!Number.isNaN(Date.parse(created_at)));
+  assert.deepEqual(await list("?limit=2"), { data, ...page });
+  assert.deepEqual(await list("/b"), data[1]);
+  // The request id where its clients look.
+  const [id, own] = (await get("")).ids;
+  assert.equal(own, id);
+  const others = await get("", { authorization: `Bearer ${KEY}` });
+  assert.deepEqual([others.body.object, others.ids[1]], ["list", null]);
+  assert.equal((await get("", { "x-api-key": KEY })).body.error.code, "missing_api_key");
 });

@@ -117,17 +117,6 @@ describe("a gate", () => {
     assert.equal(typeof (await waited), "object");
   });
 
-  it("forgets what is older than a minute, however much that was", () => {
-    const { clock, tryIt } = setUp({ rpm: 5_000 });
-    for (let minute = 0; minute < 3; minute += 1) {
-      for (let count = 0; count < 5_000; count += 1) assert.equal(tryIt(), true);
-      assert.equal(tryIt(), 60_000);
-      clock.advance(30_000);
-      assert.equal(tryIt(), 30_000);
-      clock.advance(30_000);
-    }
-  });
-
   it("counts nothing of a request that is not made", () => {
     const { permit, tryIt } = setUp({ rpm: 1, max_in_flight: 1 });
     permit().undo();
