@@ -32,7 +32,7 @@ const tools = [{ type: "function", function: { name: "f" } }];
 const schema = { type: "json_schema", json_schema: { name: "x", schema: {} } };
 const image = { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } };
 
-// Each thing that a request may need: capabilities/requirements.test.ts.
+// Each thing that a request may need: capabilities/capabilities.test.ts.
 describe("what a request needs", () => {
   for (const [capability, request, param] of [
     ["tools", { tools }, "tools"],

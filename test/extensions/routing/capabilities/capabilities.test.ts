@@ -1,11 +1,16 @@
-// What a request requires of a model, and what the client reads where no model has it.
+// What a request requires of a model, and what the client reads where no model has it. Images and
+// files that a candidate's format does not take: another candidate is asked, and where there is none,
+// no provider is, and the client reads which message has them.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import { pathText } from "../../../../src/core/schema/checker.ts";
 import { capable, type LackOf } from "../../../../src/extensions/routing/capabilities/index.ts";
 import { requirementsOf } from "../../../../src/extensions/routing/capabilities/requirements.ts";
+import { configFor, json, startGateway } from "../../../support/gateway.ts";
+import { speak, startProvider, status } from "../../../support/provider.ts";
 import { catalogOf, chatOf, settingsFor, type TestModel } from "../../../support/routing.ts";
+import { post } from "../../apis/post.ts";
 
 /** Of a model that can do everything. */
 const ABLE: TestModel = {
@@ -121,5 +126,74 @@ describe("candidates that each lack something else", () => {
     assert.throws(() => capable([...models.values()], request, [ofAble]), {
       message: "messages[0].content: takes no such image",
     });
+  });
+});
+
+const fileOf = (file_data: string) => ({ type: "file", file: { file_data } });
+
+/** A format, a part that it does not take, and what the client reads. */
+const REFUSED = [
+  ["anthropic", fileOf("data:text/csv;base64,YQ=="), /files of the types .*, got text\/csv/],
+  ["anthropic", fileOf(`data:a/${"b".repeat(1_000)};base64,QQ==`), /got a\/b{1,78}[^b]*$/],
+  ["anthropic", fileOf("YQ=="), /takes file_data as in 'data:TYPE;base64,DATA'/],
+  ["anthropic", imageAt("data:image/svg+xml,<svg/>"), /takes an address, or data, as in/],
+  ["gemini", imageAt("data:image/svg+xml,<svg/>"), /takes an address, or data, as in/],
+  ["ollama", imageAt("https://example.org/a.png"), /takes images as data, not by address/],
+  ["converse", imageAt("https://example.org/a.png"), /takes data of .*, got the address https/],
+  [
+    "converse",
+    fileOf("data:application/zip;base64,YQ=="),
+    /takes data of .*, got application\/zip/,
+  ],
+] as const;
+
+async function site(t: TestContext, dialect: string) {
+  const provider = await startProvider(t, { strict: status(500), open: speak("Fine.") });
+  const supports = dialect === "ollama" ? ["images"] : ["images", "files"];
+  const own = dialect === "converse" ? { vendor: "bedrock" } : { dialect };
+  const native = { base_url: provider.url, api_key: "sk-native", thinking: "none", ...own };
+  const config = configFor(provider.url, ["open"], {
+    apis: ["messages", "responses"],
+    providers: { lab: { supports }, native },
+    models: { strict: { provider: "native", dialect, supports } },
+    aliases: { "auto/any": { models: ["strict", "open"] } },
+  });
+  const gateway = await startGateway(t, config);
+  const ask = (path: string, body: object) => post(gateway.url + path, body);
+  return { provider, gateway, ask };
+}
+
+describe("media that a format does not take", () => {
+  for (const [dialect, part, message] of REFUSED)
+    it(`${dialect}: ${JSON.stringify(part).slice(0, 80)}`, async (t) => {
+      const { provider, gateway } = await site(t, dialect);
+      const messages = [{ role: "system", content: "Look." }, says(text, part)];
+      const reply = await json(await gateway.chat({ model: "auto/any", messages }));
+      assert.equal(reply.choices[0].message.content, "Fine.");
+      assert.equal(provider.asked.length, 1, "only the second candidate");
+
+      const refused = await gateway.chat({ model: "strict", messages });
+      assert.equal(refused.status, 400);
+      const { error } = await json(refused);
+      assert.deepEqual([error.code, error.param], ["unsupported_value", "messages[1].content"]);
+      assert.match(error.message, message);
+      assert.equal(provider.asked.length, 1);
+    });
+
+  it("of the Responses API are named by their place there", async (t) => {
+    const { ask } = await site(t, "anthropic");
+    const file_data = "data:text/csv;base64,YQ==";
+    const content = [{ type: "input_file", filename: "a.csv", file_data }];
+    const body = { model: "strict", store: false, input: [{ role: "user", content }] };
+    const { error } = await json(await ask("/v1/responses", body));
+    assert.deepEqual([error.code, error.param], ["unsupported_value", "input[0].content"]);
+  });
+
+  it("pass where the client speaks the provider's own format", async (t) => {
+    const { provider, ask } = await site(t, "anthropic");
+    const source = { type: "url", url: "https://example.org/a.pdf" };
+    const messages = [{ role: "user", content: [{ type: "document", source }] }];
+    await (await ask("/v1/messages", { model: "strict", max_tokens: 10, messages })).text();
+    assert.equal(provider.asked.length, 1, "the provider decides");
   });
 });
