@@ -94,15 +94,11 @@ describe("the order of the policy fastest", () => {
 });
 
 describe("an alias with the policy fastest", () => {
-  it("has reasons that stay true once the times are known", () => {
-    const { ranking } = checkConfig(settings({})).aliases.get("x")!;
-    assert.equal(ranking[0]?.why, "quality_score 90, which counts until it is measured");
-  });
-
-  it("has the models of at least min_quality as candidates", () => {
-    const config = checkConfig(settings({ min_quality: 50 }));
-    const ranks = config.aliases.get("x")!.ranking.map(({ model, rank }) => `${model} ${rank}`);
+  it("has the models of at least min_quality as candidates, for reasons that stay true", () => {
+    const { ranking } = checkConfig(settings({ min_quality: 50 })).aliases.get("x")!;
+    const ranks = ranking.map(({ model, rank }) => `${model} ${rank}`);
     assert.deepEqual(ranks, ["a 1", "b 2", "c null"]);
+    assert.equal(ranking[0]?.why, "quality_score 90, which counts until it is measured");
     assert.match(
       issueLines(() => checkConfig(settings({ policy: "reasoning", min_quality: 50 }))).join(),
       /^aliases\.x\.min_quality: bounds quality_score; the policy reasoning has min_score/,
@@ -116,9 +112,8 @@ describe("an alias with the policy fastest", () => {
       clock.advance(asked.body["model"] === "a" ? 60 : 40);
       return speak("Hi.")(asked);
     });
-    const config = configFor(provider.url, ["a", "b"], {
-      models: { a: scored(90), b: scored(80) },
-    });
+    const models = { a: scored(90), b: scored(80) };
+    const config = configFor(provider.url, ["a", "b"], { models });
     // The policy comes by a reload: what a gateway has loaded at its start must show it.
     const extensions = await loader.load(
       (entry) => entry.checks || entry.serves || isNeededBy(config, entry),

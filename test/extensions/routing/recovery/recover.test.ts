@@ -93,18 +93,6 @@ describe("who goes on", () => {
     }
   });
 
-  it("another that breaks too: the record names the first one, with its prices", async (t) => {
-    const models = { m: inTurn(broken(texts(SHOWN)), refuses), n: twoWords };
-    const config = { ...LIST, retry: { max_recoveries: 1 } };
-    const scene = await askScene(t, { models, config, model: "x" });
-    assert.equal((await seen(scene.answer)).error, "upstream_error");
-    const prices = sharesOf(scene).flatMap((share) => share?.prices ?? []);
-    assert.equal(prices.length, 2);
-    assert.notDeepEqual(prices[0], prices[1]);
-    const { modelServed, price } = scene.settlement;
-    assert.deepEqual([modelServed, price], ["m", prices[0]]);
-  });
-
   it("a model that is named itself, and no other: the client gets what broke the stream", async (t) => {
     const config = { models: { ...continuing().models, n: { prefill: "plain" } } };
     for (const refusal of [refuses, rejects]) {
