@@ -68,8 +68,7 @@ describe("a response to others", () => {
     const gw = await startGateway(t, demo(cors([PAGE])));
     // Another origin, none of its own, another port, one that begins with an allowed one, no page.
     for (const origin of [OTHER, "null", `${PAGE}:8443`, `${PAGE}.evil.example`, undefined]) {
-      const headers: Record<string, string> = origin === undefined ? {} : { origin };
-      const response = await fetch(`${gw.url}/healthz`, { headers });
+      const response = await fetch(`${gw.url}/healthz`, origin ? from(origin) : {});
       assert.deepEqual([response.status, corsOf(response)], [200, { vary: "Origin" }], origin);
     }
     const twice = `Origin: ${PAGE}\r\n`.repeat(2);
@@ -79,12 +78,9 @@ describe("a response to others", () => {
 
   it('with "*" is for all origins, and does not vary; the admin listener answers no page', async (t) => {
     const gw = await startGateway(t, demo(cors("*")));
-    for (const headers of [{ origin: OTHER }, { origin: "null" }, {}]) {
-      assert.deepEqual(corsOf(await fetch(`${gw.url}/healthz`, { headers })), {
-        "access-control-allow-origin": "*",
-        "access-control-expose-headers": "X-Request-Id, *",
-      });
-    }
+    const { vary: _, ...allowed } = { ...ALLOWED, "access-control-allow-origin": "*" };
+    for (const origin of [from(OTHER), from("null"), {}])
+      assert.deepEqual(corsOf(await fetch(`${gw.url}/healthz`, origin)), allowed);
     const admin = `${gw.gateway.adminAddress()!}/status`;
     const response = await preflight(admin, { origin: PAGE });
     assert.ok(response.status >= 400);
