@@ -1,8 +1,8 @@
-// Recorded traffic of providers: where it is kept, beside the project, what of it the tests of the
-// client APIs read, and how it is replayed. One place says so: a wrong path would only skip tests.
+// Recorded traffic of providers: where it is kept, beside the project, and how it is replayed. One
+// place says so: a wrong path would only skip tests.
 
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
 import type { TestContext } from "node:test";
 import { configFor, startGateway, user } from "./gateway.ts";
 import { LONG } from "./long.ts";
@@ -15,17 +15,6 @@ export const CASES = process.env["CASES"] ?? resolve("../shared/cases");
 
 /** Why tests on recordings are skipped. False: they are not. */
 export const noRecordings = !existsSync(RECORDINGS) && `there are no recordings at ${RECORDINGS}`;
-
-const VENDORS = ["anthropic", "openai", "deepseek", "mistral", "groq", "qwen", "xai", "gemini"];
-
-/** The whole replies and streams of these vendors. */
-export const recordings = VENDORS.filter(
-  (vendor) => !noRecordings && existsSync(join(RECORDINGS, vendor)),
-).flatMap((vendor) =>
-  readdirSync(join(RECORDINGS, vendor))
-    .filter((name) => /\.json$|\.chunks\.txt$/.test(name))
-    .map((name) => ({ vendor, name, text: readFileSync(join(RECORDINGS, vendor, name), "utf8") })),
-);
 
 /** The sizes in bytes of the pieces that a recording is sent in. */
 export const SIZES = LONG ? [Infinity, 1_000, 7, 1] : [7];
