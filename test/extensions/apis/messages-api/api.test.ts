@@ -63,14 +63,17 @@ async function errorOf(response: Response) {
   return [response.status, error.type, error.message];
 }
 
-const whole = (content: unknown[], more: object = {}) => ({
+const MESSAGE = {
   id: "msg_upstream",
   type: "message",
   role: "assistant",
-  stop_sequence: null,
   model: "claude-upstream",
+};
+const whole = (content: unknown[], more: object = {}) => ({
+  ...MESSAGE,
   content,
   stop_reason: "end_turn",
+  stop_sequence: null,
   usage: { input_tokens: 20, output_tokens: 7 },
   ...more,
 });
@@ -87,20 +90,18 @@ const endedBy = (delta: Json) => [
 ];
 const ended = endedBy({ stop_reason: "end_turn", stop_sequence: null });
 
-describe("a request of the Messages API", () => {
-  it("has pings in the silence of a stream", async (t) => {
-    const reply = held();
-    const { ask } = await start(t, { lab: reply.behaviour }, { server: { keep_alive_ms: 5 } });
-    const response = await ask({ model: "m", stream: true });
-    let text = "";
-    const reading = (async () => {
-      for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) text += piece;
-    })();
-    await waitFor(() => text.split("event: ping").length > 4, "pings");
-    reply.finish();
-    await reading;
-    assert.equal(messageIn(eventsIn(text))["content"][0].text, "Fine.");
-  });
+it("a stream has pings in its silence", async (t) => {
+  const reply = held();
+  const { ask } = await start(t, { lab: reply.behaviour }, { server: { keep_alive_ms: 5 } });
+  const response = await ask({ model: "m", stream: true });
+  let text = "";
+  const reading = (async () => {
+    for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) text += piece;
+  })();
+  await waitFor(() => text.split("event: ping").length > 4, "pings");
+  reply.finish();
+  await reading;
+  assert.equal(messageIn(eventsIn(text))["content"][0].text, "Fine.");
 });
 
 describe("errors", () => {
