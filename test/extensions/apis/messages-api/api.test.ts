@@ -427,10 +427,8 @@ describe("an alias of models of several formats", () => {
 async function startGemini(t: TestContext, answer: object) {
   const gemini = await startProvider(t, status(200, answer));
   const google = { vendor: "gemini", base_url: gemini.url, api_key: "k" };
-  const models = {
-    g: { provider: "google", upstream_model: "gemini-x" },
-    full: { provider: "google", upstream_model: "models/gemini-x" },
-  };
+  const modelOf = (upstream_model: string) => ({ provider: "google", upstream_model });
+  const models = { g: modelOf("gemini-x"), full: modelOf("models/gemini-x") };
   return { ...(await start(t, {}, { providers: { google }, models })), gemini };
 }
 

@@ -43,65 +43,40 @@ const stored = (member: string) =>
 const noLogprobs = "logprobs: this model states no log probabilities";
 
 describe("requirements of a request", () => {
-  const CASES: readonly [name: string, request: object, lacking: TestModel, lack: string][] = [
-    ["tools", { tools }, { supports: [] }, "tools: this model does not support tools"],
-    [
-      "a forced tool",
-      { tools, tool_choice: "required" },
-      { tool_choice: "auto" },
-      "tool_choice: with this model a tool cannot be forced",
-    ],
-    [
-      "a JSON object",
-      { response_format: { type: "json_object" } },
-      { supports: ["json_schema"] },
-      "response_format: 'response_format' of type 'json_object' is not supported with this model",
-    ],
-    ["log probabilities", { logprobs: true }, { supports: [] }, noLogprobs],
+  const [none, noPasses] = [{ supports: [] }, { passes: [] }];
+  const object = { response_format: { type: "json_object" } };
+  const noObject = "'response_format' of type 'json_object' is not supported with this model";
+  const noPenalty = "presence_penalty: this model does not support presence_penalty";
+  const images = { messages: [{ role: "user", content: "hi" }, says(text, image), says(image)] };
+  const noImages = "messages[1].content: this model does not take images";
+  const forced = { tools, tool_choice: "required" };
+  const notForced = "tool_choice: with this model a tool cannot be forced";
+  const storedImages = [
+    "gs://bucket/a.png",
+    " MS://file",
+    "file:///a.png",
+    "mm_file://1",
+    "\x01fi\tle:///a.png",
+    "https://generativelanguage.googleapis.com/v1beta/files/a",
+    "HTTPS:\\\\me@generativelanguage.googleapis.com:443/v1beta/files/a",
+    "\u0001https://generative\tlanguage.googleapis.com/v1beta/files/a",
+  ].map((url) => [`leave for ${url}`, { messages: [says(text, imageAt(url))] }] as const);
+  const CASES: [name: string, request: object, lacking: TestModel, lack: string][] = [
+    ["tools", { tools }, none, "tools: this model does not support tools"],
+    ["a forced tool", forced, { tool_choice: "auto" }, notForced],
+    ["a JSON object", object, { supports: ["json_schema"] }, `response_format: ${noObject}`],
+    ["log probabilities", { logprobs: true }, none, noLogprobs],
     ["a text without reasoning for these", { logprobs: true }, { think_tags: true }, noLogprobs],
-    [
-      "audio",
-      clip("AA=="),
-      { supports: [] },
-      "messages[0].content: this model does not take audio",
-    ],
+    ["audio", clip("AA=="), none, "messages[0].content: this model does not take audio"],
     ["stop", { stop: "END" }, { omit: ["stop"] }, "stop: this model does not support stop"],
-    [
-      "a penalty",
-      { presence_penalty: 1 },
-      { omit: ["presence_penalty"] },
-      "presence_penalty: this model does not support presence_penalty",
-    ],
-    [
-      "images, at the first message that has one",
-      { messages: [{ role: "user", content: "hi" }, says(text, image), says(image)] },
-      { supports: [] },
-      "messages[1].content: this model does not take images",
-    ],
-    ["leave for a stored file", file({ file_id: "f" }), { passes: [] }, stored("file.file_id")],
-    ...[
-      "gs://bucket/a.png",
-      " MS://file",
-      "file:///a.png",
-      "mm_file://1",
-      "\x01fi\tle:///a.png",
-      "https://generativelanguage.googleapis.com/v1beta/files/a",
-      "HTTPS:\\\\me@generativelanguage.googleapis.com:443/v1beta/files/a",
-      "\u0001https://generative\tlanguage.googleapis.com/v1beta/files/a",
-    ].map((url): (typeof CASES)[number] => [
-      `leave for the address ${url}`,
-      { messages: [says(text, imageAt(url))] },
-      { passes: [] },
-      stored("image_url.url"),
-    ]),
-    [
-      "leave for a file at",
-      file({ file_data: "gs://b/a" }),
-      { passes: [] },
-      stored("file.file_data"),
-    ],
-    ["leave for a clip at", clip("oss://a.wav"), { passes: [] }, stored("input_audio.data")],
+    ["a penalty", { presence_penalty: 1 }, { omit: ["presence_penalty"] }, noPenalty],
+    ["images, at the first message that has one", images, none, noImages],
+    ["leave for a stored file", file({ file_id: "f" }), noPasses, stored("file.file_id")],
+    ["leave for a file at", file({ file_data: "gs://b/a" }), noPasses, stored("file.file_data")],
+    ["leave for a clip at", clip("oss://a.wav"), noPasses, stored("input_audio.data")],
   ];
+  for (const [name, request] of storedImages)
+    CASES.push([name, request, noPasses, stored("image_url.url")]);
   for (const [name, request, lacking, lack] of CASES)
     it(`include ${name}`, () => {
       assert.deepEqual(unmet(request, lacking), [lack]);

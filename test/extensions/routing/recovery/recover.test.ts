@@ -227,11 +227,10 @@ describe("a recovery", () => {
 
 describe("what was shown", () => {
   it("is no thinking that the client does not see, of a model without reasoning", async (t) => {
-    const { answer } = await askScene(t, {
-      models: { m: inTurn(broken([{ reasoning_content: "Hm." }, ...texts(SHOWN)]), goesOn) },
-      config: continuing({ reasoning: false }),
-      request: { thinking: { type: "enabled" } },
-    });
+    const models = { m: inTurn(broken([{ reasoning_content: "Hm." }, ...texts(SHOWN)]), goesOn) };
+    const request = { thinking: { type: "enabled" } };
+    const config = continuing({ reasoning: false });
+    const { answer } = await askScene(t, { models, config, request });
     const got = await seen(answer);
     assert.deepEqual([got.text, got.reasoning, got.error], [WHOLE, "", undefined]);
   });
