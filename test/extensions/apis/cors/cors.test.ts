@@ -37,30 +37,28 @@ const preflight = (url: string, headers: Record<string, string>) =>
     headers: { "access-control-request-method": "POST", ...headers },
   });
 
-describe("a response to a page of an allowed origin", () => {
-  it("has the headers, be it a stream that is cut, or an error, whatever went wrong", async (t) => {
-    const cut = stream([chunk({ content: "Once" })], "cut");
-    const over = { ...cors([OTHER, PAGE]), accounts: { acme: { rpm: 4 } } };
-    const gw = await startWith(t, { broken: status(500), cut, silent }, over);
-    const ask = (model: string, more: object = {}) =>
-      gw.chat({ model, messages: user("hi"), ...more }, { origin: PAGE });
-    const stopped = ask("silent");
-    await gw.provider.nth(0);
-    const responses: Record<string, Response> = {
-      200: await ask("cut", { stream: true }),
-      503: await ask("broken"),
-      400: await gw.chat("{", { origin: PAGE }),
-      429: await ask("broken"),
-      401: await gw.chat("{}", { origin: PAGE, authorization: "Bearer sk-nobody" }),
-      404: await fetch(`${gw.url}/chat/completions`, { method: "POST", ...from(PAGE) }),
-      405: await fetch(gw.url + CHAT, from(PAGE)),
-    };
-    await gw.gateway.close(0);
-    const before = await stopped;
-    assert.deepEqual([before.status, corsOf(before)], [503, ALLOWED], "the gateway stopped");
-    for (const [expected, response] of Object.entries(responses))
-      assert.deepEqual([String(response.status), corsOf(response)], [expected, ALLOWED]);
-  });
+it("a response to a page of an allowed origin has the headers, be it a stream that is cut, or an error, whatever went wrong", async (t) => {
+  const cut = stream([chunk({ content: "Once" })], "cut");
+  const over = { ...cors([OTHER, PAGE]), accounts: { acme: { rpm: 4 } } };
+  const gw = await startWith(t, { broken: status(500), cut, silent }, over);
+  const ask = (model: string, more: object = {}) =>
+    gw.chat({ model, messages: user("hi"), ...more }, { origin: PAGE });
+  const stopped = ask("silent");
+  await gw.provider.nth(0);
+  const responses: Record<string, Response> = {
+    200: await ask("cut", { stream: true }),
+    503: await ask("broken"),
+    400: await gw.chat("{", { origin: PAGE }),
+    429: await ask("broken"),
+    401: await gw.chat("{}", { origin: PAGE, authorization: "Bearer sk-nobody" }),
+    404: await fetch(`${gw.url}/chat/completions`, { method: "POST", ...from(PAGE) }),
+    405: await fetch(gw.url + CHAT, from(PAGE)),
+  };
+  await gw.gateway.close(0);
+  const before = await stopped;
+  assert.deepEqual([before.status, corsOf(before)], [503, ALLOWED], "the gateway stopped");
+  for (const [expected, response] of Object.entries(responses))
+    assert.deepEqual([String(response.status), corsOf(response)], [expected, ALLOWED]);
 });
 
 describe("a response to others", () => {

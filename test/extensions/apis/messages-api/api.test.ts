@@ -401,26 +401,24 @@ describe("a provider of the same format", () => {
   });
 });
 
-describe("an alias of models of several formats", () => {
-  const spoken = status(200, whole([{ type: "text", text: "Native." }]));
+const spoken = status(200, whole([{ type: "text", text: "Native." }]));
 
-  it("falls back from one format to the other", async (t) => {
-    const tools = [{ name: "f", input_schema: { type: "object" } }];
-    const broken = status(500, {});
-    const toNative = await start(t, { lab: broken, claude: spoken });
-    const native = await json(await toNative.ask({ model: "both", tools }));
-    assert.deepEqual([native.model, native.content[0].text], ["c", "Native."]);
-    assert.deepEqual((await toNative.claude.nth(0)).body["tools"], tools);
+it("an alias of models of several formats falls back from one format to the other", async (t) => {
+  const tools = [{ name: "f", input_schema: { type: "object" } }];
+  const broken = status(500, {});
+  const toNative = await start(t, { lab: broken, claude: spoken });
+  const native = await json(await toNative.ask({ model: "both", tools }));
+  assert.deepEqual([native.model, native.content[0].text], ["c", "Native."]);
+  assert.deepEqual((await toNative.claude.nth(0)).body["tools"], tools);
 
-    const cut = said([started, { type: "ping" }]);
-    const aliases = { both: { models: ["c", "m"] } };
-    const toOther = await start(t, { lab: speak("Other."), claude: cut }, { aliases });
-    const response = await toOther.ask({ model: "both", tools, stream: true });
-    const message = messageIn(eventsIn(await response.text()));
-    assert.deepEqual([message["model"], message["content"][0].text], ["m", "Other."]);
-    const { body } = await toOther.lab.nth(0);
-    assert.deepEqual([body["tools"][0].function.name, body["tool_choice"]], ["f", "auto"]);
-  });
+  const cut = said([started, { type: "ping" }]);
+  const aliases = { both: { models: ["c", "m"] } };
+  const toOther = await start(t, { lab: speak("Other."), claude: cut }, { aliases });
+  const response = await toOther.ask({ model: "both", tools, stream: true });
+  const message = messageIn(eventsIn(await response.text()));
+  assert.deepEqual([message["model"], message["content"][0].text], ["m", "Other."]);
+  const { body } = await toOther.lab.nth(0);
+  assert.deepEqual([body["tools"][0].function.name, body["tool_choice"]], ["f", "auto"]);
 });
 
 /** A gateway with models of a Gemini provider. */

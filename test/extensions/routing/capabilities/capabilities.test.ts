@@ -92,15 +92,13 @@ describe("requirements of a request", () => {
   });
 });
 
-describe("candidates that each lack something else", () => {
-  it("are all left out, and the client reads what the format of an able one refuses", () => {
-    const { models } = catalogOf(settingsFor({ blind: { ...ABLE, supports: [] }, able: ABLE }));
-    const lack = { path: ["messages", 0, "content"], message: "takes no such image" };
-    const ofAble: LackOf = ({ traits }) => (traits.supports.length > 0 ? lack : undefined);
-    const request = chatOf({ messages: [says(image)] });
-    assert.throws(() => capable([...models.values()], request, [ofAble]), {
-      message: "messages[0].content: takes no such image",
-    });
+it("candidates that each lack something else are all left out, and the client reads what the format of an able one refuses", () => {
+  const { models } = catalogOf(settingsFor({ blind: { ...ABLE, supports: [] }, able: ABLE }));
+  const lack = { path: ["messages", 0, "content"], message: "takes no such image" };
+  const ofAble: LackOf = ({ traits }) => (traits.supports.length > 0 ? lack : undefined);
+  const request = chatOf({ messages: [says(image)] });
+  assert.throws(() => capable([...models.values()], request, [ofAble]), {
+    message: "messages[0].content: takes no such image",
   });
 });
 

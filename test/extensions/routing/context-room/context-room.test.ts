@@ -101,23 +101,21 @@ describe("after a prompt was too long for some candidates", () => {
   });
 });
 
-describe("check, of aliases with candidates of unknown size", () => {
-  const warned = (sizes: readonly (number | null)[], enabled = true) => {
-    const models = Object.fromEntries(
-      sizes.map((context_tokens, at) => ["abc"[at], { provider: "demo", context_tokens }]),
-    );
-    const aliases = { x: { models: Object.keys(models), enabled } };
-    const config = checkConfig({ providers: { demo: { dialect: "demo" } }, models, aliases }, {});
-    return warningsOf(config).map(({ path, message }) => `${path.join(".")}: ${message}`);
-  };
+const warned = (sizes: readonly (number | null)[], enabled = true) => {
+  const models = Object.fromEntries(
+    sizes.map((context_tokens, at) => ["abc"[at], { provider: "demo", context_tokens }]),
+  );
+  const aliases = { x: { models: Object.keys(models), enabled } };
+  const config = checkConfig({ providers: { demo: { dialect: "demo" } }, models, aliases }, {});
+  return warningsOf(config).map(({ path, message }) => `${path.join(".")}: ${message}`);
+};
 
-  it("warns where one of several candidates has no context_tokens, and only there", () => {
-    const told = (names: string) => [
-      `aliases.x: has candidates without context_tokens (${names}): a prompt that is too long for another one goes to them last`,
-    ];
-    assert.deepEqual(warned([1_000, null, null]), told("models.b, models.c"));
-    assert.deepEqual(warned([null, null]), told("models.a, models.b"));
-    for (const sizes of [[1_000, 2_000], [null]]) assert.deepEqual(warned(sizes), []);
-    assert.deepEqual(warned([1_000, null], false), []);
-  });
+it("check warns where one of several candidates has no context_tokens, and only there", () => {
+  const told = (names: string) => [
+    `aliases.x: has candidates without context_tokens (${names}): a prompt that is too long for another one goes to them last`,
+  ];
+  assert.deepEqual(warned([1_000, null, null]), told("models.b, models.c"));
+  assert.deepEqual(warned([null, null]), told("models.a, models.b"));
+  for (const sizes of [[1_000, 2_000], [null]]) assert.deepEqual(warned(sizes), []);
+  assert.deepEqual(warned([1_000, null], false), []);
 });

@@ -226,19 +226,17 @@ it("usage that comes within closing_ms counts; a provider's own overrides the ge
   assert.deepEqual(figures((await settled(dir))[0]!), expected);
 });
 
-describe("the streams that are read on", () => {
-  it("are no more than there is room for; a gateway that closes reads none on", () => {
-    const left = createLeftStreams(createFakeClock());
-    const ended: string[] = [];
-    const readOn = (name: string) => left.readOn(NO_END, 2, () => ended.push(name));
-    const forgetFirst = readOn("first");
-    readOn("second");
-    readOn("third");
-    assert.deepEqual(ended, ["third"], "there is no room for it");
-    forgetFirst();
-    readOn("fourth");
-    left.close();
-    readOn("fifth");
-    assert.deepEqual(ended, ["third", "second", "fourth", "fifth"]);
-  });
+it("the streams that are read on are no more than there is room for; a gateway that closes reads none on", () => {
+  const left = createLeftStreams(createFakeClock());
+  const ended: string[] = [];
+  const readOn = (name: string) => left.readOn(NO_END, 2, () => ended.push(name));
+  const forgetFirst = readOn("first");
+  readOn("second");
+  readOn("third");
+  assert.deepEqual(ended, ["third"], "there is no room for it");
+  forgetFirst();
+  readOn("fourth");
+  left.close();
+  readOn("fifth");
+  assert.deepEqual(ended, ["third", "second", "fourth", "fifth"]);
 });
