@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createFakeClock } from "../../../support/fake-clock.ts";
-import { configFor, startGateway } from "../../../support/gateway.ts";
+import { configFor, startGateway, startWith } from "../../../support/gateway.ts";
 import {
   askScene,
   beginningIn,
@@ -241,13 +241,12 @@ describe("what was shown", () => {
       [[], 2],
     ] as const) {
       const thinks = broken([{ reasoning_content: "Let me think." }, ...texts(SHOWN)]);
-      const provider = await startProvider(t, { m: inTurn(thinks, goesOn) });
       const over = { ...continuing(), apis: ["responses"] };
-      const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
+      const gateway = await startWith(t, { m: inTurn(thinks, goesOn) }, over);
       const body = { model: "m", input: "hi", stream: true, include };
       const answer = await post(`${gateway.url}/v1/responses`, body);
       const text = await answer.text();
-      assert.equal(provider.asked.length, attempts);
+      assert.equal(gateway.provider.asked.length, attempts);
       assert.match(text, attempts === 1 ? /response\.failed/ : /response\.completed/);
       await waitFor(() => gateway.access.length > 0, "the access log's line");
       if (attempts === 1) assert.ok(Number(gateway.access[0]!["completion_tokens"]) > 0);
