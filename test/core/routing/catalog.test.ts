@@ -30,7 +30,7 @@ it("an alias with no model behind it is unavailable", async (t) => {
   assert.equal(await serving(t, config, { model: "value" }), "503 model_unavailable model");
 });
 
-// Each thing that a request may need: capabilities/requirements.test.ts.
+// Each thing that a request may need: capabilities/capabilities.test.ts.
 it("an alias goes to the first model that can what a request needs; a named model that cannot refuses", async (t) => {
   const config = {
     models: { plain: { supports: [] }, able: { supports: ["logprobs"] } },

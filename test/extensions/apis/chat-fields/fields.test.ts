@@ -248,20 +248,18 @@ describe("functions and function_call", () => {
   it("in messages are refused, and the message says what to send instead", async (t) => {
     const { asked, refusedAll } = await bench(t);
     const called = { role: "assistant", function_call: { name: "f", arguments: "{}" } };
-    const hi = user("hi");
+    const after = (message: object) => ({ messages: [...user("hi"), message] });
     const [unread] = await refusedAll("unsupported_value", [
-      [{ messages: [...hi, { ...called, content: null }] }, "messages[1].function_call"],
-      [{ messages: [{ ...called, content: "I call." }] }, "messages[0].function_call"],
+      [after({ ...called, content: null }), "messages[1].function_call"],
+      [after({ ...called, content: "I call." }), "messages[1].function_call"],
     ]);
     assert.match(unread!, /tool_calls/);
-    const result = { role: "function", name: "f", content: "1" };
-    const [bad] = await refusedAll("invalid_value", [
-      [{ messages: [...hi, result] }, "messages[1].role"],
-    ]);
+    const result = after({ role: "function", name: "f", content: "1" });
+    const [bad] = await refusedAll("invalid_value", [[result, "messages[1].role"]]);
     assert.match(bad!, /role "tool".*tool_call_id/);
     const plain = { role: "assistant", content: "x" };
-    const { messages } = await asked({ messages: [{ ...plain, function_call: null }] });
-    assert.deepEqual(messages, [plain]);
+    const { messages } = await asked(after({ ...plain, function_call: null }));
+    assert.deepEqual(messages, [...user("hi"), plain]);
   });
 });
 

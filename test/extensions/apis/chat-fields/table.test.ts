@@ -104,11 +104,7 @@ function namesIn(json: unknown, place = ""): string[] {
   });
 }
 
-interface Probe {
-  readonly request: Json;
-  readonly param: string;
-}
-
+type Probe = Readonly<{ request: Json; param: string }>;
 const PROBES = new Map<string, Probe>();
 for (const [name, [fields, param]] of Object.entries(REFUSED))
   PROBES.set(name, { request: requestOf(fields), param: param ?? name.replaceAll("[]", "[0]") });

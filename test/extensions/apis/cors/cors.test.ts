@@ -37,30 +37,28 @@ const preflight = (url: string, headers: Record<string, string>) =>
     headers: { "access-control-request-method": "POST", ...headers },
   });
 
-describe("a response to a page of an allowed origin", () => {
-  it("has the headers, be it a stream that is cut, or an error, whatever went wrong", async (t) => {
-    const cut = stream([chunk({ content: "Once" })], "cut");
-    const over = { ...cors([OTHER, PAGE]), accounts: { acme: { rpm: 4 } } };
-    const gw = await startWith(t, { broken: status(500), cut, silent }, over);
-    const ask = (model: string, more: object = {}) =>
-      gw.chat({ model, messages: user("hi"), ...more }, { origin: PAGE });
-    const stopped = ask("silent");
-    await gw.provider.nth(0);
-    const responses: Record<string, Response> = {
-      200: await ask("cut", { stream: true }),
-      503: await ask("broken"),
-      400: await gw.chat("{", { origin: PAGE }),
-      429: await ask("broken"),
-      401: await gw.chat("{}", { origin: PAGE, authorization: "Bearer sk-nobody" }),
-      404: await fetch(`${gw.url}/chat/completions`, { method: "POST", ...from(PAGE) }),
-      405: await fetch(gw.url + CHAT, from(PAGE)),
-    };
-    await gw.gateway.close(0);
-    const before = await stopped;
-    assert.deepEqual([before.status, corsOf(before)], [503, ALLOWED], "the gateway stopped");
-    for (const [expected, response] of Object.entries(responses))
-      assert.deepEqual([String(response.status), corsOf(response)], [expected, ALLOWED]);
-  });
+it("a response to a page of an allowed origin has the headers, be it a stream that is cut, or an error, whatever went wrong", async (t) => {
+  const cut = stream([chunk({ content: "Once" })], "cut");
+  const over = { ...cors([OTHER, PAGE]), accounts: { acme: { rpm: 4 } } };
+  const gw = await startWith(t, { broken: status(500), cut, silent }, over);
+  const ask = (model: string, more: object = {}) =>
+    gw.chat({ model, messages: user("hi"), ...more }, { origin: PAGE });
+  const stopped = ask("silent");
+  await gw.provider.nth(0);
+  const responses: Record<string, Response> = {
+    200: await ask("cut", { stream: true }),
+    503: await ask("broken"),
+    400: await gw.chat("{", { origin: PAGE }),
+    429: await ask("broken"),
+    401: await gw.chat("{}", { origin: PAGE, authorization: "Bearer sk-nobody" }),
+    404: await fetch(`${gw.url}/chat/completions`, { method: "POST", ...from(PAGE) }),
+    405: await fetch(gw.url + CHAT, from(PAGE)),
+  };
+  await gw.gateway.close(0);
+  const before = await stopped;
+  assert.deepEqual([before.status, corsOf(before)], [503, ALLOWED], "the gateway stopped");
+  for (const [expected, response] of Object.entries(responses))
+    assert.deepEqual([String(response.status), corsOf(response)], [expected, ALLOWED]);
 });
 
 describe("a response to others", () => {
@@ -68,8 +66,7 @@ describe("a response to others", () => {
     const gw = await startGateway(t, demo(cors([PAGE])));
     // Another origin, none of its own, another port, one that begins with an allowed one, no page.
     for (const origin of [OTHER, "null", `${PAGE}:8443`, `${PAGE}.evil.example`, undefined]) {
-      const headers: Record<string, string> = origin === undefined ? {} : { origin };
-      const response = await fetch(`${gw.url}/healthz`, { headers });
+      const response = await fetch(`${gw.url}/healthz`, origin ? from(origin) : {});
       assert.deepEqual([response.status, corsOf(response)], [200, { vary: "Origin" }], origin);
     }
     const twice = `Origin: ${PAGE}\r\n`.repeat(2);
@@ -79,12 +76,9 @@ describe("a response to others", () => {
 
   it('with "*" is for all origins, and does not vary; the admin listener answers no page', async (t) => {
     const gw = await startGateway(t, demo(cors("*")));
-    for (const headers of [{ origin: OTHER }, { origin: "null" }, {}]) {
-      assert.deepEqual(corsOf(await fetch(`${gw.url}/healthz`, { headers })), {
-        "access-control-allow-origin": "*",
-        "access-control-expose-headers": "X-Request-Id, *",
-      });
-    }
+    const { vary: _, ...allowed } = { ...ALLOWED, "access-control-allow-origin": "*" };
+    for (const origin of [from(OTHER), from("null"), {}])
+      assert.deepEqual(corsOf(await fetch(`${gw.url}/healthz`, origin)), allowed);
     const admin = `${gw.gateway.adminAddress()!}/status`;
     const response = await preflight(admin, { origin: PAGE });
     assert.ok(response.status >= 400);

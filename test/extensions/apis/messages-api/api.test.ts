@@ -63,14 +63,17 @@ async function errorOf(response: Response) {
   return [response.status, error.type, error.message];
 }
 
-const whole = (content: unknown[], more: object = {}) => ({
+const MESSAGE = {
   id: "msg_upstream",
   type: "message",
   role: "assistant",
-  stop_sequence: null,
   model: "claude-upstream",
+};
+const whole = (content: unknown[], more: object = {}) => ({
+  ...MESSAGE,
   content,
   stop_reason: "end_turn",
+  stop_sequence: null,
   usage: { input_tokens: 20, output_tokens: 7 },
   ...more,
 });
@@ -87,20 +90,18 @@ const endedBy = (delta: Json) => [
 ];
 const ended = endedBy({ stop_reason: "end_turn", stop_sequence: null });
 
-describe("a request of the Messages API", () => {
-  it("has pings in the silence of a stream", async (t) => {
-    const reply = held();
-    const { ask } = await start(t, { lab: reply.behaviour }, { server: { keep_alive_ms: 5 } });
-    const response = await ask({ model: "m", stream: true });
-    let text = "";
-    const reading = (async () => {
-      for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) text += piece;
-    })();
-    await waitFor(() => text.split("event: ping").length > 4, "pings");
-    reply.finish();
-    await reading;
-    assert.equal(messageIn(eventsIn(text))["content"][0].text, "Fine.");
-  });
+it("a stream has pings in its silence", async (t) => {
+  const reply = held();
+  const { ask } = await start(t, { lab: reply.behaviour }, { server: { keep_alive_ms: 5 } });
+  const response = await ask({ model: "m", stream: true });
+  let text = "";
+  const reading = (async () => {
+    for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) text += piece;
+  })();
+  await waitFor(() => text.split("event: ping").length > 4, "pings");
+  reply.finish();
+  await reading;
+  assert.equal(messageIn(eventsIn(text))["content"][0].text, "Fine.");
 });
 
 describe("errors", () => {
@@ -400,36 +401,32 @@ describe("a provider of the same format", () => {
   });
 });
 
-describe("an alias of models of several formats", () => {
-  const spoken = status(200, whole([{ type: "text", text: "Native." }]));
+const spoken = status(200, whole([{ type: "text", text: "Native." }]));
 
-  it("falls back from one format to the other", async (t) => {
-    const tools = [{ name: "f", input_schema: { type: "object" } }];
-    const broken = status(500, {});
-    const toNative = await start(t, { lab: broken, claude: spoken });
-    const native = await json(await toNative.ask({ model: "both", tools }));
-    assert.deepEqual([native.model, native.content[0].text], ["c", "Native."]);
-    assert.deepEqual((await toNative.claude.nth(0)).body["tools"], tools);
+it("an alias of models of several formats falls back from one format to the other", async (t) => {
+  const tools = [{ name: "f", input_schema: { type: "object" } }];
+  const broken = status(500, {});
+  const toNative = await start(t, { lab: broken, claude: spoken });
+  const native = await json(await toNative.ask({ model: "both", tools }));
+  assert.deepEqual([native.model, native.content[0].text], ["c", "Native."]);
+  assert.deepEqual((await toNative.claude.nth(0)).body["tools"], tools);
 
-    const cut = said([started, { type: "ping" }]);
-    const aliases = { both: { models: ["c", "m"] } };
-    const toOther = await start(t, { lab: speak("Other."), claude: cut }, { aliases });
-    const response = await toOther.ask({ model: "both", tools, stream: true });
-    const message = messageIn(eventsIn(await response.text()));
-    assert.deepEqual([message["model"], message["content"][0].text], ["m", "Other."]);
-    const { body } = await toOther.lab.nth(0);
-    assert.deepEqual([body["tools"][0].function.name, body["tool_choice"]], ["f", "auto"]);
-  });
+  const cut = said([started, { type: "ping" }]);
+  const aliases = { both: { models: ["c", "m"] } };
+  const toOther = await start(t, { lab: speak("Other."), claude: cut }, { aliases });
+  const response = await toOther.ask({ model: "both", tools, stream: true });
+  const message = messageIn(eventsIn(await response.text()));
+  assert.deepEqual([message["model"], message["content"][0].text], ["m", "Other."]);
+  const { body } = await toOther.lab.nth(0);
+  assert.deepEqual([body["tools"][0].function.name, body["tool_choice"]], ["f", "auto"]);
 });
 
 /** A gateway with models of a Gemini provider. */
 async function startGemini(t: TestContext, answer: object) {
   const gemini = await startProvider(t, status(200, answer));
   const google = { vendor: "gemini", base_url: gemini.url, api_key: "k" };
-  const models = {
-    g: { provider: "google", upstream_model: "gemini-x" },
-    full: { provider: "google", upstream_model: "models/gemini-x" },
-  };
+  const modelOf = (upstream_model: string) => ({ provider: "google", upstream_model });
+  const models = { g: modelOf("gemini-x"), full: modelOf("models/gemini-x") };
   return { ...(await start(t, {}, { providers: { google }, models })), gemini };
 }
 

@@ -97,18 +97,15 @@ describe("the parameters of a request", () => {
   it("have the client's tools, which the model may call unless the client says otherwise", () => {
     const parameters = { type: "object" };
     const tools = [{ type: "custom", name: "f", description: "d", input_schema: parameters }];
-    const choices: [Json, unknown, boolean | undefined][] = [
-      [{}, "auto", undefined],
-      [{ tool_choice: { type: "any" } }, "required", undefined],
-      [{ tool_choice: { type: "none" } }, "none", undefined],
-      [
-        { tool_choice: { type: "tool", name: "f", disable_parallel_tool_use: true } },
-        { type: "function", function: { name: "f" } },
-        false,
-      ],
+    const f = { type: "tool", name: "f", disable_parallel_tool_use: true };
+    const choices: [Json | undefined, unknown, boolean | undefined][] = [
+      [undefined, "auto", undefined],
+      [{ type: "any" }, "required", undefined],
+      [{ type: "none" }, "none", undefined],
+      [f, { type: "function", function: { name: "f" } }, false],
     ];
-    for (const [over, choice, parallel] of choices) {
-      const chat = read({ tools, ...over });
+    for (const [tool_choice, choice, parallel] of choices) {
+      const chat = read({ tools, tool_choice });
       assert.deepEqual(chat.tool_choice, choice);
       assert.equal(chat.parallel_tool_calls, parallel);
       const declared = { name: "f", description: "d", parameters, strict: undefined };

@@ -185,16 +185,14 @@ describe("POST /v1/responses", () => {
     it("is as before for all other requests, and without the API", async (t) => {
       const { url } = await start(t);
       const off = await start(t, { apis: [] });
-      const type = { "content-type": "application/json" };
-      const h2c = { connection: "Upgrade", upgrade: "h2c" };
-      const cases: [expected: number, ...Parameters<typeof get>][] = [
-        [405, `${url}/v1/responses`, h2c],
-        [405, `${url}/v1/chat/completions`, handshake],
-        [200, `${url}/v1/responses`, { ...handshake, ...type }, "POST"],
-        [404, `${off.url}/v1/responses`, handshake],
-      ];
-      for (const [expected, ...asked] of cases)
-        assert.equal((await get(...asked)).res.statusCode, expected);
+      const post = { ...handshake, "content-type": "application/json" };
+      for (const [expected, path, headers, method] of [
+        [405, `${url}/v1/responses`, { connection: "Upgrade", upgrade: "h2c" }, "GET"],
+        [405, `${url}/v1/chat/completions`, handshake, "GET"],
+        [200, `${url}/v1/responses`, post, "POST"],
+        [404, `${off.url}/v1/responses`, handshake, "GET"],
+      ] as const)
+        assert.equal((await get(path, headers, method)).res.statusCode, expected);
     });
   });
 

@@ -51,6 +51,10 @@ const called = (call: number, name: string): Part => {
   return { type: "tool_call", call, id, name };
 };
 const args = (call: number, piece: string): Part => ({ type: "tool_arguments", call, text: piece });
+const call = (index: number, name: string, json: string) => [
+  called(index, name),
+  args(index, json),
+];
 const types = (events: readonly ResponseEvent[]) =>
   events.map(({ type }) => type.replace("response.", ""));
 const last = (events: readonly ResponseEvent[]) => events.at(-1)!["response"];
@@ -70,8 +74,7 @@ describe("a reply of the Responses API", () => {
     args(0, '"Oslo"}'),
     args(1, 'b"}'),
     called(2, "fs__read"),
-    called(3, "tool_search"),
-    args(3, '{"query":"x"}'),
+    ...call(3, "tool_search", '{"query":"x"}'),
     called(4, "undeclared"),
   ];
 
@@ -108,7 +111,7 @@ describe("a reply of the Responses API", () => {
   });
 
   it("has the events in the vendor's order", () => {
-    const parts = [reasoning("R"), text("T"), called(0, "get_time"), args(0, "{}")];
+    const parts = [reasoning("R"), text("T"), ...call(0, "get_time", "{}")];
     const expected =
       "created in_progress output_item.added reasoning_summary_part.added " +
       "reasoning_summary_text.delta reasoning_summary_text.done reasoning_summary_part.done " +
@@ -119,9 +122,9 @@ describe("a reply of the Responses API", () => {
   });
 
   it("ends a whole call before the next item, one whose arguments may go on at the end", () => {
-    const calls = [called(0, "patch"), args(0, '{"input":"a"}'), called(1, "get_time")];
-    const more = [args(1, "{"), text("T"), args(1, "}"), called(2, "get_time"), args(2, "{}")];
-    const events = streamed([...calls, ...more, text("U")]);
+    const halves = [...call(1, "get_time", "{"), text("T"), args(1, "}")];
+    const [first, last] = [call(0, "patch", '{"input":"a"}'), call(2, "get_time", "{}")];
+    const events = streamed([...first, ...halves, ...last, text("U")]);
     const items = events.filter(({ type }) => /output_item/.test(type));
     const order = items.map(({ type, output_index }) => type.split(".").at(-1) + output_index);
     const expected = "added0 done0 added1 added2 done2 added3 done3 added4 done4 done1";
@@ -140,14 +143,10 @@ describe("a reply of the Responses API", () => {
   it("is incomplete if it was cut, and so are the items that are not whole", () => {
     const parts = [
       text("Half"),
-      called(0, "get_time"),
-      args(0, "{}"),
-      called(1, "patch"),
-      args(1, '{"input":"a"}'),
-      called(2, "tool_search"),
-      args(2, '{"query":"x"}'),
-      called(3, "get_time"),
-      args(3, '{"ci'),
+      ...call(0, "get_time", "{}"),
+      ...call(1, "patch", '{"input":"a"}'),
+      ...call(2, "tool_search", '{"query":"x"}'),
+      ...call(3, "get_time", '{"ci'),
       called(4, "get_time"),
     ];
     for (const [finish, reason] of [
@@ -193,8 +192,8 @@ describe("a reply of the Responses API", () => {
     const shows = { showsLogprobs: true };
     assert.deepEqual([found({}), found(shows)], [[], logprobs]);
     const bare: Part = { type: "text", text: "", logprobs };
-    const call = outputOf([bare, called(0, "f"), args(0, "{}"), bare], "tool_calls", shows);
-    assert.deepEqual(fieldsOf(call, "type"), ["function_call"], "no message is of them alone");
+    const items = outputOf([bare, ...call(0, "f", "{}"), bare], "tool_calls", shows);
+    assert.deepEqual(fieldsOf(items, "type"), ["function_call"], "no message is of them alone");
     const [halved] = outputOf([bare, ...parts], "stop", shows);
     assert.deepEqual(halved.content[0].logprobs, [...logprobs, ...logprobs], "half a character");
     // A list of bytes also for tokens whose bytes the provider does not state.
@@ -209,16 +208,9 @@ describe("a reply of the Responses API", () => {
     assert.deepEqual(content[0].logprobs, [{ ...listed, top_logprobs: [listed] }]);
   });
 
-  it("takes what a model wrote for a free-form tool as its text if it is no JSON", () => {
-    const events = streamed([called(0, "patch"), args(0, "*** Begin"), args(0, " Patch")]);
-    assert.equal(last(events).output[0].input, "*** Begin Patch");
-    const delta = events.find(({ type }) => type === "response.custom_tool_call_input.delta");
-    assert.equal(delta!["delta"], "*** Begin Patch");
-  });
-
-  it("gives the text of a free-form call that was cut, as far as it came", () => {
+  it("gives the text of a free-form call, of one that was cut as far as it came", () => {
     const inputOf = (json: string, finish: Finish = "length") => {
-      const events = streamed([called(0, "patch"), args(0, json)], finish);
+      const events = streamed(call(0, "patch", json), finish);
       const { type, status, input } = last(events).output[0];
       assert.equal(type, "custom_tool_call");
       const values = events
@@ -244,7 +236,9 @@ describe("a reply of the Responses API", () => {
     ];
     for (const [json, input] of cuts) assert.deepEqual(inputOf(json), [input, "incomplete"], json);
     assert.deepEqual(inputOf('{"input":"a"}'), ["a", "completed"]);
-    assert.deepEqual(inputOf('{"input":"a', "stop"), ['{"input":"a', "completed"]);
+    // What is no JSON is the text itself.
+    for (const text of ['{"input":"a', "*** Begin Patch"])
+      assert.deepEqual(inputOf(text, "stop"), [text, "completed"]);
   });
 
   it("names the model that goes on with it", () => {

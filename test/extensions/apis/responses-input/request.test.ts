@@ -68,20 +68,15 @@ describe("a request of the Responses API", () => {
     const hints = { prompt_cache_key: "k", prompt_cache_retention: "24h", safety_identifier: "me" };
     const { further, user } = read({ ...hints, text: { verbosity: "low" } }).chat;
     assert.equal(user, "me");
-    assert.deepEqual(further, {
-      prompt_cache_key: "k",
-      prompt_cache_retention: "24h",
-      safety_identifier: pseudonymOf("me"),
-      verbosity: "low",
-    });
+    const safety_identifier = pseudonymOf("me");
+    assert.deepEqual(further, { ...hints, safety_identifier, verbosity: "low" });
     assert.equal(read({ ...hints, user: "u" }).chat.user, "u");
-    const unknown = {
-      prompt_cache_key: "x".repeat(65),
+    const wrong = {
       prompt_cache_retention: "1h",
       safety_identifier: 7,
       text: { verbosity: "loud" },
     };
-    const ignored = read(unknown).chat.further ?? {};
+    const ignored = read({ ...wrong, prompt_cache_key: "x".repeat(65) }).chat.further ?? {};
     assert.deepEqual(new Set(Object.values(ignored)), new Set([undefined]));
   });
 
@@ -98,20 +93,13 @@ describe("a request of the Responses API", () => {
       result("b", [inputText("08:"), inputText("05")]),
       { role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
     ]);
-    const called = (id: string) => ({
-      id,
-      type: "function",
-      function: { name: "get_time", arguments: '{"city":"Oslo"}' },
-    });
+    const called = { name: "get_time", arguments: '{"city":"Oslo"}' };
+    const tool_calls = ["a", "b"].map((id) => ({ id, type: "function", function: called }));
+    const reasoning_content = "Two cities.";
     assert.deepEqual(made, [
       { role: "system", content: "Be kind." },
       { role: "user", content: "What time is it?" },
-      {
-        role: "assistant",
-        content: "I look.",
-        reasoning_content: "Two cities.",
-        tool_calls: [called("a"), called("b")],
-      },
+      { role: "assistant", content: "I look.", reasoning_content, tool_calls },
       { role: "tool", tool_call_id: "a", content: "14:05" },
       { role: "tool", tool_call_id: "b", content: "08:05" },
       { role: "assistant", content: "No.", reasoning_content: undefined, tool_calls: [] },
@@ -271,10 +259,8 @@ describe("a request of the Responses API", () => {
     assert.deepEqual(namesOf(given), ["functions__exec", "get_time"]);
     const [, first, , second, found] = given.chat.messages;
     assert.ok(first?.role === "assistant" && second?.role === "assistant");
-    assert.deepEqual(first.tool_calls[0]!.function, {
-      name: "functions__exec",
-      arguments: '{"input":"a \\"b\\""}',
-    });
+    const executed = { name: "functions__exec", arguments: '{"input":"a \\"b\\""}' };
+    assert.deepEqual(first.tool_calls[0]!.function, executed);
     assert.deepEqual(second.tool_calls[0]!.function, { name: "tool_search", arguments: '{"q":1}' });
     assert.equal(found!.content, "These tools can be called now: get_time");
     const [, withText] = read({}, [asked, { ...searched, arguments: '{"q":1}' }]).chat.messages;
@@ -376,39 +362,28 @@ describe("a request of the Responses API", () => {
     assert.deepEqual(searched.tool_choice, function_("tool_search"));
   });
 
-  it("never takes a choice of another tool for the function of the same name", () => {
+  it("takes a choice for declared tools of the same type only, and needs its mode", () => {
     const named = { type: "mcp", server_label: "s", name: "f" };
     const tools = [{ type: "mcp", server_label: "s", server_url: "http://x" }, tool("f")];
-    const custom = { type: "custom", name: "f" };
+    const [f, custom] = ["function", "custom"].map((type) => ({ type, name: "f" }));
     const type = "allowed_tools";
-    const allowed = (each: object, mode = "auto") => ({ type, mode, tools: [each] });
-    assert.equal(read({ tools, tool_choice: allowed(named) }).chat.tools, undefined);
-    assertRefused(
-      [{ tools, tool_choice: named }, UNSUPPORTED, "tool_choice"],
-      [{ tools, tool_choice: custom }, INVALID, "tool_choice"],
-      [{ tools, tool_choice: allowed(named, "required") }, UNSUPPORTED, "tool_choice"],
-      [{ tools, tool_choice: allowed(custom) }, INVALID, "tool_choice.tools[0]"],
-    );
-  });
-
-  it("needs the mode and declared tools where only some tools are allowed", () => {
-    const type = "allowed_tools";
-    const list = [{ type: "function", name: "get_time" }];
-    const tools = [get_time];
-    const cases: [more: object, code: string, place: string][] = [
-      [{}, MISSING, "tools"],
-      [{ tools: [] }, INVALID, "tools"],
-      [{ tools: [{ name: "get_time" }] }, MISSING, "tools[0].type"],
-      [{ tools: [...list, { type: "function", name: "zz" }] }, INVALID, "tools[1]"],
-      [{ tools: [{ type: "web_search" }] }, INVALID, "tools[0]"],
-      [{ tools: list, mode: undefined }, MISSING, "mode"],
+    const allowed = (list: unknown, mode?: string) => ({ type, mode, tools: list });
+    assert.deepEqual(namesOf(read({ tools, tool_choice: allowed([f], "auto") })), ["f"]);
+    assert.equal(namesOf(read({ tools, tool_choice: allowed([named], "auto") })), undefined);
+    const cases: [tool_choice: object, code: string, place: string][] = [
+      [named, UNSUPPORTED, ""],
+      [custom!, INVALID, ""],
+      [allowed([named], "required"), UNSUPPORTED, ""],
+      [allowed([custom], "auto"), INVALID, ".tools[0]"],
+      [allowed(undefined, "auto"), MISSING, ".tools"],
+      [allowed([], "auto"), INVALID, ".tools"],
+      [allowed([{ name: "f" }], "auto"), MISSING, ".tools[0].type"],
+      [allowed([f, { type: "function", name: "zz" }], "auto"), INVALID, ".tools[1]"],
+      [allowed([{ type: "web_search" }], "auto"), INVALID, ".tools[0]"],
+      [allowed([f]), MISSING, ".mode"],
     ];
-    for (const [more, code, place] of cases) {
-      const tool_choice = { type, mode: "auto", ...more };
-      assertRefused([{ tools, tool_choice }, code, `tool_choice.${place}`]);
-    }
-    const chosen = read({ tools, tool_choice: { type, mode: "auto", tools: list } });
-    assert.equal(chosen.chat.tools!.length, 1);
+    for (const [tool_choice, code, place] of cases)
+      assertRefused([{ tools, tool_choice }, code, `tool_choice${place}`]);
   });
 
   it("is refused where two different tools would be one function", () => {
@@ -460,7 +435,7 @@ describe("a request of the Responses API", () => {
       [{}, "input[1]", [asked, { type: null, id: "msg_1" }]],
     ];
     for (const [more, place, input] of references) {
-      assert.deepEqual(refused(more, input), [UNSUPPORTED, place]);
+      assertRefused([more, UNSUPPORTED, place, input]);
       assert.throws(() => read(more, input), hint);
     }
     const stored = [{ role: "user", content: [{ type: "input_image", file_id: "file_1" }] }];

@@ -30,18 +30,14 @@ describe("candidates with room", () => {
   const prompt = (tokens: number, over: object = {}) =>
     chatOf({ messages: user("four".repeat(tokens)), ...over });
 
-  it("are all for a short prompt", () => {
-    assert.deepEqual(withRoom(all, prompt(10)), all);
-  });
-
-  it("are those that hold three quarters of the estimate, and those of unknown size", () => {
-    assert.deepEqual(names(withRoom(all, prompt(1_300))), "small middle large unknown");
-    assert.deepEqual(names(withRoom(all, prompt(1_400))), "middle large unknown");
-  });
-
-  it("must also hold the reply that was asked for", () => {
-    const chat = prompt(1_000, { max_tokens: 4_500 });
-    assert.deepEqual(names(withRoom(all, chat)), "large unknown");
+  it("are those that hold three quarters of the estimate and the reply, and those of unknown size", () => {
+    for (const [chat, expected] of [
+      [prompt(10), "small middle large unknown"],
+      [prompt(1_300), "small middle large unknown"],
+      [prompt(1_400), "middle large unknown"],
+      [prompt(1_000, { max_tokens: 4_500 }), "large unknown"],
+    ] as const)
+      assert.equal(names(withRoom(all, chat)), expected);
   });
 
   it("are all if none seems to have room, or if there is only one", () => {
@@ -76,13 +72,9 @@ async function ask(t: TestContext, models: Models) {
 }
 
 describe("after a prompt was too long for some candidates", () => {
+  const mixed = "unknown large unsure middle";
   const ROWS: readonly [what: string, full: string, left: string, asked: string][] = [
-    [
-      "known larger ones come before unknown ones, each in the alias's order",
-      "small",
-      "unknown large unsure middle",
-      "large middle unknown unsure",
-    ],
+    ["larger ones come before unknown ones", "small", mixed, "large middle unknown unsure"],
     ["those known to have no more room are left out", "small", "small tiny unsure", "unsure"],
     ["the largest that was too small counts", "middle small", "small unknown", "unknown"],
     ["where only unknown ones were, any size may be more", "unknown", "unsure tiny", "tiny unsure"],
@@ -108,23 +100,21 @@ describe("after a prompt was too long for some candidates", () => {
   });
 });
 
-describe("check, of aliases with candidates of unknown size", () => {
-  const warned = (sizes: readonly (number | null)[], enabled = true) => {
-    const models = Object.fromEntries(
-      sizes.map((context_tokens, at) => ["abc"[at], { provider: "demo", context_tokens }]),
-    );
-    const aliases = { x: { models: Object.keys(models), enabled } };
-    const config = checkConfig({ providers: { demo: { dialect: "demo" } }, models, aliases }, {});
-    return warningsOf(config).map(({ path, message }) => `${path.join(".")}: ${message}`);
-  };
+const warned = (sizes: readonly (number | null)[], enabled = true) => {
+  const models = Object.fromEntries(
+    sizes.map((context_tokens, at) => ["abc"[at], { provider: "demo", context_tokens }]),
+  );
+  const aliases = { x: { models: Object.keys(models), enabled } };
+  const config = checkConfig({ providers: { demo: { dialect: "demo" } }, models, aliases }, {});
+  return warningsOf(config).map(({ path, message }) => `${path.join(".")}: ${message}`);
+};
 
-  it("warns where one of several candidates has no context_tokens, and only there", () => {
-    const told = (names: string) => [
-      `aliases.x: has candidates without context_tokens (${names}): a prompt that is too long for another one goes to them last`,
-    ];
-    assert.deepEqual(warned([1_000, null, null]), told("models.b, models.c"));
-    assert.deepEqual(warned([null, null]), told("models.a, models.b"));
-    for (const sizes of [[1_000, 2_000], [null]]) assert.deepEqual(warned(sizes), []);
-    assert.deepEqual(warned([1_000, null], false), []);
-  });
+it("check warns where one of several candidates has no context_tokens, and only there", () => {
+  const told = (names: string) => [
+    `aliases.x: has candidates without context_tokens (${names}): a prompt that is too long for another one goes to them last`,
+  ];
+  assert.deepEqual(warned([1_000, null, null]), told("models.b, models.c"));
+  assert.deepEqual(warned([null, null]), told("models.a, models.b"));
+  for (const sizes of [[1_000, 2_000], [null]]) assert.deepEqual(warned(sizes), []);
+  assert.deepEqual(warned([1_000, null], false), []);
 });

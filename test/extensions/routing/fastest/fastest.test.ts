@@ -8,7 +8,7 @@ import { createMedians } from "../../../../src/extensions/routing/fastest/median
 import { isNeededBy } from "../../../../src/config/loader.ts";
 import { checkConfig, loader } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
-import { configFor, startGateway, user } from "../../../support/gateway.ts";
+import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
 import { speak, startProvider } from "../../../support/provider.ts";
 import { until } from "../../../support/wait.ts";
 import { issueLines } from "../../../support/token-service.ts";
@@ -20,23 +20,21 @@ const settings = (alias: object) =>
     aliases: { x: { policy: "fastest", ...alias } },
   });
 
-describe("medians of times to the first token", () => {
-  it("are those of the last ten minutes, of 500 samples at most", () => {
-    const clock = createFakeClock();
-    const medians = createMedians(clock.monotonic);
-    assert.equal(medians.of("a"), undefined);
-    for (const ms of [10, 1000, 30]) medians.add("a", ms);
-    assert.equal(medians.of("a"), 30);
-    clock.advance(599_999);
-    medians.add("a", 5);
-    assert.equal(medians.of("a"), 30);
-    clock.advance(1_000);
-    assert.equal(medians.of("a"), 5);
-    clock.advance(600_000);
-    assert.equal(medians.of("a"), undefined);
-    for (let i = 0; i < 2_000; i += 1) medians.add("b", i);
-    assert.equal(medians.of("b"), 1_750);
-  });
+it("medians of times to the first token are those of the last ten minutes, of 500 samples at most", () => {
+  const clock = createFakeClock();
+  const medians = createMedians(clock.monotonic);
+  assert.equal(medians.of("a"), undefined);
+  for (const ms of [10, 1000, 30]) medians.add("a", ms);
+  assert.equal(medians.of("a"), 30);
+  clock.advance(599_999);
+  medians.add("a", 5);
+  assert.equal(medians.of("a"), 30);
+  clock.advance(1_000);
+  assert.equal(medians.of("a"), 5);
+  clock.advance(600_000);
+  assert.equal(medians.of("a"), undefined);
+  for (let i = 0; i < 2_000; i += 1) medians.add("b", i);
+  assert.equal(medians.of("b"), 1_750);
 });
 
 describe("the order of the policy fastest", () => {
@@ -94,19 +92,15 @@ describe("the order of the policy fastest", () => {
 });
 
 describe("an alias with the policy fastest", () => {
-  it("has reasons that stay true once the times are known", () => {
-    const { ranking } = checkConfig(settings({})).aliases.get("x")!;
-    assert.equal(ranking[0]?.why, "quality_score 90, which counts until it is measured");
-  });
-
-  it("has the models of at least min_quality as candidates", () => {
-    const config = checkConfig(settings({ min_quality: 50 }));
-    const ranks = config.aliases.get("x")!.ranking.map(({ model, rank }) => `${model} ${rank}`);
+  it("has the models of at least min_quality as candidates, for reasons that stay true", () => {
+    const { ranking } = checkConfig(settings({ min_quality: 50 })).aliases.get("x")!;
+    const ranks = ranking.map(({ model, rank }) => `${model} ${rank}`);
     assert.deepEqual(ranks, ["a 1", "b 2", "c null"]);
-    assert.match(
-      issueLines(() => checkConfig(settings({ policy: "reasoning", min_quality: 50 }))).join(),
-      /^aliases\.x\.min_quality: bounds quality_score; the policy reasoning has min_score/,
-    );
+    assert.equal(ranking[0]?.why, "quality_score 90, which counts until it is measured");
+    const other = settings({ policy: "reasoning", min_quality: 50 });
+    const issue =
+      /^aliases\.x\.min_quality: bounds quality_score; the policy reasoning has min_score/;
+    assert.match(issueLines(() => checkConfig(other)).join(), issue);
   });
 
   it("tries each model once, then stays with the quicker one, and shows the medians", async (t) => {
@@ -116,9 +110,8 @@ describe("an alias with the policy fastest", () => {
       clock.advance(asked.body["model"] === "a" ? 60 : 40);
       return speak("Hi.")(asked);
     });
-    const config = configFor(provider.url, ["a", "b"], {
-      models: { a: scored(90), b: scored(80) },
-    });
+    const models = { a: scored(90), b: scored(80) };
+    const config = configFor(provider.url, ["a", "b"], { models });
     // The policy comes by a reload: what a gateway has loaded at its start must show it.
     const extensions = await loader.load(
       (entry) => entry.checks || entry.serves || isNeededBy(config, entry),
@@ -134,8 +127,7 @@ describe("an alias with the policy fastest", () => {
     assert.deepEqual(served.slice(0, 2).sort(), ["a", "b"]);
     assert.deepEqual(served.slice(2), ["b", "b", "b"]);
     const status = await until(async () => {
-      const answer = await fetch(`${gateway.adminAddress()}/status`);
-      const { first_token_ms: times } = (await answer.json()) as Record<string, any>;
+      const { first_token_ms: times } = await json(await fetch(`${gateway.adminAddress()}/status`));
       return times?.a > times?.b ? times : undefined;
     }, "the medians in /status");
     assert.deepEqual(Object.keys(status).sort(), ["a", "b"]);

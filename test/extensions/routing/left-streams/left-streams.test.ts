@@ -136,21 +136,19 @@ describe("a client that leaves a stream after text was delivered", { concurrency
     );
   });
 
-  const CUT: readonly [
+  const piece = event(chunk({ content: "x".repeat(64 * 1024) }));
+  const flood = endless("text/event-stream", piece);
+  type Row = [
     what: string,
     over: object,
-    does?: (asked: Asked) => void,
+    does?: ((asked: Asked) => void) | undefined,
     from?: Behaviour,
-  ][] = [
+  ];
+  const CUT: readonly Row[] = [
     ["its provider's own leave_ms is 0", { providers: { lab: { timeouts: { leave_ms: 0 } } } }],
     ["its provider breaks off", {}, ({ socket }) => socket.resetAndDestroy()],
     ["the request's total_ms is over", { timeouts: { total_ms: 800 } }],
-    [
-      "its provider floods",
-      {},
-      () => undefined,
-      endless("text/event-stream", event(chunk({ content: "x".repeat(64 * 1024) }))),
-    ],
+    ["its provider floods", {}, undefined, flood],
   ];
   for (const [what, over, does, from] of CUT)
     it(`is not read on when ${what}: an estimate, and nobody is told of a cut reply`, async (t) => {
@@ -164,7 +162,6 @@ describe("a client that leaves a stream after text was delivered", { concurrency
     });
 
   it("had stopped reading: the provider does not wait for room that will never be, and its figures count", async (t) => {
-    const piece = event(chunk({ content: "x".repeat(64 * 1024) }));
     let written = 0;
     let left = false;
     const behaviour: Behaviour = async ({ res }) => {
@@ -196,14 +193,12 @@ describe("a client that leaves a stream after text was delivered", { concurrency
 });
 
 describe("a client that leaves before anything was delivered", { concurrency: 4 }, () => {
+  const role = stream([chunk({ role: "assistant", content: "" })], "open");
+  const thinking = stream([chunk({ reasoning_content: "Hm." })], "open");
   const CASES: [name: string, behaviour: Behaviour, streaming: boolean][] = [
     ["silence", silent, true],
-    ["a role without text", stream([chunk({ role: "assistant", content: "" })], "open"), true],
-    [
-      "thinking that it does not get to see",
-      stream([chunk({ reasoning_content: "Hm." })], "open"),
-      true,
-    ],
+    ["a role without text", role, true],
+    ["thinking that it does not get to see", thinking, true],
     ["a whole reply", silent, false],
   ];
   for (const [name, behaviour, streaming] of CASES)
@@ -231,19 +226,17 @@ it("usage that comes within closing_ms counts; a provider's own overrides the ge
   assert.deepEqual(figures((await settled(dir))[0]!), expected);
 });
 
-describe("the streams that are read on", () => {
-  it("are no more than there is room for; a gateway that closes reads none on", () => {
-    const left = createLeftStreams(createFakeClock());
-    const ended: string[] = [];
-    const readOn = (name: string) => left.readOn(NO_END, 2, () => ended.push(name));
-    const forgetFirst = readOn("first");
-    readOn("second");
-    readOn("third");
-    assert.deepEqual(ended, ["third"], "there is no room for it");
-    forgetFirst();
-    readOn("fourth");
-    left.close();
-    readOn("fifth");
-    assert.deepEqual(ended, ["third", "second", "fourth", "fifth"]);
-  });
+it("the streams that are read on are no more than there is room for; a gateway that closes reads none on", () => {
+  const left = createLeftStreams(createFakeClock());
+  const ended: string[] = [];
+  const readOn = (name: string) => left.readOn(NO_END, 2, () => ended.push(name));
+  const forgetFirst = readOn("first");
+  readOn("second");
+  readOn("third");
+  assert.deepEqual(ended, ["third"], "there is no room for it");
+  forgetFirst();
+  readOn("fourth");
+  left.close();
+  readOn("fifth");
+  assert.deepEqual(ended, ["third", "second", "fourth", "fifth"]);
 });

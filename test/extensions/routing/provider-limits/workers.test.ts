@@ -22,18 +22,21 @@ function startWorker(id: number) {
     send: ({ values }: { readonly values: readonly unknown[] }) => answers.push(...values),
   };
   cluster.emit("fork", worker);
-  const send = (questions: readonly object[], notes: readonly object[]) =>
-    cluster.emit("message", worker, { calls: "test", first: 0, questions, notes });
+  const send = (message: object) =>
+    cluster.emit("message", worker, {
+      calls: "test",
+      first: 0,
+      questions: [],
+      notes: [],
+      ...message,
+    });
   const entry = { name: "m", bounds: { max_in_flight: 1 }, account: "a", waitMs: 5_000 };
   return {
     answers,
     /** Each wants to be let in where one may be at once. */
     ask: (...numbers: number[]) =>
-      send(
-        numbers.map((number) => ({ ...entry, number })),
-        [],
-      ),
-    tell: (note: object) => send([], [note]),
+      send({ questions: numbers.map((number) => ({ ...entry, number })) }),
+    tell: (note: object) => send({ notes: [note] }),
     die() {
       isAlive = false;
       childProcess.emit("close");
@@ -79,9 +82,7 @@ describe("the gates of several workers", () => {
     await turn();
     worker.tell({ number: 2 });
     await turn();
-    assert.equal(worker.answers.length, 2);
-    assert.equal(worker.answers[1], Infinity);
-    assert.equal(clock.pending(), 0);
+    assert.deepEqual([worker.answers, clock.pending()], [[true, Infinity], 0]);
     worker.tell({ number: 1 });
     worker.ask(3);
     await turn();
@@ -93,13 +94,10 @@ describe("the gates of several workers", () => {
     const worker = startWorker(5);
     worker.ask(1, 2, 3);
     await turn(); // the questions are read
-    await turn();
-    assert.deepEqual(worker.answers, [true]);
-    worker.tell({ number: 1, tokens: 0, ending: "reply" });
-    await turn();
-    assert.deepEqual(worker.answers, [true, true]);
-    worker.tell({ number: 2, tokens: 0, ending: "reply" });
-    await turn();
-    assert.deepEqual(worker.answers, [true, true, true]);
+    for (const number of [1, 2, 3]) {
+      await turn();
+      assert.deepEqual(worker.answers, Array(number).fill(true));
+      worker.tell({ number, tokens: 0, ending: "reply" });
+    }
   });
 });

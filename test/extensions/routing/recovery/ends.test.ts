@@ -107,6 +107,8 @@ describe("a recovery that ends in an error", () => {
     );
     const { modelServed, price, recovery } = settlement;
     assert.deepEqual([modelServed, price?.output, recovery], ["m", PRICES.m.output, "failed"]);
+    const outputs = settlement.attempts.map(({ share }: { share?: any }) => share?.prices.output);
+    assert.deepEqual(outputs, [PRICES.m.output, undefined, PRICES.n.output]);
   });
 
   it("is said to have gone on where the client left in the middle of it", async (t) => {

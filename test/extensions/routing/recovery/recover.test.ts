@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { configFor, startGateway, user } from "../../../support/gateway.ts";
+import { configFor, startGateway, startWith, user } from "../../../support/gateway.ts";
 import {
   askScene,
   beginningIn,
@@ -89,18 +89,6 @@ describe("who goes on", () => {
       const cost = hits * hit + misses * miss + share.completion_tokens * output;
       assert.equal(cost.toFixed(6), (Number(share.cost) * 1e6).toFixed(6));
     }
-  });
-
-  it("another that breaks too: the record names the first one, with its prices", async (t) => {
-    const models = { m: inTurn(broken(texts(SHOWN)), refuses), n: twoWords };
-    const config = { ...LIST, retry: { max_recoveries: 1 } };
-    const scene = await askScene(t, { models, config, model: "x" });
-    assert.equal(seen(scene.answer).error, "upstream_error");
-    const prices = sharesOf(scene).flatMap((share) => share?.prices ?? []);
-    assert.equal(prices.length, 2);
-    assert.notDeepEqual(prices[0], prices[1]);
-    const { modelServed, price } = scene.settlement;
-    assert.deepEqual([modelServed, price], ["m", prices[0]]);
   });
 
   it("a model that is named itself, and no other: the client gets what broke the stream", async (t) => {
@@ -234,11 +222,10 @@ describe("a recovery", () => {
 
 describe("what was shown", () => {
   it("is no thinking that the client does not see, of a model without reasoning", async (t) => {
-    const { answer } = await askScene(t, {
-      models: { m: inTurn(broken([{ reasoning_content: "Hm." }, ...texts(SHOWN)]), goesOn) },
-      config: continuing({ reasoning: false }),
-      request: { thinking: { type: "enabled" } },
-    });
+    const models = { m: inTurn(broken([{ reasoning_content: "Hm." }, ...texts(SHOWN)]), goesOn) };
+    const request = { thinking: { type: "enabled" } };
+    const config = continuing({ reasoning: false });
+    const { answer } = await askScene(t, { models, config, request });
     const got = seen(answer);
     assert.deepEqual([got.text, got.reasoning, got.error], [WHOLE, "", undefined]);
   });
@@ -249,13 +236,12 @@ describe("what was shown", () => {
       [[], 2],
     ] as const) {
       const thinks = broken([{ reasoning_content: "Let me think." }, ...texts(SHOWN)]);
-      const provider = await startProvider(t, { m: inTurn(thinks, goesOn) });
       const over = { ...continuing(), apis: ["responses"] };
-      const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
+      const gateway = await startWith(t, { m: inTurn(thinks, goesOn) }, over);
       const body = { model: "m", input: "hi", stream: true, include };
       const answer = await post(`${gateway.url}/v1/responses`, body);
       const text = await answer.text();
-      assert.equal(provider.asked.length, attempts);
+      assert.equal(gateway.provider.asked.length, attempts);
       assert.match(text, attempts === 1 ? /response\.failed/ : /response\.completed/);
       await waitFor(() => gateway.access.length > 0, "the access log's line");
       if (attempts === 1) assert.ok(Number(gateway.access[0]!["completion_tokens"]) > 0);
@@ -268,9 +254,8 @@ describe("recovery hold", () => {
 
   it("shows keep-alive comments and nothing else before the provider has finished", async (t) => {
     const { behaviour, finish } = open();
-    const { url } = await startProvider(t, behaviour);
     const config = { ...held, server: { keep_alive_ms: 20 } };
-    const gateway = await startGateway(t, configFor(url, ["m"], config));
+    const gateway = await startWith(t, { m: behaviour }, config);
     const { body } = await gateway.chat({ model: "m", stream: true, messages: user("hi") });
     let text = "";
     for await (const piece of body!.pipeThrough(new TextDecoderStream())) {

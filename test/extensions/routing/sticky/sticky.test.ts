@@ -146,25 +146,21 @@ describe("the beginnings of a request", () => {
   });
 });
 
-describe("the memory", () => {
-  it("forgets what was used least recently", () => {
-    const memory = createMemory(2);
-    memory.set("a", "1");
-    memory.set("b", "2");
-    assert.equal(memory.get("a"), "1");
-    memory.set("c", "3");
-    assert.deepEqual(["a", "b", "c"].map(memory.get), ["1", undefined, "3"]);
-  });
+it("the memory forgets what was used least recently", () => {
+  const memory = createMemory(2);
+  memory.set("a", "1");
+  memory.set("b", "2");
+  assert.equal(memory.get("a"), "1");
+  memory.set("c", "3");
+  assert.deepEqual(["a", "b", "c"].map(memory.get), ["1", undefined, "3"]);
 });
 
-describe("explain", () => {
-  it("says that an alias is sticky, and of no other", async () => {
-    const aliases = { yes: { models: ["a"], sticky: true }, no: { models: ["a"], sticky: false } };
-    const file = configFile(configFor("http://127.0.0.1:9", ["a"], { aliases }));
-    const explained = (alias: string) => runHere(["explain", alias, "--config", file]);
-    assert.match((await explained("yes")).stdout, /Sticky: a conversation stays with/);
-    assert.doesNotMatch((await explained("no")).stdout, /Sticky: a conv/);
-    const { stdout } = await runHere(["explain", "yes", "--json", "--config", file]);
-    assert.match(JSON.parse(stdout).notes[0], /^Sticky: a conv/);
-  });
+it("explain says that an alias is sticky, and of no other", async () => {
+  const aliases = { yes: { models: ["a"], sticky: true }, no: { models: ["a"], sticky: false } };
+  const file = configFile(configFor("http://127.0.0.1:9", ["a"], { aliases }));
+  const explained = async (...words: string[]) =>
+    (await runHere(["explain", ...words, "--config", file])).stdout;
+  assert.match(await explained("yes"), /Sticky: a conversation stays with/);
+  assert.doesNotMatch(await explained("no"), /Sticky: a conv/);
+  assert.match(JSON.parse(await explained("yes", "--json")).notes[0], /^Sticky: a conv/);
 });
