@@ -12,9 +12,11 @@ import { parseArgs } from "node:util";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Config } from "../../src/core/config.ts";
 import { install } from "../../src/core/extension/install.ts";
-import type { UsageRecord } from "../../src/extensions/money/records/index.ts";
+import { usageRecord, type UsageRecord } from "../../src/extensions/money/records/index.ts";
+import type { SettleRecord } from "../../src/extensions/money/records/index.ts";
 import { closeDays } from "../../src/extensions/money/usage/close-days.ts";
 import { openBooks } from "../../src/extensions/money/usage/index.ts";
+import { PRICE, settleLine } from "../../test/support/books.ts";
 import { folder } from "../../test/support/folder.ts";
 import { createRandom } from "../../test/support/random.ts";
 import { bodyOf } from "./chat.ts";
@@ -37,35 +39,10 @@ const accountOf = (n: number): string => `account-${n % ACCOUNTS}`;
 const requestIdOf = (n: number): string => `req_${hex(Math.imul(n, 0x9e3779b1) >>> 0)}${hex(n)}`;
 
 function recordOf(n: number, ended: number): UsageRecord {
-  return {
-    usage_id: `sp_${hex(n).padStart(32, "0")}`,
-    gateway_request_id: requestIdOf(n),
-    account: accountOf(n),
-    key_id: "key_0123456789abcdef",
-    model: "m",
-    provider: "fast",
-    status: "completed",
-    prompt_tokens: 20,
-    completion_tokens: 70,
-    total_tokens: 90,
-    prompt_cache_hit_tokens: 8,
-    prompt_cache_miss_tokens: 12,
-    reasoning_tokens: 0,
-    cost: "0.000032984",
-    currency: "USD",
-    started_at: new Date(ended - 950).toISOString(),
-    ended_at: new Date(ended).toISOString(),
-    cache_write_tokens: 0,
-    details: {
-      model_requested: "m",
-      finish_reason: "stop",
-      usage_source: "provider",
-      attempts: [["m", "completed", 950]],
-      prices: { input_cache_hit: 0.028, input_cache_miss: 0.28, output: 0.42 },
-    },
-    day: new Date(ended).toISOString().slice(0, 10),
-    log: { segment: "2026-01-01.0001.jsonl", line: n + 1, sha256: hex(n).padStart(64, "0") },
-  };
+  const time = new Date(ended).toISOString();
+  const about = { time, gateway_request_id: requestIdOf(n), account: accountOf(n), prices: PRICE };
+  const place = { segment: "2026-01-01.0001.jsonl", line: n + 1, sha256: hex(n).padStart(64, "0") };
+  return usageRecord(settleLine(n, about) as SettleRecord, time.slice(0, 10), place);
 }
 
 /** Writes the records of the months before this one, and closes their days. */

@@ -6,6 +6,7 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ask } from "../../test/support/admin.ts";
 import { heightOf, type Probe } from "../../test/support/probe.ts";
 import { launch, runToEnd } from "../../test/support/program.ts";
 import { until as untilAnswered, waitFor, within } from "../../test/support/wait.ts";
@@ -104,14 +105,9 @@ async function start({ config, flags = [], mayBeBusy }: Attack, file: string) {
 type Started = Awaited<ReturnType<typeof start>>;
 
 /** Whether no request is in hand, now or soon. */
-const isIdleSoon = ({ adminPort }: Started): Promise<boolean> =>
+const isIdleSoon = ({ admin }: Started): Promise<boolean> =>
   untilAnswered(
-    async () => {
-      const options = { headers: { connection: "close" } };
-      const url = `http://127.0.0.1:${adminPort}/status`;
-      const res = await fetch(url, options).catch(() => undefined);
-      return ((await res?.json()) as { in_flight?: number } | undefined)?.in_flight === 0;
-    },
+    async () => (await ask(admin(), "/status").catch(() => undefined))?.body.in_flight === 0,
     "no request in hand",
     10_000,
   ).catch(() => false);
