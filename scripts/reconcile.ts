@@ -48,7 +48,6 @@ const postgres = values.postgres ? await startPostgres() : undefined;
 const redis = values.redis ? await startRedis() : undefined;
 const program = { args: [built], cwd: postgres || redis ? PG_FOLDER : folder };
 const random = createRandom(seed);
-const provider = await startProvider(random, values.core);
 const crowds = createCrowds(random, values.core);
 const print = (text: string): void => console.log(`  ${text}`);
 
@@ -85,7 +84,8 @@ function lineOf({ log_segment, log_line, log_sha256, ...row }: Line): Line {
 async function runPhase(phase: Phase, place: string): Promise<House> {
   const startedAt = performance.now();
   mkdirSync(place);
-  const house = emptyHouse(phase);
+  const provider = await startProvider(random, values.core);
+  const house = emptyHouse(phase, provider.ledger);
   const about = { phase, program, folder: place, provider: provider.url, house };
   const gateways = createGateways({ ...about, random, postgres });
   try {
@@ -93,10 +93,6 @@ async function runPhase(phase: Phase, place: string): Promise<House> {
     const crowd = crowds(phase.gateways, Math.round(CLIENTS / phase.gateways));
     await live(phase, gateways, crowd);
     house.asked.push(...crowd.asked);
-    for (const { serial } of house.asked) {
-      const calls = provider.ledger.get(serial);
-      if (calls) house.calls.set(serial, calls);
-    }
     await collect(gateways, house, random, Math.ceil((RECEIPTS * phase.requests) / requests));
     const rows = "SELECT *, day::text AS day FROM usage_records";
     if (phase.postgres !== undefined)
@@ -105,6 +101,7 @@ async function runPhase(phase: Phase, place: string): Promise<House> {
     return house;
   } finally {
     gateways.end();
+    provider.close();
   }
 }
 
@@ -131,7 +128,6 @@ try {
   if (isRight) rmSync(folder, { recursive: true });
   else process.exitCode = 1;
 } finally {
-  provider.close();
   await postgres?.close();
   await redis?.close();
 }
