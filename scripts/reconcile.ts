@@ -12,7 +12,7 @@ import { parseArgs } from "node:util";
 import { noPostgres, PG_FOLDER, startPostgres } from "../test/support/postgres.ts";
 import { createRandom } from "../test/support/random.ts";
 import { noRedis, startRedis } from "../test/support/redis.ts";
-import { createCrowds, type Crowd } from "./reconcile/client.ts";
+import { createCrowd, type Crowd } from "./reconcile/client.ts";
 import { collect, takeHeads } from "./reconcile/collect.ts";
 import { createGateways, type Gateways } from "./reconcile/gateways.ts";
 import { emptyHouse, type House, type Line } from "./reconcile/house.ts";
@@ -48,7 +48,6 @@ const postgres = values.postgres ? await startPostgres() : undefined;
 const redis = values.redis ? await startRedis() : undefined;
 const program = { args: [built], cwd: postgres || redis ? PG_FOLDER : folder };
 const random = createRandom(seed);
-const crowds = createCrowds(random, values.core);
 const print = (text: string): void => console.log(`  ${text}`);
 
 function secondsSince(time: number): string {
@@ -90,7 +89,7 @@ async function runPhase(phase: Phase, place: string): Promise<House> {
   const gateways = createGateways({ ...about, random, postgres });
   try {
     await gateways.startAll();
-    const crowd = crowds(phase.gateways, Math.round(CLIENTS / phase.gateways));
+    const crowd = createCrowd(random, phase, Math.round(CLIENTS / phase.gateways));
     await live(phase, gateways, crowd);
     house.asked.push(...crowd.asked);
     await collect(gateways, house, random, Math.ceil((RECEIPTS * phase.requests) / requests));

@@ -7,7 +7,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { within } from "../../test/support/wait.ts";
 import type { Counts } from "./money.ts";
 import { type Verdict, verdictOn } from "./verdict.ts";
-import { isInReference, KEYS } from "./plan.ts";
+import { isInReference, KEYS, type Phase } from "./plan.ts";
 import type { Trouble } from "./house.ts";
 import { markOf, type Random, troublesOf } from "./provider.ts";
 
@@ -144,66 +144,64 @@ function ask(url: string, agent: http.Agent, plan: Plan): Promise<Asked> {
 }
 
 /** Clients of all gateways of a phase. */
-export type Crowd = ReturnType<ReturnType<typeof createCrowds>>;
+export type Crowd = ReturnType<typeof createCrowd>;
 
 /**
  * `clients`: how many each gateway has. `enough`: once so many requests have ended in all, clients
- * pause before they ask again. `isReference`: as Phase.isReference.
+ * pause before they ask again.
  */
-export function createCrowds(random: Random, isReference = false) {
-  const plan = createPlanner(random, isReference);
-  return (gateways: number, clients: number, enough = Infinity) => {
-    const asked: Asked[] = [];
-    const events = new EventEmitter().setMaxListeners(0);
-    let stopped = false;
-    /** A gateway that was started again gets new connections. */
-    const targetOf = (url: string | undefined) => ({
-      url,
-      agent: new http.Agent({ keepAlive: true }),
-    });
-    const targets = Array.from({ length: gateways }, () => targetOf(undefined));
+export function createCrowd(random: Random, phase: Phase, clients: number, enough = Infinity) {
+  const plan = createPlanner(random, phase.isReference === true);
+  const asked: Asked[] = [];
+  const events = new EventEmitter().setMaxListeners(0);
+  let stopped = false;
+  /** A gateway that was started again gets new connections. */
+  const targetOf = (url: string | undefined) => ({
+    url,
+    agent: new http.Agent({ keepAlive: true }),
+  });
+  const targets = Array.from({ length: phase.gateways }, () => targetOf(undefined));
 
-    /** Where the clients of a gateway ask from now on. Undefined: they wait. */
-    function turnTo(gateway: number, url: string | undefined): void {
-      targets[gateway] = targetOf(url);
-      events.emit("turned");
-    }
-    /** How long a client waits before it asks again. */
-    async function pauseAfter({ status }: Asked): Promise<void> {
-      if (status === OVERLOADED || status === 0) await pause(random.between(20, 300));
-      if (asked.length >= enough) await pause(random.between(200, 2_000));
-    }
-    async function client(gateway: number): Promise<void> {
-      while (!stopped) {
-        const { url, agent } = targets[gateway]!;
-        if (url === undefined) {
-          await once(events, "turned");
-          continue;
-        }
-        const one = await ask(url, agent, plan(gateway));
-        asked.push(one);
-        events.emit("ended");
-        await pauseAfter(one);
+  /** Where the clients of a gateway ask from now on. Undefined: they wait. */
+  function turnTo(gateway: number, url: string | undefined): void {
+    targets[gateway] = targetOf(url);
+    events.emit("turned");
+  }
+  /** How long a client waits before it asks again. */
+  async function pauseAfter({ status }: Asked): Promise<void> {
+    if (status === OVERLOADED || status === 0) await pause(random.between(20, 300));
+    if (asked.length >= enough) await pause(random.between(200, 2_000));
+  }
+  async function client(gateway: number): Promise<void> {
+    while (!stopped) {
+      const { url, agent } = targets[gateway]!;
+      if (url === undefined) {
+        await once(events, "turned");
+        continue;
       }
+      const one = await ask(url, agent, plan(gateway));
+      asked.push(one);
+      events.emit("ended");
+      await pauseAfter(one);
     }
-    async function reach(requests: number): Promise<void> {
-      while (asked.length < requests) await once(events, "ended");
-    }
-    const all = targets.flatMap((_, gateway) =>
-      Array.from({ length: clients }, () => client(gateway)),
-    );
-    return {
-      asked: asked as readonly Asked[],
-      turnTo,
-      /** Resolves when so many requests have ended in all. */
-      reached: (requests: number) =>
-        within(reach(requests), `${requests} requests to end`, 1_200_000),
-      /** Lets the requests on their way end, and sends no more. */
-      async stop() {
-        stopped = true;
-        for (const gateway of targets.keys()) turnTo(gateway, undefined);
-        await within(Promise.all(all), "the last requests to end", 150_000);
-      },
-    };
+  }
+  async function reach(requests: number): Promise<void> {
+    while (asked.length < requests) await once(events, "ended");
+  }
+  const all = targets.flatMap((_, gateway) =>
+    Array.from({ length: clients }, () => client(gateway)),
+  );
+  return {
+    asked: asked as readonly Asked[],
+    turnTo,
+    /** Resolves when so many requests have ended in all. */
+    reached: (requests: number) =>
+      within(reach(requests), `${requests} requests to end`, 1_200_000),
+    /** Lets the requests on their way end, and sends no more. */
+    async stop() {
+      stopped = true;
+      for (const gateway of targets.keys()) turnTo(gateway, undefined);
+      await within(Promise.all(all), "the last requests to end", 150_000);
+    },
   };
 }

@@ -99,9 +99,7 @@ async function live(town: Town, house: House, { phase, requests, faults }: Load)
   const provider = await act(({ startProvider }) => startProvider(world.random));
   breakConnections(town, house, faults);
   const clients = CLIENTS / phase.gateways;
-  const crowd = await act(({ createCrowds }) =>
-    createCrowds(world.random)(phase.gateways, clients, requests),
-  );
+  const crowd = await act((actors) => actors.createCrowd(world.random, phase, clients, requests));
   const all = house.estates.map((_, number) =>
     createInstallation(town, phase, number, provider.url),
   );
