@@ -13,7 +13,7 @@ import { noPostgres, PG_FOLDER, startPostgres } from "../test/support/postgres.t
 import { createRandom } from "../test/support/random.ts";
 import { noRedis, startRedis } from "../test/support/redis.ts";
 import { createCrowd, type Crowd } from "./reconcile/client.ts";
-import { collect, takeHeads } from "./reconcile/collect.ts";
+import { collect } from "./reconcile/collect.ts";
 import { createGateways, type Gateways } from "./reconcile/gateways.ts";
 import { emptyHouse, type House, type Line } from "./reconcile/house.ts";
 import { judge, reportOf } from "./reconcile/judge.ts";
@@ -54,7 +54,7 @@ function secondsSince(time: number): string {
   return `${((performance.now() - time) / 1_000).toFixed(0)} s`;
 }
 
-/** Load, and what happens meanwhile in a random order, with heads that are made in the middle. */
+/** Load, and what happens meanwhile in a random order. */
 async function live(phase: Phase, gateways: Gateways, crowd: Crowd): Promise<void> {
   for (const { number, address } of gateways.list) crowd.turnTo(number, address);
   const drawn = phase.events.map((event) => ({ event, at: random.random() }));
@@ -62,7 +62,6 @@ async function live(phase: Phase, gateways: Gateways, crowd: Crowd): Promise<voi
   const step = phase.requests / (events.length + 1);
   for (const [index, event] of events.entries()) {
     await crowd.reached(Math.round(step * (index + 1)));
-    if (index === events.length >> 1 && !phase.isReference) await takeHeads(gateways);
     await gateways.happen(event, crowd);
   }
   await crowd.reached(phase.requests);

@@ -56,11 +56,6 @@ async function collectLive({ list }: Gateways, { estates }: House): Promise<void
   );
 }
 
-/** Heads of this moment, of all gateways. */
-export async function takeHeads({ list }: Gateways): Promise<void> {
-  for (const { heads, run } of list) heads.push(await run("seal", "head"));
-}
-
 /** Stops gateways without requests. `receipts`: about how many are asked for. */
 export async function collect(
   gateways: Gateways,
@@ -75,7 +70,7 @@ export async function collect(
   await gateways.sync();
   if (!house.isReference) {
     await collectAudits(house, list);
-    await takeHeads(gateways);
+    for (const gateway of list) await gateway.takeHead();
     const named = house.estates[0]!.live.map(({ account }) => account).filter(Boolean);
     await collectBudgets(house, named, first);
   }
