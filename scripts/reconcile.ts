@@ -12,8 +12,8 @@ import { parseArgs } from "node:util";
 import { noPostgres, PG_FOLDER, startPostgres } from "../test/support/postgres.ts";
 import { createRandom } from "../test/support/random.ts";
 import { noRedis, startRedis } from "../test/support/redis.ts";
-import { createCrowds, type Crowd } from "./reconcile/client.ts";
-import { collect, takeHeads } from "./reconcile/collect.ts";
+import { createCrowd, type Crowd } from "./reconcile/client.ts";
+import { collect } from "./reconcile/collect.ts";
 import { createGateways, type Gateways } from "./reconcile/gateways.ts";
 import { emptyHouse, type House, type Line } from "./reconcile/house.ts";
 import { judge, reportOf } from "./reconcile/judge.ts";
@@ -48,15 +48,13 @@ const postgres = values.postgres ? await startPostgres() : undefined;
 const redis = values.redis ? await startRedis() : undefined;
 const program = { args: [built], cwd: postgres || redis ? PG_FOLDER : folder };
 const random = createRandom(seed);
-const provider = await startProvider(random, values.core);
-const crowds = createCrowds(random, values.core);
 const print = (text: string): void => console.log(`  ${text}`);
 
 function secondsSince(time: number): string {
   return `${((performance.now() - time) / 1_000).toFixed(0)} s`;
 }
 
-/** Load, and what happens meanwhile in a random order, with heads that are made in the middle. */
+/** Load, and what happens meanwhile in a random order. */
 async function live(phase: Phase, gateways: Gateways, crowd: Crowd): Promise<void> {
   for (const { number, address } of gateways.list) crowd.turnTo(number, address);
   const drawn = phase.events.map((event) => ({ event, at: random.random() }));
@@ -64,7 +62,6 @@ async function live(phase: Phase, gateways: Gateways, crowd: Crowd): Promise<voi
   const step = phase.requests / (events.length + 1);
   for (const [index, event] of events.entries()) {
     await crowd.reached(Math.round(step * (index + 1)));
-    if (index === events.length >> 1 && !phase.isReference) await takeHeads(gateways);
     await gateways.happen(event, crowd);
   }
   await crowd.reached(phase.requests);
@@ -85,18 +82,15 @@ function lineOf({ log_segment, log_line, log_sha256, ...row }: Line): Line {
 async function runPhase(phase: Phase, place: string): Promise<House> {
   const startedAt = performance.now();
   mkdirSync(place);
-  const house = emptyHouse(phase);
+  const provider = await startProvider(random, values.core);
+  const house = emptyHouse(phase, provider.ledger);
   const about = { phase, program, folder: place, provider: provider.url, house };
   const gateways = createGateways({ ...about, random, postgres });
   try {
     await gateways.startAll();
-    const crowd = crowds(phase.gateways, Math.round(CLIENTS / phase.gateways));
+    const crowd = createCrowd(random, phase, Math.round(CLIENTS / phase.gateways));
     await live(phase, gateways, crowd);
     house.asked.push(...crowd.asked);
-    for (const { serial } of house.asked) {
-      const calls = provider.ledger.get(serial);
-      if (calls) house.calls.set(serial, calls);
-    }
     await collect(gateways, house, random, Math.ceil((RECEIPTS * phase.requests) / requests));
     const rows = "SELECT *, day::text AS day FROM usage_records";
     if (phase.postgres !== undefined)
@@ -105,6 +99,7 @@ async function runPhase(phase: Phase, place: string): Promise<House> {
     return house;
   } finally {
     gateways.end();
+    provider.close();
   }
 }
 
@@ -131,7 +126,6 @@ try {
   if (isRight) rmSync(folder, { recursive: true });
   else process.exitCode = 1;
 } finally {
-  provider.close();
   await postgres?.close();
   await redis?.close();
 }

@@ -2,12 +2,11 @@
 // moment now and then, and keeps what it sent and what it saw.
 
 import { EventEmitter, once } from "node:events";
-import http from "node:http";
+import http, { type IncomingMessage } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { within } from "../../test/support/wait.ts";
 import type { Counts } from "./money.ts";
-import { type Verdict, verdictOn } from "./verdict.ts";
-import { isInReference, KEYS } from "./plan.ts";
+import { isInReference, KEYS, type Phase } from "./plan.ts";
 import type { Trouble } from "./house.ts";
 import { markOf, type Random, troublesOf } from "./provider.ts";
 
@@ -42,7 +41,7 @@ export interface Asked extends Readonly<Plan["about"]> {
 const OVERLOADED = 503;
 
 const PATHS = { chat: "chat/completions", messages: "messages", responses: "responses" };
-export type Api = keyof typeof PATHS;
+type Api = keyof typeof PATHS;
 
 /** What each API has names of its own for. */
 function inFormat(api: Api, content: string, maxTokens: number | undefined) {
@@ -96,6 +95,99 @@ function createPlanner({ random, between, pick }: Random, isReference: boolean) 
   };
 }
 
+/** What a client makes of an answer: whether it is whole, and which text and figures it has. */
+type Verdict = Pick<Asked, "verdict" | "served" | "usage" | "code" | "text">;
+
+/** The text of blocks, or of the deltas of them. */
+const textIn = (parts: readonly any[]): string => parts.map((part) => part?.text ?? "").join("");
+
+/** The text and the figures of a whole reply. */
+const SEEN: Readonly<Record<Api, (reply: any) => Pick<Verdict, "usage" | "text">>> = {
+  chat: ({ choices, usage }) => ({
+    text: choices[0].message.content,
+    usage: usage && {
+      prompt: usage.prompt_tokens,
+      hit: usage.prompt_cache_hit_tokens,
+      write: usage.prompt_tokens_details.cache_write_tokens ?? 0,
+      write1h: usage.prompt_tokens_details.cache_write_1h_tokens ?? 0,
+      completion: usage.completion_tokens,
+      reasoning: usage.completion_tokens_details.reasoning_tokens,
+    },
+  }),
+  // It does not say how much was thought, or is kept for an hour.
+  messages: ({ content, usage }) => ({
+    text: textIn(content),
+    usage: {
+      prompt:
+        usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens,
+      hit: usage.cache_read_input_tokens,
+      write: usage.cache_creation_input_tokens,
+      completion: usage.output_tokens,
+    },
+  }),
+  // It does not say what is kept for an hour.
+  responses: ({ output, usage }) => ({
+    text: textIn(output.flatMap(({ content }: any) => content ?? [])),
+    usage: {
+      prompt: usage.input_tokens,
+      hit: usage.input_tokens_details.cached_tokens,
+      write: usage.input_tokens_details.cache_write_tokens,
+      completion: usage.output_tokens,
+      reasoning: usage.output_tokens_details.reasoning_tokens,
+    },
+  }),
+};
+
+const DONE = "[DONE]";
+
+/** The data of the events that have come whole. */
+const eventsIn = (text: string): any[] =>
+  text
+    .split("\n\n")
+    .slice(0, -1)
+    .flatMap((event) => /^data: (.*)$/m.exec(event)?.[1] ?? [])
+    .map((data) => (data === DONE ? DONE : JSON.parse(data)));
+
+/** The reply or the error that the events of a stream come to. Undefined: they do not end. */
+const REPLIES: Readonly<Record<Api, (events: readonly any[]) => any>> = {
+  chat(events) {
+    const last = events.at(-1);
+    if (last !== DONE) return last?.error && last;
+    // Each chunk has the model that made it; the last one that of the model that finished.
+    const chunks = events.slice(0, -1);
+    const content = chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
+    return { ...chunks.at(-1), choices: [{ message: { content } }] };
+  },
+  messages(events) {
+    const last = events.at(-1);
+    if (last?.type !== "message_stop") return last?.error && last;
+    const { message } = events.find(({ type }) => type === "message_start");
+    const end = events.findLast(({ type, usage }) => type === "message_delta" && usage);
+    const content = events.flatMap(({ delta }) => delta ?? []);
+    return { ...message, content, usage: { ...message.usage, ...end?.usage } };
+  },
+  responses(events) {
+    const { type, response } = events.at(-1) ?? {};
+    if (type === "response.failed") return response;
+    if (type !== "response.completed" && type !== "response.incomplete") return undefined;
+    const deltas = events.filter((event) => event.type === "response.output_text.delta");
+    return { ...response, output: [{ content: deltas.map(({ delta }) => ({ text: delta })) }] };
+  },
+};
+
+function verdictOn(
+  res: IncomingMessage,
+  text: string,
+  { api, stream }: Pick<Asked, "api" | "stream">,
+): Verdict {
+  const isStream = res.statusCode === 200 && stream;
+  if (!isStream && !res.complete) return { verdict: "cut" };
+  const reply = isStream ? REPLIES[api](eventsIn(text)) : JSON.parse(text);
+  if (!reply) return { verdict: "cut" };
+  if (reply.error) return { verdict: "error", code: reply.error.code };
+  return { verdict: "whole", served: reply.model, ...SEEN[api](reply) };
+}
+
 /** A client that has no answer after this time gives up, in milliseconds. */
 const PATIENCE_MS = 120_000;
 
@@ -144,66 +236,64 @@ function ask(url: string, agent: http.Agent, plan: Plan): Promise<Asked> {
 }
 
 /** Clients of all gateways of a phase. */
-export type Crowd = ReturnType<ReturnType<typeof createCrowds>>;
+export type Crowd = ReturnType<typeof createCrowd>;
 
 /**
  * `clients`: how many each gateway has. `enough`: once so many requests have ended in all, clients
- * pause before they ask again. `isReference`: as Phase.isReference.
+ * pause before they ask again.
  */
-export function createCrowds(random: Random, isReference = false) {
-  const plan = createPlanner(random, isReference);
-  return (gateways: number, clients: number, enough = Infinity) => {
-    const asked: Asked[] = [];
-    const events = new EventEmitter().setMaxListeners(0);
-    let stopped = false;
-    /** A gateway that was started again gets new connections. */
-    const targetOf = (url: string | undefined) => ({
-      url,
-      agent: new http.Agent({ keepAlive: true }),
-    });
-    const targets = Array.from({ length: gateways }, () => targetOf(undefined));
+export function createCrowd(random: Random, phase: Phase, clients: number, enough = Infinity) {
+  const plan = createPlanner(random, phase.isReference === true);
+  const asked: Asked[] = [];
+  const events = new EventEmitter().setMaxListeners(0);
+  let stopped = false;
+  /** A gateway that was started again gets new connections. */
+  const targetOf = (url: string | undefined) => ({
+    url,
+    agent: new http.Agent({ keepAlive: true }),
+  });
+  const targets = Array.from({ length: phase.gateways }, () => targetOf(undefined));
 
-    /** Where the clients of a gateway ask from now on. Undefined: they wait. */
-    function turnTo(gateway: number, url: string | undefined): void {
-      targets[gateway] = targetOf(url);
-      events.emit("turned");
-    }
-    /** How long a client waits before it asks again. */
-    async function pauseAfter({ status }: Asked): Promise<void> {
-      if (status === OVERLOADED || status === 0) await pause(random.between(20, 300));
-      if (asked.length >= enough) await pause(random.between(200, 2_000));
-    }
-    async function client(gateway: number): Promise<void> {
-      while (!stopped) {
-        const { url, agent } = targets[gateway]!;
-        if (url === undefined) {
-          await once(events, "turned");
-          continue;
-        }
-        const one = await ask(url, agent, plan(gateway));
-        asked.push(one);
-        events.emit("ended");
-        await pauseAfter(one);
+  /** Where the clients of a gateway ask from now on. Undefined: they wait. */
+  function turnTo(gateway: number, url: string | undefined): void {
+    targets[gateway] = targetOf(url);
+    events.emit("turned");
+  }
+  /** How long a client waits before it asks again. */
+  async function pauseAfter({ status }: Asked): Promise<void> {
+    if (status === OVERLOADED || status === 0) await pause(random.between(20, 300));
+    if (asked.length >= enough) await pause(random.between(200, 2_000));
+  }
+  async function client(gateway: number): Promise<void> {
+    while (!stopped) {
+      const { url, agent } = targets[gateway]!;
+      if (url === undefined) {
+        await once(events, "turned");
+        continue;
       }
+      const one = await ask(url, agent, plan(gateway));
+      asked.push(one);
+      events.emit("ended");
+      await pauseAfter(one);
     }
-    async function reach(requests: number): Promise<void> {
-      while (asked.length < requests) await once(events, "ended");
-    }
-    const all = targets.flatMap((_, gateway) =>
-      Array.from({ length: clients }, () => client(gateway)),
-    );
-    return {
-      asked: asked as readonly Asked[],
-      turnTo,
-      /** Resolves when so many requests have ended in all. */
-      reached: (requests: number) =>
-        within(reach(requests), `${requests} requests to end`, 1_200_000),
-      /** Lets the requests on their way end, and sends no more. */
-      async stop() {
-        stopped = true;
-        for (const gateway of targets.keys()) turnTo(gateway, undefined);
-        await within(Promise.all(all), "the last requests to end", 150_000);
-      },
-    };
+  }
+  async function reach(requests: number): Promise<void> {
+    while (asked.length < requests) await once(events, "ended");
+  }
+  const all = targets.flatMap((_, gateway) =>
+    Array.from({ length: clients }, () => client(gateway)),
+  );
+  return {
+    asked: asked as readonly Asked[],
+    turnTo,
+    /** Resolves when so many requests have ended in all. */
+    reached: (requests: number) =>
+      within(reach(requests), `${requests} requests to end`, 1_200_000),
+    /** Lets the requests on their way end, and sends no more. */
+    async stop() {
+      stopped = true;
+      for (const gateway of targets.keys()) turnTo(gateway, undefined);
+      await within(Promise.all(all), "the last requests to end", 150_000);
+    },
   };
 }

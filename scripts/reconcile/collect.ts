@@ -38,23 +38,22 @@ async function collectReceipts(
   }
 }
 
-async function budgetsOf({ running }: Gateway): Promise<Line[]> {
-  const response = await fetch(`${running!.admin()}/status`);
-  return ((await response.json()) as { budgets: Line[] }).budgets;
-}
-
-/** Whether nothing is held, and all gateways that know of a budget say the same of it. */
-function areSettled(budgets: readonly Line[]): boolean {
+/** Budgets, once nothing is held and all gateways that know of one say the same of it. */
+async function collectLive({ list }: Gateways, { estates }: House): Promise<void> {
   const nameOf = ({ account, key_id }: Line) => `${account} ${key_id}`;
-  const spent = new Map(budgets.map((budget) => [nameOf(budget), budget["spent"]]));
-  return budgets.every(
-    (budget) => budget["held"] === "0" && spent.get(nameOf(budget)) === budget["spent"],
+  await until(
+    async () => {
+      for (const { number, running } of list) {
+        const response = await fetch(`${running!.admin()}/status`);
+        estates[number]!.live = ((await response.json()) as Line)["budgets"];
+      }
+      const all = estates.flatMap(({ live }) => live);
+      const spent = new Map(all.map((budget) => [nameOf(budget), budget["spent"]]));
+      return all.every((each) => each["held"] === "0" && spent.get(nameOf(each)) === each["spent"]);
+    },
+    "nothing to be held any more, and each gateway to know what all have spent",
+    30_000,
   );
-}
-
-/** Heads of this moment, of all gateways. */
-export async function takeHeads({ list }: Gateways): Promise<void> {
-  for (const { heads, run } of list) heads.push(await run("seal", "head"));
 }
 
 /** Stops gateways without requests. `receipts`: about how many are asked for. */
@@ -66,20 +65,12 @@ export async function collect(
 ): Promise<void> {
   const { list } = gateways;
   const [first] = list as [Gateway];
-  if (!house.isReference) {
-    const look = async () => {
-      const all = await Promise.all(list.map(budgetsOf));
-      return areSettled(all.flat()) && all;
-    };
-    const what = "nothing to be held any more, and each gateway to know what all have spent";
-    const live = await until(look, what, 30_000);
-    for (const [number, estate] of house.estates.entries()) estate.live = live[number]!;
-  }
+  if (!house.isReference) await collectLive(gateways, house);
   await gateways.stop();
   await gateways.sync();
   if (!house.isReference) {
     await collectAudits(house, list);
-    await takeHeads(gateways);
+    for (const gateway of list) await gateway.takeHead();
     const named = house.estates[0]!.live.map(({ account }) => account).filter(Boolean);
     await collectBudgets(house, named, first);
   }

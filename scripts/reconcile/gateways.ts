@@ -52,10 +52,19 @@ export function createGateways(options: GatewaysOptions) {
     const configFile = join(folder, `gateway-${number}.json`);
     writeFileSync(configFile, JSON.stringify(configOf(phase, dataDir, provider, 0)));
     const config = ["--config", configFile];
-    const process = { running: undefined as Running | undefined, address: "" };
-    /** `heads`: `seal head`, taken in the middle and at the end. */
-    const told = { heads: [] as string[], run: (...args: string[]) => run([...args, ...config]) };
-    return { number, dataDir, config, ...process, ...told };
+    return {
+      number,
+      dataDir,
+      config,
+      running: undefined as Running | undefined,
+      address: "",
+      run: (...args: string[]) => run([...args, ...config]),
+      /** `seal head`, taken after the first kill and at the end. */
+      heads: [] as string[],
+      async takeHead(): Promise<void> {
+        this.heads.push(await this.run("seal", "head"));
+      },
+    };
   });
 
   /** Runs a command: what it prints. */
@@ -84,12 +93,14 @@ export function createGateways(options: GatewaysOptions) {
     house.disturbances.push({ kind, gateway, from: now, until: now });
   }
 
-  async function kill(gateway: Gateway, crowd: Crowd): Promise<void> {
+  /** `takesHead`: before the next one starts. */
+  async function kill(gateway: Gateway, crowd: Crowd, takesHead: boolean): Promise<void> {
     note("kill", gateway.number);
     gateway.running!.child.kill("SIGKILL");
     crowd.turnTo(gateway.number, undefined);
     await ended(gateway.running!, "a killed gateway", [null]);
     await killEarly(gateway);
+    if (takesHead) await gateway.takeHead();
     await start(gateway);
     crowd.turnTo(gateway.number, gateway.address);
   }
@@ -134,7 +145,8 @@ export function createGateways(options: GatewaysOptions) {
       const gateway = random.pick(list);
       if (event === "kill worker") return await killWorker(gateway);
       const database = event === "kill database" && postgres?.kill().then(postgres.start);
-      await Promise.all([database, kill(gateway, crowd)]);
+      const takesHead = event === "kill" && !phase.isReference && gateway.heads.length === 0;
+      await Promise.all([database, kill(gateway, crowd, takesHead)]);
     },
     async stop(): Promise<void> {
       for (const { running } of list) {

@@ -83,13 +83,13 @@ export interface PriceChange extends Trouble {
 
 export type House = ReturnType<typeof emptyHouse>;
 
-export const emptyHouse = (phase: Phase) => ({
+/** `calls`: the provider's ledger, by the serial numbers of requests. */
+export const emptyHouse = (phase: Phase, calls: Map<number, readonly Call[]>) => ({
   phase: phase.name,
   /** As Phase.isReference. */
   isReference: phase.isReference === true,
   asked: [] as Asked[],
-  /** The provider's ledger, by serial number. */
-  calls: new Map<number, readonly Call[]>(),
+  calls,
   disturbances: [] as Disturbance[],
   /** The first is the start. */
   changes: [{ table: 0, from: 0, until: 0 }] as PriceChange[],

@@ -6,14 +6,13 @@ import type { Price } from "./money.ts";
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
-export const MODELS = ["plain", "odd", "no hit", "free", "claude"] as const;
-export type ModelName = (typeof MODELS)[number];
+const MODELS = ["plain", "odd", "no hit", "free", "claude"];
 /** Nothing of a stream is shown before it is whole, so that a broken one is asked for again. */
 export const HELD = "any/held";
 /** A stream that breaks is continued. */
 export const CONTINUED = "any/continued";
 /** Names for several models, the next one where one fails. */
-const ALIASES: Readonly<Record<string, { models: readonly ModelName[]; recovery?: string }>> = {
+const ALIASES = {
   "any/of them": { models: ["plain", "odd", "no hit"] },
   [HELD]: { models: ["odd", "plain"], recovery: "hold" },
   [CONTINUED]: { models: ["plain", "odd"], recovery: "continue" },
@@ -32,8 +31,14 @@ const price = (input_cache_miss: number, output: number, cache: OfCache = {}): P
   output,
 });
 
-/** The settings of models that have prices, before the prices change and after it. */
-const TABLES = [
+/** The settings of a model that has prices. */
+interface Settings {
+  readonly price: Price;
+  readonly long_prompts?: readonly (Price & { readonly above_tokens: number })[];
+}
+
+/** All that have prices, before the prices change and after it. */
+const TABLES: readonly Readonly<Record<string, Settings>>[] = [
   {
     plain: { price: price(0.28, 0.42, { hit: 0.028 }) },
     odd: { price: price(0.333333, 999.999999, { hit: 0.000001, write: 0.416667 }) },
@@ -52,16 +57,9 @@ const TABLES = [
   },
 ];
 
-/** The settings of a model in a table. */
-const settingsIn = (table: number, model: string | null) => {
-  const all: Record<string, { price: Price; long_prompts?: (Price & Above)[] }> = TABLES[table]!;
-  return all[model ?? ""];
-};
-type Above = { readonly above_tokens: number };
-
 /** The price of a prompt of so many tokens. */
 export function priceFor(table: number, model: string | null, prompt: number): Price | null {
-  const { price = null, long_prompts: [long] = [] } = settingsIn(table, model) ?? {};
+  const { price = null, long_prompts: [long] = [] } = TABLES[table]![model ?? ""] ?? {};
   if (!long || prompt <= long.above_tokens) return price;
   const { above_tokens: _, ...longPrice } = long;
   return longPrice;
@@ -149,17 +147,14 @@ export function phasesOf(
 /** What the account `purse` may spend in a phase: less than it would. */
 export const purseOf = ({ requests }: Phase): string => (requests * 0.00007).toFixed(6);
 
-const modelOf = (name: ModelName, table: number): object => ({
-  ...(name === "claude"
-    ? { provider: "claude", prefill: "none" }
-    : { provider: "lab", prefill: "plain" }),
-  ...settingsIn(table, name),
-});
-
 /** The content of gateway.json. `table`: which of TABLES is in force. */
 export function configOf(phase: Phase, dataDir: string, provider: string, table: number): object {
   const isKnown = (name: string): boolean => !phase.isReference || isInReference(name);
-  const models = MODELS.filter(isKnown).map((name) => [name, modelOf(name, table)]);
+  const lab = { provider: "lab", prefill: "plain" };
+  const models = MODELS.filter(isKnown).map((name) => {
+    const from = name === "claude" ? { provider: "claude", prefill: "none" } : lab;
+    return [name, { ...from, ...TABLES[table]![name] }];
+  });
   const common = {
     server: { port: 0, drain_ms: 5_000, ...(!phase.isReference && { workers: phase.workers }) },
     data_dir: dataDir,

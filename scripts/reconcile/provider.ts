@@ -8,7 +8,6 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { createRandom } from "../../test/support/random.ts";
 import type { Trouble } from "./house.ts";
 import type { Counts } from "./money.ts";
-import type { ModelName } from "./plan.ts";
 
 export type Random = ReturnType<typeof createRandom>;
 
@@ -111,7 +110,7 @@ export const FAILING: readonly Behaviour[] = ["refused", "garbage", "cut", "rese
 /** One call in the ledger. */
 export interface Call {
   readonly serial: number;
-  readonly model: ModelName;
+  readonly model: string;
   readonly behaviour: Behaviour;
   /** Milliseconds of the wall clock. */
   readonly at: number;

@@ -265,12 +265,11 @@ async function isFound(bug: Bug, sound: Bundles): Promise<boolean> {
 
 /**
  * Returns how many of the bugs were not found. `only`: a part of a bug's name. Of those that have
- * it, every one whose place among `parts` is that of `part`, from 1, is planted.
+ * it, one of so many is planted, by `which`: such as 2/3.
  */
-export async function selfTest(
-  only = "",
-  { part, parts } = { part: 1, parts: 1 },
-): Promise<number> {
+export async function selfTest(only = "", which = "1/1"): Promise<number> {
+  const [part = 0, parts = 0] = which.split("/").map(Number);
+  if (!(part >= 1 && part <= parts)) throw new Error("--part must be such as 2/3");
   const sound = { gateway: await bundleGateway(), actors: await bundleActors() };
   const named = BUGS.filter(({ name }) => name.includes(only));
   const bugs = named.filter((_bug, index) => index % parts === part - 1);

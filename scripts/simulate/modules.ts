@@ -12,8 +12,7 @@ import { createNetwork, type Network } from "./network.ts";
 import type { Postgres } from "./postgres.ts";
 import type { ClientOptions, Redis } from "./redis.ts";
 import { createHttp } from "./server.ts";
-import { createTime } from "./time.ts";
-import { createWorld, type SimProcess, type World } from "./world.ts";
+import { countOpen, createWorld, type Pending, type SimProcess, type World } from "./world.ts";
 
 /** What all processes of one machine of the world share. */
 export interface Machine {
@@ -31,35 +30,92 @@ const realRequire = createRequire(import.meta.url);
 
 /** Modules that neither wait nor look at the machine. */
 const HARMLESS = [
-  "node:buffer",
-  "node:events",
-  "node:path",
-  "node:stream",
-  "node:stream/promises",
-  "node:string_decoder",
-  "node:util",
-  "node:zlib",
+  ...["node:buffer", "node:events", "node:path", "node:stream", "node:stream/promises"],
+  ...["node:string_decoder", "node:util", "node:zlib"],
 ];
 
 /** What of node:crypto has no chance in it. Keys are drawn by chance, which their files keep. */
-const PURE = [
-  "createHash",
-  "createHmac",
-  "hash",
-  "timingSafeEqual",
-  "createCipheriv",
-  "createDecipheriv",
-  "hkdfSync",
-  "createPrivateKey",
-  "createPublicKey",
-  "sign",
-  "verify",
-  "X509Certificate",
-] as const;
+const PURE: readonly (keyof typeof crypto)[] = [
+  ...(["createHash", "createHmac", "hash", "timingSafeEqual", "createCipheriv"] as const),
+  ...(["createDecipheriv", "hkdfSync", "createPrivateKey", "createPublicKey"] as const),
+  ...(["sign", "verify", "X509Certificate"] as const),
+];
 const PURE_CRYPTO = Object.fromEntries(PURE.map((name) => [name, crypto[name]]));
 
 const randomBytes = ({ random }: World, size: number): Buffer =>
   Buffer.from(Array.from({ length: size }, () => Math.floor(256 * random.random())));
+
+/** Timers, and a wall clock, of one process. */
+function createTime(world: World, owner: SimProcess) {
+  type Listener = (...args: unknown[]) => void;
+
+  function createTimer(ms: number, listener: Listener, args: unknown[]) {
+    let pending: Pending | undefined;
+    const clear = (): void => {
+      if (!pending) return;
+      pending.isCancelled = true;
+      pending = undefined;
+      countOpen(owner, "timer", -1);
+    };
+    const set = (): void => {
+      clear();
+      countOpen(owner, "timer", 1);
+      pending = world.after(Math.max(1, ms || 0), owner, "a timer", () => {
+        clear();
+        listener(...args);
+      });
+    };
+    set();
+    const timer = { refresh: set, unref: () => timer, clear };
+    return timer;
+  }
+
+  class SimDate extends Date {
+    constructor(...values: readonly unknown[]) {
+      super(...((values.length === 0 ? [world.wallClock()] : values) as [number]));
+    }
+    static override now(): number {
+      return world.wallClock();
+    }
+  }
+  const immediately = (listener: Listener, ...args: unknown[]): Pending =>
+    world.immediate(owner, "an immediate", () => listener(...args));
+
+  const timers = {
+    setTimeout: (listener: Listener, ms: number, ...args: unknown[]) =>
+      createTimer(ms, listener, args),
+    clearTimeout: (timer?: { clear(): void }) => timer?.clear(),
+    setImmediate: immediately,
+    // Nobody asks for these. Without these lines a process would have those of the machine.
+    setInterval: undefined,
+    clearInterval: undefined,
+    clearImmediate: undefined,
+  };
+  const promises = {
+    setTimeout: (ms: number, value?: unknown, { signal }: { signal?: AbortSignal } = {}) =>
+      new Promise((resolve, reject) => {
+        const timer = createTimer(ms, () => resolve(value), []);
+        signal?.addEventListener("abort", () => {
+          timer.clear();
+          reject(signal.reason);
+        });
+      }),
+    setImmediate: (value?: unknown) =>
+      new Promise((resolve) => {
+        immediately(() => resolve(value));
+      }),
+  };
+  const performance = { now: () => world.time() };
+  const signals = {
+    any: AbortSignal.any.bind(AbortSignal),
+    timeout(ms: number): AbortSignal {
+      const controller = new AbortController();
+      createTimer(ms, () => controller.abort(new DOMException("late", "TimeoutError")), []);
+      return controller.signal;
+    },
+  };
+  return { timers, promises, performance, Date: SimDate, AbortSignal: signals };
+}
 
 /** The modules of Node as a process gets them. */
 export function createModules(machine: Machine, owner: SimProcess, cluster: Cluster) {

@@ -36,8 +36,6 @@ export class SimSocket extends Duplex {
   #peer: SimSocket | undefined;
   /** The last arrival at the other end: nothing overtakes it. */
   #arrival = 0;
-  /** The write or the end that waits for the connection. */
-  #waiting: (() => void) | undefined;
   #timer: Pending | undefined;
   /** The connection is reset when so many bytes have been written here. */
   #resetAt = Infinity;
@@ -77,11 +75,10 @@ export class SimSocket extends Duplex {
     this.connecting = false;
     this.emit("connect");
     this.emit("ready");
-    this.#waiting?.();
   }
 
-  override _write(chunk: Buffer | string, encoding: BufferEncoding, done: () => void): void {
-    const bytes = typeof chunk === "string" ? Buffer.from(chunk, encoding) : Buffer.from(chunk);
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    const bytes = Buffer.from(chunk);
     this.#whenOpen(() => this.#send(bytes), done);
   }
 
@@ -94,7 +91,7 @@ export class SimSocket extends Duplex {
       act();
       done();
     };
-    if (this.connecting) this.#waiting = both;
+    if (this.connecting) this.once("ready", both);
     else both();
   }
 

@@ -62,7 +62,7 @@ export async function simulate({ seed, requests, bundles, only, hear }: RunOptio
   const world = createWorld({ seed, startsAt, hear });
   const faults = new Set(only ?? drawn(before));
   const phase = phaseOf(faults);
-  const house = emptyHouse(phase);
+  const house = emptyHouse(phase, new Map());
   const violations: string[] = [];
   try {
     const town = createTown(world, bundles);
@@ -99,9 +99,7 @@ async function live(town: Town, house: House, { phase, requests, faults }: Load)
   const provider = await act(({ startProvider }) => startProvider(world.random));
   breakConnections(town, house, faults);
   const clients = CLIENTS / phase.gateways;
-  const crowd = await act(({ createCrowds }) =>
-    createCrowds(world.random)(phase.gateways, clients, requests),
-  );
+  const crowd = await act((actors) => actors.createCrowd(world.random, phase, clients, requests));
   const all = house.estates.map((_, number) =>
     createInstallation(town, phase, number, provider.url),
   );
@@ -121,11 +119,11 @@ async function live(town: Town, house: House, { phase, requests, faults }: Load)
   }
   await act(() => crowd.stop());
   house.asked.push(...crowd.asked.map((each) => leftByNetwork(each, house.disturbances)));
-  for (const { serial } of house.asked) {
-    const calls = provider.ledger.get(serial) ?? [];
-    const inOrder = calls.toSorted((a, b) => departureOf(a) - departureOf(b));
-    if (inOrder.length > 0) house.calls.set(serial, inOrder);
-  }
+  for (const [serial, calls] of provider.ledger)
+    house.calls.set(
+      serial,
+      calls.toSorted((a, b) => departureOf(a) - departureOf(b)),
+    );
   if (random() < REST_SHARE) await rest(town, all, house);
   else for (const { stop } of all) await stop();
   return all;

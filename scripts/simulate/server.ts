@@ -31,7 +31,7 @@ export function createHttp({ network, disk }: Machine, owner: SimProcess) {
     let stop: (() => void) | undefined;
     let address: object | null = null;
     const sockets = new Set<SimSocket>();
-    let closed: (() => void) | undefined;
+    let isClosing = false;
 
     function accept(socket: SimSocket): void {
       sockets.add(socket);
@@ -43,11 +43,9 @@ export function createHttp({ network, disk }: Machine, owner: SimProcess) {
     }
 
     function closeIfDrained(): void {
-      if (!closed || sockets.size > 0) return;
-      const listener = closed;
-      closed = undefined;
+      if (!isClosing || sockets.size > 0) return;
+      isClosing = false;
       server.emit("close");
-      listener();
     }
 
     /** The place of an address: a path, or a port of which 0 is any free one. */
@@ -82,10 +80,11 @@ export function createHttp({ network, disk }: Machine, owner: SimProcess) {
         return server;
       },
       address: () => address,
-      close(then: () => void = () => undefined) {
+      close(then?: () => void) {
         stop?.();
         stop = undefined;
-        closed = then;
+        if (then) server.once("close", then);
+        isClosing = true;
         this.closeIdleConnections();
         queueMicrotask(closeIfDrained);
         return server;
@@ -99,12 +98,12 @@ export function createHttp({ network, disk }: Machine, owner: SimProcess) {
     to: string | { readonly path?: string | null; readonly port?: number },
     opened?: () => void,
   ): SimSocket {
-    const options = typeof to === "string" ? { path: to } : to;
-    const path = options.path ?? undefined;
-    const inode = path === undefined ? undefined : disk.find(resolve(path));
-    const place = inode ? placeOf(inode) : `127.0.0.1:${"port" in options ? options.port : 0}`;
-    const refusal = path !== undefined && !inode ? "ENOENT" : "ECONNREFUSED";
-    const socket = network.connect(owner, place, refusal, options);
+    const { path, port = 0 }: Exclude<typeof to, string> =
+      typeof to === "string" ? { path: to } : to;
+    const inode = path ? disk.find(resolve(path)) : undefined;
+    const place = inode ? placeOf(inode) : `127.0.0.1:${port}`;
+    const refusal = path && !inode ? "ENOENT" : "ECONNREFUSED";
+    const socket = network.connect(owner, place, refusal, Object(to));
     if (opened) socket.once("connect", opened);
     return socket;
   }
