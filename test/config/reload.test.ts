@@ -19,7 +19,7 @@ import {
   json,
   KEY,
   readStream,
-  startBoth,
+  startWith,
   startGateway,
   user,
 } from "../support/gateway.ts";
@@ -29,7 +29,7 @@ import { waitFor } from "../support/wait.ts";
 describe("reload", () => {
   it("a request keeps the configuration that it began with; the next has the new one", async (t) => {
     const { behaviour, finish } = held();
-    const { provider, gateway } = await startBoth(t, { old: behaviour, new: speak("New.") });
+    const { provider, ...gateway } = await startWith(t, { old: behaviour, new: speak("New.") });
     const response = await gateway.chat({ model: "old", stream: true, messages: user("hi") });
     const keys = [{ account: "beta", key: "sk-new" }];
     gateway.gateway.reload(checkConfig(configFor(provider.url, ["new"], { keys })));
@@ -50,7 +50,7 @@ describe("reload", () => {
       const error = { message: String(authorization).replace("Bearer ", "you sent ") };
       (authorization === "Bearer sk-good" ? speak("Fine.") : status(401, { error }))(asked);
     };
-    const { provider, gateway } = await startBoth(t, { m });
+    const { provider, ...gateway } = await startWith(t, { m });
     const config = (key: string) =>
       checkConfig(configFor(provider.url, ["m"], { providers: { lab: { api_key: key } } }), {});
     const ask = async () => (await gateway.chat({ model: "m", messages: user("hi") })).status;

@@ -16,7 +16,7 @@ import {
 } from "./config.ts";
 import type { ProcessReport } from "../../src/extensions/scale/installation/process-report.ts";
 import { chunkShape } from "./shapes.ts";
-import { startProvider, type Behaviour, type Provider } from "./provider.ts";
+import { startProvider, type Behaviour } from "./provider.ts";
 import type { Scope } from "./scope.ts";
 import { waitFor } from "./wait.ts";
 
@@ -309,16 +309,4 @@ export async function startWith(
   const provider = await startProvider(t, behaviours);
   const config = configFor(provider.url, Object.keys(behaviours), over);
   return { provider, config, ...(await startGateway(t, config, deps)) };
-}
-
-/** A provider that does this, by the name of the model, and a gateway of these models. */
-export async function startBoth(
-  t: Scope,
-  behaviours: Readonly<Record<string, Behaviour>>,
-  over: object = {},
-  deps: GatewayDeps = {},
-): Promise<{ readonly provider: Provider; readonly gateway: RunningGateway }> {
-  const provider = await startProvider(t, behaviours);
-  const config = configFor(provider.url, Object.keys(behaviours), over);
-  return { provider, gateway: await startGateway(t, config, deps) };
 }

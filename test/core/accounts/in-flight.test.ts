@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { checkConfig } from "../../support/config.ts";
-import { configFor, KEY, startBoth, user } from "../../support/gateway.ts";
+import { configFor, KEY, startWith, user } from "../../support/gateway.ts";
 import {
   chunk,
   event,
@@ -41,7 +41,7 @@ describe("requests in flight over HTTP", () => {
       { account: "beta", key: "sk-beta" },
     ];
     const settings = { keys, timeouts: { leave_ms: 0 }, ...over };
-    const { provider, gateway: gw } = await startBoth(t, behaviours, settings);
+    const { provider, ...gw } = await startWith(t, behaviours, settings);
     const send = (
       model: string,
       { key = KEY, signal, body = {} }: { key?: string; signal?: AbortSignal; body?: object } = {},

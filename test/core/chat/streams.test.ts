@@ -11,7 +11,7 @@ import {
   json,
   KEY,
   readStream,
-  startBoth,
+  startWith,
   user,
 } from "../../support/gateway.ts";
 import {
@@ -39,7 +39,7 @@ const asking = (request: object) => ({
 });
 
 async function ask(t: Scope, behaviour: Behaviour, request: object = {}, over: object = {}) {
-  const { provider, gateway } = await startBoth(t, { m: behaviour }, over);
+  const { provider, ...gateway } = await startWith(t, { m: behaviour }, over);
   return { provider, gateway, response: await gateway.chat(asking(request)) };
 }
 
@@ -71,7 +71,7 @@ describe("a client that does not read while the last of a stream comes", () => {
   ] as const) {
     it(`and leaves, before ${name}: it ends its own request and nothing else`, async (t) => {
       const behaviours = { m: rawStream(long + ending), n: speak("Still here.") };
-      const { gateway } = await startBoth(t, behaviours);
+      const gateway = await startWith(t, behaviours);
       const { req } = await unread(gateway.url, "gone");
       req.destroy();
       assert.equal((await gateway.accessOf("gone"))["status"], 499);
@@ -81,7 +81,7 @@ describe("a client that does not read while the last of a stream comes", () => {
   }
 
   it("does not keep the provider's connection from being used again", async (t) => {
-    const { provider, gateway } = await startBoth(t, { m: rawStream(long + done) });
+    const { provider, ...gateway } = await startWith(t, { m: rawStream(long + done) });
     for (const id of ["first", "second"]) {
       const { res } = await unread(gateway.url, id);
       res.resume();
@@ -253,7 +253,7 @@ describe("clients that stop reading", () => {
         if (!res.write(piece)) await new Promise((resolve) => res.once("drain", resolve));
       res.end(event(chunk({}, "stop")));
     };
-    const { gateway } = await startBoth(t, { m }, { timeouts: { idle_ms: 300 } });
+    const gateway = await startWith(t, { m }, { timeouts: { idle_ms: 300 } });
     const { res } = await unread(gateway.url, "slow");
     // Longer than idle_ms: a slow client is not the provider's silence.
     await settled(() => sent, "the provider to be held back", 500);
@@ -280,12 +280,12 @@ describe("clients that stop reading", () => {
     ] as const) {
       const time = timersOnCall(total_ms);
       const timeouts = { total_ms, leave_ms: 0 };
-      const made = await startBoth(t, { m: behaviour }, { timeouts }, { after: time.after });
-      const { req } = await unread(made.gateway.url, "stuck", "m", stream);
+      const made = await startWith(t, { m: behaviour }, { timeouts }, { after: time.after });
+      const { req } = await unread(made.url, "stuck", "m", stream);
       const { socket, closed } = made.provider.asked[0]!;
       await settled(() => socket.bytesWritten, "the provider to be held back", 300);
       time.fire();
-      assert.equal((await made.gateway.accessOf("stuck"))["status"], 499);
+      assert.equal((await made.accessOf("stuck"))["status"], 499);
       req.destroy();
       if (stream) await waitFor(closed, "the provider's connection to close");
     }

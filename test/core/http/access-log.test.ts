@@ -10,7 +10,7 @@ import { createLineLog } from "../../../src/core/http/line-log.ts";
 import { type Line, PRICE, settles } from "../../support/books.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { folder } from "../../support/folder.ts";
-import { configFor, demo, startBoth, startGateway, user } from "../../support/gateway.ts";
+import { configFor, demo, startWith, startGateway, user } from "../../support/gateway.ts";
 import { chunk, speak, status, stream, usageChunk } from "../../support/provider.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
@@ -53,7 +53,7 @@ describe("a line of the access log", () => {
       down: status(500, {}),
     };
     const priced = { price: PRICE };
-    const { gateway } = await startBoth(t, behaviours, {
+    const gateway = await startWith(t, behaviours, {
       data_dir,
       models: { fine: priced, cut: priced, down: priced },
       aliases: { "team/any": { models: ["fine"] } },
@@ -107,7 +107,7 @@ describe("a line of the access log", () => {
   it("has them too where the client left, once", async (t) => {
     const m = stream([chunk({ content: "Once upon a time" })], "open");
     const over = { models: { m: { price: PRICE } }, timeouts: { leave_ms: 0 } };
-    const { gateway } = await startBoth(t, { m }, over);
+    const gateway = await startWith(t, { m }, over);
     const request = { model: "m", stream: true, messages: user("hi") };
     const response = await gateway.chat(request, { "x-request-id": "left" });
     const reader = response.body!.getReader();

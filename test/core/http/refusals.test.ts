@@ -11,7 +11,7 @@ import { sendJson } from "../../../src/core/http/responses.ts";
 import {
   demo,
   KEY,
-  startBoth,
+  startWith,
   startGateway,
   user,
   type RunningGateway,
@@ -92,7 +92,7 @@ describe("answers that Node would give by itself", () => {
     });
 
   it("nonsense after a whole request does not touch that request's answer", async (t) => {
-    const { gateway } = await startBoth(t, { m: speak("All is well.") });
+    const gateway = await startWith(t, { m: speak("All is well.") });
     const body = JSON.stringify({ model: "m", messages: user("hi") });
     const answer = await rawRequest(gateway.url, `${chatBytes(KEY, body)}NONSENSE\r\n\r\n`);
     assert.equal(answer.status, 200, answer.text);

@@ -6,7 +6,7 @@ import { describe, it } from "node:test";
 import type { Exchange, Handler } from "../../../src/core/http/exchange.ts";
 import { sendJson } from "../../../src/core/http/responses.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
-import { demo, KEY, startBoth, startGateway, user } from "../../support/gateway.ts";
+import { demo, KEY, startWith, startGateway, user } from "../../support/gateway.ts";
 import { chunk, held, speak, stream } from "../../support/provider.ts";
 import { assertError, rawRequest } from "../../support/raw.ts";
 import { waitFor, within } from "../../support/wait.ts";
@@ -24,7 +24,7 @@ describe("connections that carry more than one request", () => {
     ]);
 
   it("a client that leaves leaves all of its pipelined requests: each is aborted and logged, once", async (t) => {
-    const { provider, gateway } = await startBoth(t, { m: begun }, AT_ONCE);
+    const { provider, ...gateway } = await startWith(t, { m: begun }, AT_ONCE);
     const ids = Array.from({ length: 12 }, (_, index) => `pipe-${index}`);
     const { socket } = connect(t, gateway.url, ids.map((id) => ask("m", id)).join(""));
     await provider.nth(ids.length - 1);
@@ -39,7 +39,7 @@ describe("connections that carry more than one request", () => {
 
   it("a client that leaves before its pipelined answers could be given leaves no timer behind", async (t) => {
     const behaviours = { m: begun, whole: speak("Ready.") };
-    const { provider, gateway } = await startBoth(t, behaviours, AT_ONCE);
+    const { provider, ...gateway } = await startWith(t, behaviours, AT_ONCE);
     // The provider's pooled connections and this test's own waits come and go; what must not stay
     // are the requests' deadlines.
     const timers = () =>
@@ -76,7 +76,7 @@ describe("connections that carry more than one request", () => {
   it("each of them in progress is answered at shutdown, not only the first", async (t) => {
     const { behaviour, finish } = held();
     const behaviours = { m: behaviour, whole: speak("Ready.") };
-    const { provider, gateway } = await startBoth(t, behaviours);
+    const { provider, ...gateway } = await startWith(t, behaviours);
     const requests = ask("m", "first", false) + ask("whole", "second", false);
     const { text, responses, closed } = connect(t, gateway.url, requests);
     await provider.nth(1);
@@ -136,7 +136,7 @@ describe("connections that carry more than one request", () => {
   ] as const) {
     it(`${name} behind a stream that is running does not get into it`, async (t) => {
       const { behaviour, finish } = held();
-      const { gateway } = await startBoth(t, { m: behaviour });
+      const gateway = await startWith(t, { m: behaviour });
       const { socket, text, responses, closed } = connect(t, gateway.url, ask("m", "running"));
       await waitFor(() => text().includes("Fi"), "the first event");
       socket.write(bytes);

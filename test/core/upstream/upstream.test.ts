@@ -10,7 +10,7 @@ import {
   configFor,
   json,
   POOLED_ONLY,
-  startBoth,
+  startWith,
   startGateway,
   user,
 } from "../../support/gateway.ts";
@@ -44,7 +44,7 @@ it("fetch gets the request after it was reported as sent, and rejects with the r
 });
 
 async function answered(t: TestContext, behaviour: Behaviour, over: object = {}) {
-  const { provider, gateway } = await startBoth(t, { m: behaviour }, over);
+  const { provider, ...gateway } = await startWith(t, { m: behaviour }, over);
   const asking = gateway.chat({ model: "m", messages: user("hi") });
   return { provider, response: await within(asking, "the answer") };
 }
