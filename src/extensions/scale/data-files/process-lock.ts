@@ -50,6 +50,7 @@ export async function withLock<T>(options: LockOptions, work: () => Promise<T>):
   const { dir, name, patienceMs = 60_000, clock = systemClock } = options;
   const deadline = clock.monotonic() + patienceMs;
   for (;;) {
+    const begun = clock.monotonic();
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     const socket = `${name}.${randomHex(6)}.sock`;
     const release = await acquireSocketLock(join(dir, socket));
@@ -59,10 +60,12 @@ export async function withLock<T>(options: LockOptions, work: () => Promise<T>):
     } finally {
       release?.();
     }
-    if (clock.monotonic() >= deadline)
-      throw new BusyError(`another process is at work on the ${name}`);
+    const ended = clock.monotonic();
+    if (ended >= deadline) throw new BusyError(`another process is at work on the ${name}`);
+    // On a busy machine an attempt is slow: pauses shorter than it would make the next ones meet.
+    const range = Math.max(80, 4 * (ended - begun));
     await new Promise<void>((resolve) => {
-      clock.after(20 + 80 * Math.random(), resolve);
+      clock.after(20 + range * Math.random(), resolve);
     });
   }
 }

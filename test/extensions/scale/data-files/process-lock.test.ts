@@ -10,6 +10,7 @@ import {
   isLockHeld,
   withLock,
 } from "../../../../src/extensions/scale/data-files/process-lock.ts";
+import { systemClock, type Clock } from "../../../../src/core/clock.ts";
 import { folder } from "../../../support/folder.ts";
 
 describe("acquireSocketLock", () => {
@@ -66,6 +67,26 @@ describe("withLock", () => {
       const second = withLock({ ...LOCK, dir, patienceMs: 0 }, async () => "never");
       await assert.rejects(second, BusyError);
     });
+  });
+
+  it("pauses longer where an attempt takes long, or two slow processes would meet each time", async (t) => {
+    t.mock.method(Math, "random", () => 1);
+    const dir = folder();
+    const pauses: number[] = [];
+    let now = 0;
+    const clock: Clock = {
+      now: systemClock.now,
+      monotonic: () => (now += 500),
+      after(ms, listener) {
+        pauses.push(ms);
+        return systemClock.after(0, listener);
+      },
+    };
+    await withLock({ ...LOCK, dir }, async () => {
+      const second = withLock({ ...LOCK, dir, patienceMs: 2_000, clock }, async () => "never");
+      await assert.rejects(second, BusyError);
+    });
+    assert.deepEqual(pauses, [2_020]);
   });
 
   it("is not held up by another lock, and removes the sockets of dead processes of its own", async () => {
