@@ -96,6 +96,18 @@ describe("attempts", () => {
     );
   });
 
+  it("max_retries is obeyed, and a provider's own goes before it", async (t) => {
+    const own = { providers: { lab: { retry: { max_retries: 2 } } } };
+    for (const [over, tries] of [
+      [{ retry: { max_retries: 3 } }, 4],
+      [own, 3],
+    ] as const) {
+      const { gateway, first } = await bench(t, status(500), over);
+      await outcome(gateway, "a");
+      assert.equal(first.asked.length, tries);
+    }
+  });
+
   it("the operator is told of a refused key, loudly", async (t) => {
     const { gateway } = await bench(t, status(401));
     await outcome(gateway, "x");
