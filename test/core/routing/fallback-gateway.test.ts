@@ -80,7 +80,7 @@ describe("attempts", () => {
   it("a provider that is silent for the whole of the request's time counts as failing, and no other is asked", async (t) => {
     const total_ms = 123_456;
     const time = timersOnCall(total_ms);
-    const rules = { timeouts: { total_ms, first_token_ms: 600_000 }, breaker: { failures: 2 } };
+    const rules = { timeouts: { total_ms }, breaker: { failures: 2 } };
     const { gateway, first, second } = await bench(t, silent, rules, time);
     for (const [nth, model] of ["a", "x"].entries()) {
       const asking = outcome(gateway, model);
@@ -126,7 +126,6 @@ describe("attempts", () => {
       };
       const { gateway, first } = await bench(t, failing, {
         server: { keep_alive_ms: 20 },
-        timeouts: { first_token_ms: 20_000 },
         retry: { max_retries: 0 },
       });
       // It begins with a comment.

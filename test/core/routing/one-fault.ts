@@ -104,8 +104,9 @@ export function tryFault(row: Row): void {
     it(`${row.fault}${streaming ? ", streamed" : ""}`, async (t) => {
       const { deadline, behaviour } = row;
       const timeouts = deadline ? { ...PATIENCE, [deadline]: BRIEF_MS } : PATIENCE;
-      await assertByName(row, streaming, await bench(t, behaviour(), { timeouts }, brisk));
-      await assertByAlias(row, streaming, await bench(t, behaviour(), { timeouts }, brisk));
+      const over = { providers: { lab: { timeouts } } };
+      await assertByName(row, streaming, await bench(t, behaviour(), over, brisk));
+      await assertByAlias(row, streaming, await bench(t, behaviour(), over, brisk));
     });
   }
 }
