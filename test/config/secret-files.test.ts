@@ -155,6 +155,28 @@ describe("a file without a secret", () => {
     const longest = "k".repeat(65_536);
     assert.equal(await keyOf("$file:key", { key: longest }), longest);
   });
+
+  it("does not hide other faults: check reports all at once, also as JSON", async () => {
+    const over = {
+      keys: [{ account: "a", key: "$file:client" }],
+      admin: { password: "$file:password" },
+      limits: { store: "$file:store", rpm: "many" },
+    };
+    const contents = { client: "two words", password: "", store: "mysql://u:CANARY@x" };
+    const { file, at } = place(configFor("http://127.0.0.1:1", ["m"], over), contents);
+    const { code, stdout, stderr } = await runHere(["check", "--json", "--config", file]);
+    const none = (name: string, why: string) => `no secret in the file ${at(name)}: ${why}`;
+    const store = 'expected "memory" or the address of a Redis or Valkey server (redis://...)';
+    const { faults, ...rest } = JSON.parse(stdout);
+    assert.deepEqual([code, stderr, rest], [1, "", { ok: false }]);
+    const told = faults.map(({ path, message }: Record<string, string>) => `${path}: ${message}`);
+    assert.deepEqual(told.sort(), [
+      `admin.password: ${none("password", "it is empty")}`,
+      `keys[0].key: ${none("client", expected)}`,
+      "limits.rpm: expected an integer, got a string",
+      `limits.store: ${store}`,
+    ]);
+  });
 });
 
 /** Events of the log on stderr. */

@@ -12,8 +12,10 @@ import {
   type Asked,
   type Behaviour,
 } from "./provider.ts";
+import type { Clock } from "../../src/core/clock.ts";
 import type { Settlement } from "../../src/core/ledger/ledger.ts";
 import type { Scope } from "./scope.ts";
+import { timersOnCall } from "./unhurried-clock.ts";
 
 export { inTurn } from "./provider.ts";
 
@@ -69,10 +71,27 @@ export interface Scene {
   readonly config?: object;
   readonly request?: object;
   readonly model?: string;
+  readonly time?: Partial<Clock>;
+}
+
+/** A request's time that is over when so many attempts have begun to speak, however long that takes. */
+export function overOnceBegun(attempts: number) {
+  const timeouts = { total_ms: 123_456, idle_ms: 654_321 };
+  const total = timersOnCall(timeouts.total_ms);
+  let begun = 0;
+  const after: Clock["after"] = (ms, listener) => {
+    if (ms === timeouts.idle_ms) begun += 1;
+    if (begun === attempts) setImmediate(total.fire);
+    return total.after(ms, listener);
+  };
+  return { timeouts, time: { after } };
 }
 
 /** Asks a gateway for a stream, and reads it to its end. */
-export async function askScene(t: Scope, { models, config = {}, request, model = "m" }: Scene) {
+export async function askScene(
+  t: Scope,
+  { models, config = {}, request, model = "m", time }: Scene,
+) {
   const provider = await startProvider(t, models);
   const names = Object.keys(models);
   const base = configFor(provider.url, names, config) as { models: Record<string, object> };
@@ -81,10 +100,11 @@ export async function askScene(t: Scope, { models, config = {}, request, model =
     { price: PRICES[name as keyof typeof PRICES], ...settings },
   ]);
   const settled: Settlement[] = [];
+  const witness = observedBy(() => ({ settled: (_, settlement) => settled.push(settlement) }));
   const gateway = await startGateway(
     t,
     { ...base, models: Object.fromEntries(priced) },
-    observedBy(() => ({ settled: (_opening, settlement) => settled.push(settlement) })),
+    { ...witness, ...time },
   );
   const body = {
     model,

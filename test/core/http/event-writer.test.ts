@@ -34,11 +34,13 @@ function start({ minor = 0 } = {}) {
   res.assignSocket(socket as Socket);
   socket.on("drain", () => res.emit("drain")); // As Node's server does.
   const clock = createFakeClock();
+  const cancel = new Cancel();
   const comments = { ms: KEEP_ALIVE_MS, events: ": keep-alive\n\n" };
   return {
     res,
     clock,
-    sink: createEventSink(res, comments, new Cancel(), clock),
+    cancel,
+    sink: createEventSink(res, comments, cancel, clock),
     head: () => text.slice(0, text.indexOf("\r\n\r\n")),
     body: () => text.slice(text.indexOf("\r\n\r\n") + 4),
     writes: () => writes,
@@ -118,6 +120,15 @@ describe("event sink", () => {
     letGo();
     await within(room, "room for more");
     assert.doesNotMatch(body(), /keep-alive/);
+    sink.release();
+  });
+
+  it("stops waiting for a client that has left", async () => {
+    const { sink, cancel, hold } = start();
+    hold();
+    const room = sink.write(`data: ${"x".repeat(100_000)}\n\n`);
+    cancel.abort(new Error("left"));
+    await assert.rejects(within(room!, "the rejection"), { name: "AbortError" });
     sink.release();
   });
 });

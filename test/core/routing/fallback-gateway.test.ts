@@ -13,6 +13,7 @@ import {
   status,
   type Behaviour,
 } from "../../support/provider.ts";
+import { timersOnCall } from "../../support/unhurried-clock.ts";
 import { within } from "../../support/wait.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { bench, failure, outcome, refusing } from "./two-providers.ts";
@@ -77,18 +78,34 @@ describe("attempts", () => {
   });
 
   it("a provider that is silent for the whole of the request's time counts as failing, and no other is asked", async (t) => {
-    const { gateway, first, second } = await bench(t, silent, {
-      timeouts: { total_ms: 50 },
-      breaker: { failures: 2 },
-    });
-    for (const model of ["a", "x"])
-      assert.equal((await outcome(gateway, model)).got, "upstream_timeout");
+    const total_ms = 123_456;
+    const time = timersOnCall(total_ms);
+    const rules = { timeouts: { total_ms }, breaker: { failures: 2 } };
+    const { gateway, first, second } = await bench(t, silent, rules, time);
+    for (const [nth, model] of ["a", "x"].entries()) {
+      const asking = outcome(gateway, model);
+      await first.nth(nth);
+      time.fire();
+      assert.equal((await asking).got, "upstream_timeout");
+    }
     assert.equal((await outcome(gateway, "a")).got, "model_unavailable");
     assert.deepEqual([first.asked.length, second.asked.length], [2, 0]);
     assert.deepEqual(
       gateway.diagnostics.map((line) => line["event"]),
       ["request_timed_out", "request_timed_out"],
     );
+  });
+
+  it("max_retries is obeyed, and a provider's own goes before it", async (t) => {
+    const own = { providers: { lab: { retry: { max_retries: 2 } } } };
+    for (const [over, tries] of [
+      [{ retry: { max_retries: 3 } }, 4],
+      [own, 3],
+    ] as const) {
+      const { gateway, first } = await bench(t, status(500), over);
+      await outcome(gateway, "a");
+      assert.equal(first.asked.length, tries);
+    }
   });
 
   it("the operator is told of a refused key, loudly", async (t) => {
@@ -109,7 +126,6 @@ describe("attempts", () => {
       };
       const { gateway, first } = await bench(t, failing, {
         server: { keep_alive_ms: 20 },
-        timeouts: { first_token_ms: 20_000 },
         retry: { max_retries: 0 },
       });
       // It begins with a comment.

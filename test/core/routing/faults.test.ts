@@ -77,10 +77,11 @@ const bytes =
   };
 
 /** The fault is silence, or what goes on after the end. */
-const BRIEF = { patience: 150 } as const;
-const BRIEF_WHOLE = { only: "whole", patience: 150 } as const;
-const BRIEF_STREAM = { only: "streamed", patience: 150 } as const;
+const MUTE = { deadline: "first_token_ms" } as const;
+const STALLS = { deadline: "idle_ms" } as const;
+const WHOLE = { only: "whole" } as const;
 const STREAMED = { only: "streamed" } as const;
+const NO_CLOSE = { ...STREAMED, deadline: "closing_ms" } as const;
 /** How often the first model is asked, what a client of its name gets, and one of the alias. */
 const FINE = [1, "ok", "a"] as const;
 const FINE_AGAIN = [2, "ok", "a"] as const;
@@ -143,7 +144,7 @@ const ROWS: Row[] = [
   fault("404 in plain text", UNAVAILABLE, () =>
     status(404, "not found", { "content-type": "text/plain" }),
   ),
-  fault("401 whose body never comes", UNAVAILABLE, () => half(401, "stays"), BRIEF_WHOLE),
+  fault("401 whose body never comes", UNAVAILABLE, () => half(401, "stays"), WHOLE),
   fault("500 always", FAILED, () => status(500)),
   fault("502 with a page", FAILED, () => status(502, "<html>", HTML)),
   fault("204", FAILED, () => status(204, "")),
@@ -165,10 +166,10 @@ const ROWS: Row[] = [
   fault("a change of protocols", FAILED, () => bytes(upgrade)),
   fault("no HTTP", FAILED, () => bytes("nonsense\r\n\r\n")),
   fault("a compressed body", FAILED, () => compressed),
-  fault("silence", TOO_LATE, () => silent, BRIEF),
-  fault("headers, then silence", TOO_LATE, () => headersOnly, BRIEF),
-  fault("half a body, then silence", TOO_LATE, () => half(200, "stays"), BRIEF_WHOLE),
-  fault("comments and nothing else", TOO_LATE, () => commentsOnly, BRIEF_STREAM),
+  fault("silence", TOO_LATE, () => silent, MUTE),
+  fault("headers, then silence", TOO_LATE, () => headersOnly, MUTE),
+  fault("half a body, then silence", TOO_LATE, () => half(200, "stays"), { ...WHOLE, ...STALLS }),
+  fault("comments and nothing else", TOO_LATE, () => commentsOnly, { ...STREAMED, ...MUTE }),
   fault("a context that is too long", TOO_LONG, () => refused(400, "x", longPrompt)),
   fault("the same in 100 KB", TOO_LONG, () => refused(400, namesLength)),
   fault("an error event that names it", TOO_LONG, () => ended(failure("x", longPrompt)), STREAMED),
@@ -190,8 +191,8 @@ const ROWS: Row[] = [
     () => rawStream(`${garbage}${event(begun[1])}${event(finish)}`),
     STREAMED,
   ),
-  fault("comments without end after the finish", FINE, () => commentsAfterFinish, BRIEF_STREAM),
-  fault("silence after the finish", FINE, () => stream([...begun, finish], "open"), BRIEF_STREAM),
+  fault("comments without end after the finish", FINE, () => commentsAfterFinish, NO_CLOSE),
+  fault("silence after the finish", FINE, () => stream([...begun, finish], "open"), NO_CLOSE),
   fault("a stream ended before any text", FAILED, () => stream([begun[0]], "done"), STREAMED),
   fault("nothing but garbage", FAILED, () => rawStream(garbage), STREAMED),
   fault(
@@ -227,7 +228,10 @@ const ROWS: Row[] = [
     () => stream([...begun, chunk({}, "abort")]),
     STREAMED,
   ),
-  fault("a stream stalled after text", STALLED, () => stream(begun, "open"), BRIEF_STREAM),
+  fault("a stream stalled after text", STALLED, () => stream(begun, "open"), {
+    ...STREAMED,
+    ...STALLS,
+  }),
 ];
 
 describe("every fault, by name and by alias, whole and streamed", { concurrency: 4 }, () => {

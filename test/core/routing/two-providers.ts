@@ -33,7 +33,10 @@ export const failure = (message: string, more: object = {}) => ({ error: { messa
 export const refusing = (code: number, retryAfter: string): Behaviour =>
   status(code, {}, { ...JSON_TYPE, "retry-after": retryAfter });
 
-/** Model a at the first URL, b and c at the second; x is [a, b]. */
+/**
+ * Model a at the first URL, b and c at the second; x is [a, b]. Deadlines are the test's: on a busy
+ * machine a provider that is well has the time that it takes.
+ */
 const settingsOf = (first: string, second: string, over: object): object =>
   merge(
     configFor(first, ["a"], {
@@ -45,7 +48,6 @@ const settingsOf = (first: string, second: string, over: object): object =>
       },
       aliases: { x: { models: ["a", "b"] } },
       retry: { max_retries: 1, backoff_ms: 1, max_wait_ms: 100 },
-      timeouts: { first_token_ms: 400, idle_ms: 400 },
     }),
     over,
   ) as object;

@@ -81,6 +81,7 @@ describe("a breaker", () => {
       [bothOverload],
       ["closed", 0, 5_000],
     ],
+    ["rests for an hour at most", [overloads(1e12)], ["closed", 0, 3_600_000]],
     [
       "stays open where a probe meets such an overload",
       [half, overloads(3_000)],

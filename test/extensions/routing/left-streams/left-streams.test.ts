@@ -48,7 +48,11 @@ function open(gw: RunningGateway, body: object = {}) {
     /** Reads until this text has come, and then no more. */
     async has(part: string): Promise<void> {
       const reader = (await answer).body!.pipeThrough(new TextDecoderStream()).getReader();
-      for (let text = ""; !text.includes(part); ) text += (await reader.read()).value;
+      for (let text = ""; !text.includes(part); ) {
+        const { done, value } = await reader.read();
+        assert.ok(!done, `the stream ended without ${part}: ${text}`);
+        text += value;
+      }
       reader.releaseLock();
     },
     /** Resolves when the gateway knows. */

@@ -127,7 +127,11 @@ describe("a recovery that ends in an error", () => {
       const body = { model: "m", stream: true, messages: user("hi") };
       const answer = await chat(body, {}, leaving.signal);
       const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
-      for (let text = ""; !text.includes(leaves); ) text += (await reader.read()).value;
+      for (let text = ""; !text.includes(leaves); ) {
+        const { done, value } = await reader.read();
+        assert.ok(!done, `the stream ended without ${leaves}: ${text}`);
+        text += value;
+      }
       await waitFor(() => provider.asked.length === 2, "the second attempt");
       leaving.abort();
       await reader.closed.catch(() => undefined);

@@ -10,6 +10,7 @@ import {
   broken,
   goesOn,
   inTurn,
+  overOnceBegun,
   REST,
   sayText,
   seen,
@@ -20,12 +21,12 @@ import {
 import {
   chunk,
   held as open,
-  silent,
   startProvider,
   status,
   stream,
   type Behaviour,
 } from "../../../support/provider.ts";
+import { timersOnCall } from "../../../support/unhurried-clock.ts";
 import { waitFor } from "../../../support/wait.ts";
 import { post } from "../../apis/post.ts";
 
@@ -201,8 +202,9 @@ describe("a recovery", () => {
   it("ends with the request's own time, and is no silence of the provider", async (t) => {
     const says = stream([chunk({ content: "The" })], "open");
     const models = { m: inTurn(broken(texts(SHOWN)), says) };
-    const config = { ...continuing(), timeouts: { total_ms: 200 } };
-    const scene = await askScene(t, { models, config });
+    const { timeouts, time } = overOnceBegun(2);
+    const config = { ...continuing(), timeouts };
+    const scene = await askScene(t, { models, config, time });
     const got = seen(scene.answer);
     assert.deepEqual([got.text, got.error], [SHOWN, "upstream_timeout"]);
     assert.deepEqual(scene.gateway.breakerOf("m"), ["closed", 1], "the break alone counts");
@@ -212,9 +214,10 @@ describe("a recovery", () => {
   });
 
   it("is silent in between: first_token_ms holds for the continuation too", async (t) => {
-    const models = { m: inTurn(broken(texts(SHOWN)), silent) };
-    const config = { ...continuing(), timeouts: { first_token_ms: 60, idle_ms: 60 } };
-    const { answer, attempts } = await askScene(t, { models, config });
+    const time = timersOnCall(123_456);
+    const models = { m: inTurn(broken(texts(SHOWN)), time.fire) };
+    const config = { ...continuing(), timeouts: { first_token_ms: 123_456 } };
+    const { answer, attempts } = await askScene(t, { models, config, time });
     assert.equal(seen(answer).error, "upstream_error");
     assert.deepEqual(attempts, ["m upstream_error", "m upstream_timeout"]);
   });
@@ -282,8 +285,9 @@ describe("recovery hold", () => {
 
   it("does not take a long reply for a silent one when the request's time is over", async (t) => {
     const models = { m: stream([chunk({ content: "On and on" })], "open") };
-    const config = { ...held, breaker: { failures: 1 }, timeouts: { total_ms: 200 } };
-    const { settlement, gateway } = await askScene(t, { models, config });
+    const { timeouts, time } = overOnceBegun(1);
+    const config = { ...held, breaker: { failures: 1 }, timeouts };
+    const { settlement, gateway } = await askScene(t, { models, config, time });
     assert.equal(settlement.errorCode, "upstream_timeout");
     assert.deepEqual(gateway.breakerOf("m"), ["closed", 0]);
   });
