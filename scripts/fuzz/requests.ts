@@ -14,6 +14,7 @@ const {
 const schema = tool!.function.parameters;
 const hello = { model: "demo-chat", messages: [user("Say hello")] };
 const call = { id: "c", type: "function", function: { name: "get_time", arguments: "{}" } };
+const use = { type: "tool_use", id: "t", name: "get_time", input: { city: "Oslo" } };
 const thinking = { type: "enabled", budget_tokens: 1_024 };
 const streamed = { model: "demo-reasoner", stream: true };
 
@@ -55,10 +56,7 @@ const CHATS: readonly object[] = [
   },
 ];
 
-/**
- * Requests of the other APIs. All that these may have is mutated in
- * test/extensions/apis/client-apis/mutated.test.ts.
- */
+/** Requests of the other APIs. */
 const OTHERS: readonly Valid[] = [
   ["/v1/messages/count_tokens", hello],
   [
@@ -68,7 +66,14 @@ const OTHERS: readonly Valid[] = [
       max_tokens: 2_000,
       thinking,
       system: [{ ...part("text", "Be brief."), cache_control: { type: "ephemeral" } }],
-      messages: [user([part("text", "What time is it?")])],
+      tools: [{ name: "get_time", input_schema: schema }],
+      tool_choice: { type: "auto", disable_parallel_tool_use: true },
+      messages: [
+        user([part("text", "What time is it?")]),
+        { role: "assistant", content: [use] },
+        user([{ type: "tool_result", tool_use_id: "t", content: "14:05" }]),
+      ],
+      metadata: { user_id: "u" },
       stop_sequences: ["never"],
     },
   ],
@@ -79,8 +84,19 @@ const OTHERS: readonly Valid[] = [
       instructions: "Be brief.",
       reasoning: { effort: "low", summary: "auto" },
       include: ["reasoning.encrypted_content"],
-      tools: [{ type: "function", name: "get_time", parameters: schema }],
-      input: [user([part("input_text", "What time is it?")])],
+      tools: [
+        { type: "function", name: "get_time", parameters: schema },
+        { type: "namespace", name: "n", tools: [{ type: "function", name: "f" }] },
+        { type: "custom", name: "patch" },
+        { type: "web_search" },
+      ],
+      input: [
+        user([part("input_text", "What time is it?")]),
+        { type: "function_call", call_id: "c", name: "get_time", arguments: "{}" },
+        { type: "function_call_output", call_id: "c", output: "14:05" },
+      ],
+      text: { format: { type: "text" }, verbosity: "low" },
+      tool_choice: "auto",
       max_output_tokens: 100,
     },
   ],

@@ -10,7 +10,7 @@ import type { GatewayDeps } from "./config.ts";
 import { folder } from "./folder.ts";
 import { configFor, merge, startGateway, user } from "./gateway.ts";
 import { startProvider, USAGE, type Behaviour } from "./provider.ts";
-import { waitFor } from "./wait.ts";
+import { waitFor, within } from "./wait.ts";
 import { today } from "./today.ts";
 
 export type Line = Record<string, any>;
@@ -228,10 +228,8 @@ export async function priced(
   const gw = await startGateway(t, config, deps);
   /** The whole answer to one request. */
   const ask = async (body: object = {}, headers: Record<string, string> = {}) => {
-    const response = await gw.chat(
-      { model: names[0], messages: user("Say something."), ...body },
-      headers,
-    );
+    const whole = { model: names[0], messages: user("Say something."), ...body };
+    const response = await within(gw.chat(whole, headers), "an answer");
     return {
       status: response.status,
       id: response.headers.get("x-request-id") ?? "",

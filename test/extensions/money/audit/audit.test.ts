@@ -200,6 +200,10 @@ describe("an audit of wrong books", { concurrency: 2 }, () => {
     assert.notDeepEqual(found.cost_settled, found.cost_recorded);
     const lost = await audit((dir) => rmSync(join(dir, "spend", D)));
     assert.equal(lost.found.not_proved.records, 6);
+    const doubled = await audit((dir) =>
+      edit(dir, OPEN, ([, second, ...lines]) => [second!, second!, ...lines]),
+    );
+    assert.deepEqual([doubled.found.settled, doubled.found.recorded], [34, 34]);
     const dir = copyOf(scene.dir);
     spoil(dir);
     const { code, stdout } = await command(dir, ["audit"]);

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { amountOf, pico } from "../../../../scripts/reconcile/money.ts";
-import { only, PRICE, priced, spendLines, sum } from "../../../support/books.ts";
+import { entries, only, PRICE, priced, settled, spendLines, sum } from "../../../support/books.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, json, KEY, merge, startGateway, user } from "../../../support/gateway.ts";
@@ -59,11 +59,13 @@ describe("a budget", () => {
   });
 
   it("holds while a request runs, warns of nothing, and gives it back to who has left", async (t) => {
-    const { gw, ask } = await priced(t, { m: held().behaviour }, budgetFor(0n, 1n));
+    const endless = held().behaviour;
+    const m: provided.Behaviour = (asked) =>
+      (asked.body["stream"] ? endless : speak("Fine."))(asked);
+    const { gw, ask } = await priced(t, { m }, budgetFor(0n, 1n));
     const open = await begin(gw.url, { model: "m", ...ASK });
     assert.equal((await standing(gw))[0].held, HOLD);
-    const refused = await ask(ASK);
-    assert.match(errorOf(refused).message, /0\.000141250007 is held for running requests/);
+    assert.match((await ask(ASK)).text, /0\.000141250007 is held for running requests/);
     assert.equal((await ask({ max_tokens: 1_000_000 })).status, 402);
     assert.deepEqual(warningsOf(gw), []);
     open.leave();
@@ -138,6 +140,23 @@ describe("a budget", () => {
 describe("a request without max_tokens", () => {
   const dear = (amount: bigint, model: object = DEAR): object =>
     with_(budget(amount), { models: { m: model } });
+
+  it("never outspends a budget, 40 at once", async (t) => {
+    const over = dear(pico("5"), { ...DEAR, max_output_tokens: 4_000 });
+    const { gw, ask, dir, provider } = await priced(t, { m: unbounded }, over);
+    const asked = Array.from({ length: 40 }, (_, at) => ask({ stream: at % 2 === 0 }));
+    const statuses = (await Promise.all(asked)).map((answer) => answer.status);
+    const served = statuses.filter((each) => each === 200).length;
+    assert.equal(statuses.filter((each) => each === 402).length, 40 - served);
+    assert.ok(served >= 16, `${served} were served`);
+    for (const limit of limitsSent(provider)) assert.ok(limit >= 256 && limit <= 4_000);
+    const spent = (await settled(dir, served)).reduce((all, { cost }) => all + pico(cost), 0n);
+    for (const { open, settle } of entries(dir))
+      assert.ok(pico(settle["cost"]) <= pico(open["hold"]), "no more than was held");
+    assert.ok(spent <= pico("5"), `${amountOf(spent)} was spent`);
+    const [row] = await standing(gw);
+    assert.deepEqual([row.spent, row.held], [amountOf(spent), "0"]);
+  });
 
   // 57 bytes of prompt at 15, 256 tokens at 75.
   const least = 57n * 15_000_000n + 256n * 75_000_000n;

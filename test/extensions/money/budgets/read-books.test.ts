@@ -1,13 +1,19 @@
 // What was spent before a process began to count, and what the requests of a dead worker came to,
 // by books in files.
 
+import type { Extension } from "../../../../src/core/extension/installer.ts";
+import { install } from "../../../../src/core/extension/install.ts";
 import assert from "node:assert/strict";
 import { DAY_MS } from "../../../../src/config/fields.ts";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { createAccountant } from "../../../../src/extensions/money/budgets/accountant.ts";
-import type { Accountant, Budget } from "../../../../src/extensions/money/budgets/index.ts";
+import {
+  sharedBudgetsSlot,
+  type Accountant,
+  type Budget,
+} from "../../../../src/extensions/money/budgets/index.ts";
 import { createSpendCounters } from "../../../../src/extensions/money/budgets/spend-counters.ts";
 import {
   readOutcomes,
@@ -16,7 +22,7 @@ import {
 } from "../../../../src/extensions/money/budgets/read-books.ts";
 import { dayOf } from "../../../../src/extensions/money/records/index.ts";
 import { handMade, openLine, settleLine, textOf } from "../../../support/books.ts";
-import { checkConfig, installed } from "../../../support/config.ts";
+import { checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { withLock } from "../../../../src/extensions/scale/data-files/index.ts";
 import { folder } from "../../../support/folder.ts";
@@ -61,8 +67,23 @@ function bench(lines: readonly object[]) {
     if (String(event).startsWith("budgets_")) told.push(String(event));
   };
   const config = configOf({ budget: { amount: "1", period: "total" } });
-  const context = { config, clock, installed, diagnose };
-  return { clock, context, dir, config, without: configOf({}), told };
+  /** The budgets with which a store that gateways share is opened. It leaves all to the process. */
+  const opened: string[] = [];
+  const sharing: Extension = {
+    name: "shared",
+    install: (gateway) =>
+      gateway.fill(sharedBudgetsSlot, ({ counters }) => ({
+        open: async (budgets) => {
+          opened.push(...budgets.map(({ name }) => name));
+        },
+        reserve: async () => undefined,
+        settle: () => undefined,
+        figures: (budgets) => budgets.map(counters.figures),
+        close: async () => undefined,
+      })),
+  };
+  const context = { config, clock, installed: install([sharing]), diagnose };
+  return { clock, context, dir, config, without: configOf({}), told, opened };
 }
 
 const spentOf = (accountant: Accountant) => accountant.figures()?.map((each) => each.spent);
@@ -123,11 +144,11 @@ describe("what was spent before", () => {
   });
 
   it("is read whole before requests are counted, later up to the start, and again if it fails", async () => {
-    const { clock, context, dir, config, told } = bench(lines);
+    const { clock, context, dir, config, told, opened } = bench(lines);
     const later = createAccountant(context);
     writeFileSync(join(dir, "usage"), "no folder");
     await later.open(config);
-    assert.deepEqual(spentOf(later), []);
+    assert.deepEqual([spentOf(later), opened], [[], []]);
     assert.equal((await later.reserve(TOTAL)).refusal?.by, "unavailable");
     assert.ok((await later.reserve(requestOf())).offer, "it has no budget");
     rmSync(join(dir, "usage"));
@@ -136,7 +157,7 @@ describe("what was spent before", () => {
     assert.equal(early.refusal?.by, "unavailable", "the books are not read at once again");
     clock.advance(1);
     assert.ok((await later.reserve(TOTAL)).offer);
-    assert.deepEqual(spentOf(later), [3n]);
+    assert.deepEqual([spentOf(later), opened], [[3n], ["account acme"]]);
     assert.deepEqual(told, ["budgets_unknown", "budgets_known"]);
     const first = createAccountant(context);
     await first.open(config);

@@ -15,6 +15,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { settleInterrupted, socketOf } from "../../../../src/extensions/money/ledger/index.ts";
 import { segmentsIn } from "../../../../src/extensions/money/ledger/segment-names.ts";
+import { acquireSocketLock } from "../../../../src/extensions/scale/data-files/index.ts";
 import type { OpenRecord } from "../../../../src/extensions/money/records/index.ts";
 import { linesOf, NO_USAGE, openLine, settleLine, textOf } from "../../../support/books.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
@@ -62,6 +63,14 @@ describe("settleInterrupted", () => {
     assert.equal(await settleInterrupted(path, end, [open(1)], options), false);
     assert.equal(readFileSync(path, "utf8"), before);
     assert.ok(!existsSync(socketOf(path)));
+  });
+
+  it("leaves the segment of a process that answers alone", async (t) => {
+    const before = textOf([open(1)]);
+    const path = left(before);
+    t.after((await acquireSocketLock(socketOf(path)))!);
+    assert.equal(await settleInterrupted(path, before.length, [open(1)], options), false);
+    assert.equal(readFileSync(path, "utf8"), before);
   });
 });
 

@@ -1,8 +1,9 @@
 // The command line: the real process, its arguments, its output, its exit codes, its signals.
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { rmSync, writeFileSync } from "node:fs";
+import { renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
@@ -168,29 +169,41 @@ describe("serve", { concurrency: 4 }, () => {
     assert.deepEqual(await within(once(gw.child, "exit"), "its exit"), [0, null]);
   });
 
-  it("puts its file in force by SIGHUP; a bad file is told and changes nothing; a file that is gone is not replaced by the demo", async (t) => {
+  it("puts its file in force by SIGHUP; a bad file, and what is none, is told by its name and changes nothing; a file that is gone is not replaced by the demo", async (t) => {
     const cwd = folder();
     const file = join(cwd, "gateway.json");
     const config = (rpm: number) => JSON.stringify(demo({ limits: { rpm }, keys: [OWN] }));
     writeFileSync(file, config(10));
     const gw = run(t, ["--port", "0"], { cwd });
     const address = await gw.address();
-    async function change(text: string | undefined, event: string, rpm: number): Promise<void> {
-      const count = () => gw.stderr().split(`"${event}"`).length;
-      const before = count();
-      if (text === undefined) rmSync(file);
-      else replace(file, text);
+    const ofReloads = () => lines(gw.stderr()).filter((line) => line.includes('"event":"reload'));
+    async function change(make: () => void, told: RegExp, rpm: number): Promise<void> {
+      make();
       gw.child.kill("SIGHUP");
-      await waitFor(() => count() > before, `${event} on stderr`);
+      await waitFor(() => told.test(ofReloads().at(-1) ?? ""), `${told} on stderr`);
       const { status, limit } = await ask(address, {}, OWN.key);
       assert.deepEqual([status, limit], [200, String(rpm)]);
     }
-    await change(config(20), "reloaded", 20);
-    await change(config(-1), "reload_failed", 20);
-    assert.match(gw.stderr(), /"path":"limits\.rpm"/);
-    await change(undefined, "reload_failed", 20);
+    const put = (text: string) => () => replace(file, text);
+    function putFifo(): void {
+      rmSync(file);
+      execFileSync("mkfifo", [file]);
+    }
+    function putLarge(): void {
+      writeFileSync(`${file}.large`, "");
+      truncateSync(`${file}.large`, 17 * 1024 ** 2);
+      renameSync(`${file}.large`, file);
+    }
+    await change(put(config(20)), /"reloaded"/, 20);
+    await change(put(config(-1)), /"reload_failed".*"path":"limits\.rpm"/, 20);
+    for (const [make, why] of [
+      [putFifo, "it is a FIFO, not a regular file"],
+      [() => rmSync(file), "ENOENT"],
+      [putLarge, "it has more than 16777216 bytes"],
+    ] as const)
+      await change(make, new RegExp(`"reload_failed".*"cannot read gateway\\.json: ${why}"`), 20);
     assert.equal((await ask(address, {})).status, 401);
-    await change(config(30), "reloaded", 30);
+    await change(put(config(30)), /"reloaded"/, 30);
   });
 });
 

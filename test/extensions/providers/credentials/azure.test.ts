@@ -96,13 +96,14 @@ describe("tokens of Entra", () => {
 
   it("are renewed also where the provider breaks its refusal off", async (t) => {
     let requests = 0;
-    const { ask } = await startWithEntra(t, (asked) => {
+    const { ask, entra } = await startWithEntra(t, (asked) => {
       requests += 1;
       if (requests > 1) return FINE(asked);
       asked.res.writeHead(401, { "content-length": 100 });
       asked.res.write("{", () => asked.res.destroy());
     });
     assert.equal((await ask()).status, 200);
+    assert.equal(entra.asked.length, 2);
   });
 
   it("cost a client nothing that leaves while a refused one is renewed", async (t) => {
