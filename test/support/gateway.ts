@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+// The gateway writes its log lines at the end of a turn: after one turn, those of an answer are there.
+import { setImmediate as turn } from "node:timers/promises";
 import demoConfig from "../../src/extensions/providers/demo/demo.json" with { type: "json" };
 import { isObject } from "../../scripts/conformance/shapes.ts";
 import type { Observe } from "../../src/core/extension/installer.ts";
@@ -161,13 +163,16 @@ export async function startGateway(
       const { state, failures } = models.find(({ model }) => model === name)!.breaker;
       return [state, failures];
     },
-    chat: (body, headers = {}, signal) =>
-      fetch(`${url}/v1/chat/completions`, {
+    async chat(body, headers = {}, signal) {
+      const response = await fetch(`${url}/v1/chat/completions`, {
         method: "POST",
         signal: signal ?? null,
         headers: { "content-type": "application/json", authorization: `Bearer ${KEY}`, ...headers },
         body: typeof body === "string" ? body : JSON.stringify(body),
-      }),
+      });
+      await turn();
+      return response;
+    },
   };
 }
 
@@ -203,8 +208,11 @@ export interface StreamRead {
  * Reads a stream to its end, strictly: nothing but `data: {json}`, `data: [DONE]` and comments,
  * each with its blank line.
  */
-export const readStream = async (response: Pick<ChatAnswer, "text">): Promise<StreamRead> =>
-  parseStream(await response.text());
+export async function readStream(response: Pick<ChatAnswer, "text">): Promise<StreamRead> {
+  const text = await response.text();
+  await turn();
+  return parseStream(text);
+}
 
 /** The same of its text. */
 export function parseStream(text: string): StreamRead {
