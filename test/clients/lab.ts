@@ -27,6 +27,7 @@ import {
   startGateway,
   type RunningGateway,
 } from "../support/gateway.ts";
+import { skipWithout } from "../support/port.ts";
 import { launch } from "../support/program.ts";
 import { startShell } from "../support/readme.ts";
 import { waitFor, within } from "../support/wait.ts";
@@ -35,11 +36,8 @@ import { waitFor, within } from "../support/wait.ts";
  * False, or why a suite is skipped; where the clients are demanded (in CI) that is an error
  * instead.
  */
-export function skipUnless(present: boolean, otherwise: string): false | string {
-  if (present) return false;
-  if (process.env["REQUIRE_CLIENTS"] === "1") throw new Error(otherwise);
-  return otherwise;
-}
+export const skipUnless = (present: boolean, otherwise: string): false | string =>
+  skipWithout(present ? [] : [otherwise], "REQUIRE_CLIENTS");
 
 export const notInstalled = () =>
   skipUnless(existsSync(new URL("node_modules", import.meta.url)), "run npm ci in test/clients");
