@@ -1,9 +1,6 @@
 // Starts the real gateway on a real port, in this process, and talks to it.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import demoConfig from "../../src/extensions/providers/demo/demo.json" with { type: "json" };
 import { isObject } from "../../scripts/conformance/shapes.ts";
 import type { Observe } from "../../src/core/extension/installer.ts";
@@ -16,6 +13,7 @@ import {
 } from "./config.ts";
 import type { ProcessReport } from "../../src/extensions/scale/installation/process-report.ts";
 import { chunkShape } from "./shapes.ts";
+import { folder } from "./folder.ts";
 import { startProvider, type Behaviour } from "./provider.ts";
 import type { Scope } from "./scope.ts";
 import { waitFor } from "./wait.ts";
@@ -136,16 +134,11 @@ export async function startGateway(
         .map((line) => JSON.parse(line)),
     );
   };
-  const own = "data_dir" in config ? undefined : mkdtempSync(join(tmpdir(), "chat-gateway-"));
-  const gateway = createGateway(
-    checkConfig(own === undefined ? config : { ...config, data_dir: own }, env),
-    { accessLog: into(access), diagnostics: into(diagnostics), ...deps },
-  );
+  const whole = "data_dir" in config ? config : { ...config, data_dir: folder() };
+  const logs = { accessLog: into(access), diagnostics: into(diagnostics) };
+  const gateway = createGateway(checkConfig(whole, env), { ...logs, ...deps });
   const url = await gateway.listen();
-  t.after(async () => {
-    await gateway.close(0);
-    if (own !== undefined) rmSync(own, { recursive: true, force: true });
-  });
+  t.after(() => gateway.close(0));
   return {
     url,
     gateway,

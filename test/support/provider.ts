@@ -25,7 +25,7 @@ export type Behaviour = (asked: Asked) => void | Promise<void>;
 export type Behaviours = Readonly<Record<string, Behaviour>> | Behaviour;
 
 /** What is done about a request; a model that is not listed is a 404. */
-export function behaviourFor(behaviours: Behaviours, { body }: Asked): Behaviour {
+function behaviourFor(behaviours: Behaviours, { body }: Asked): Behaviour {
   if (typeof behaviours === "function") return behaviours;
   const unknown = { error: { message: `no model ${body["model"]}` } };
   return behaviours[body["model"]] ?? status(404, unknown);
@@ -163,6 +163,9 @@ export const inPieces =
 export const rawStream = (bytes: Buffer | string, pieceSize = Infinity): Behaviour =>
   inPieces(200, "text/event-stream", bytes, pieceSize);
 
+/** The pieces that a text is streamed in. */
+export const wordsIn = (text: string): string[] => text.match(/\s*\S+|\s+$/g) ?? [];
+
 /** Answers whole or streamed, as asked: the words of `text` are the deltas. */
 export const speak =
   (text: string, { reasoning = "" }: { reasoning?: string } = {}): Behaviour =>
@@ -172,11 +175,10 @@ export const speak =
         200,
         completion({ content: text, ...(reasoning && { reasoning_content: reasoning }) }),
       )(asked);
-    const words = (given: string) => given.match(/\s*\S+/g) ?? [];
     return stream([
       chunk({ role: "assistant", content: "" }),
-      ...words(reasoning).map((word) => chunk({ reasoning_content: word })),
-      ...words(text).map((word) => chunk({ content: word })),
+      ...wordsIn(reasoning).map((word) => chunk({ reasoning_content: word })),
+      ...wordsIn(text).map((word) => chunk({ content: word })),
       chunk({}, "stop"),
       usageChunk(),
     ])(asked);

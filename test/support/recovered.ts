@@ -1,14 +1,14 @@
 // Streams that break, and what a client sees of them: for the tests of recovery.
 
 import assert from "node:assert/strict";
-import { configFor, observedBy, parseStream, startGateway, user } from "./gateway.ts";
+import { merge, observedBy, parseStream, startWith, user } from "./gateway.ts";
 import {
   chunk,
   event,
   rawStream,
-  startProvider,
   stream,
   usageChunk,
+  wordsIn,
   type Asked,
   type Behaviour,
 } from "./provider.ts";
@@ -35,8 +35,7 @@ export const said = (deltas: readonly object[], finish = "stop"): Behaviour =>
   stream([...deltas.map((delta) => chunk(delta)), chunk({}, finish), usageChunk(FIGURES)]);
 
 /** The text in pieces. */
-export const texts = (text: string): object[] =>
-  (text.match(/\s*\S+|\s+$/g) ?? []).map((content) => ({ content }));
+export const texts = (text: string): object[] => wordsIn(text).map((content) => ({ content }));
 
 export const sayText = (text: string): Behaviour => said(texts(text));
 
@@ -73,19 +72,14 @@ export interface Scene {
 
 /** Asks a gateway for a stream, and reads it to its end. */
 export async function askScene(t: Scope, { models, config = {}, request, model = "m" }: Scene) {
-  const provider = await startProvider(t, models);
-  const names = Object.keys(models);
-  const base = configFor(provider.url, names, config) as { models: Record<string, object> };
-  const priced = Object.entries(base.models).map(([name, settings]) => [
+  const priced = Object.keys(models).map((name) => [
     name,
-    { price: PRICES[name as keyof typeof PRICES], ...settings },
+    { price: PRICES[name as keyof typeof PRICES] },
   ]);
+  const settings = merge({ models: Object.fromEntries(priced) }, config) as object;
   const settled: Settlement[] = [];
-  const gateway = await startGateway(
-    t,
-    { ...base, models: Object.fromEntries(priced) },
-    observedBy(() => ({ settled: (_opening, settlement) => settled.push(settlement) })),
-  );
+  const observed = observedBy(() => ({ settled: (_, settlement) => settled.push(settlement) }));
+  const { provider, config: _, ...gateway } = await startWith(t, models, settings, observed);
   const body = {
     model,
     stream: true,
