@@ -61,6 +61,14 @@ export const noPython = () => noModule("openai");
 
 export const QUESTION = "What time is it in Oslo?";
 
+/** The tool that they offer. */
+export const TOOL = { name: "get_time", description: "The time in a city" };
+export const PARAMETERS = {
+  type: "object" as const,
+  properties: { city: { type: "string" } },
+  required: ["city"],
+};
+
 export const GENERATED_ID = /^req_[0-9a-f]{32}$/;
 
 /** May use demo-chat and nothing else. */
@@ -163,9 +171,6 @@ export async function startLab(
     anthropic: await startAnthropic(t, MODELS),
     gemini: await startGemini(t, MODELS),
   };
-  // Timeouts far beyond any wait of the tests: a connection that is closed was closed because the
-  // client left.
-  const timeouts = { first_token_ms: 60_000, idle_ms: 60_000, total_ms: 60_000 };
   const native = (dialect: "anthropic" | "gemini") => ({
     dialect,
     base_url: fakes[dialect].url,
@@ -175,8 +180,6 @@ export async function startLab(
     providers: { anthropic: native("anthropic"), gemini: native("gemini") },
     models: Object.fromEntries(DIALECTS.flatMap(modelsBehind)),
     aliases: demoConfig.aliases,
-    retry: { max_retries: 0 },
-    timeouts,
   });
   const base = merge(demo(), scripted) as { keys: object[] };
   const keys = [
@@ -198,16 +201,29 @@ export async function startLab(
   };
 }
 
+/** A gateway with one API beside chat, and one model by this name: the provider's model `m`. */
+export function startBefore(
+  t: TestContext,
+  { url }: Pick<FakeProvider, "url">,
+  dialect: Behind,
+  { api, name }: { readonly api: "messages" | "responses"; readonly name: string },
+): Promise<RunningGateway> {
+  const upstream_model = `${BEHIND[dialect].upstream}m`;
+  const config = configFor(url, [], {
+    apis: [api],
+    models: { [name]: { provider: "lab", upstream_model, reasoning: true } },
+  });
+  // The provider of configFor is of the format of OpenAI.
+  const lab = { dialect, base_url: url, api_key: PROVIDER_KEY };
+  return startGateway(t, { ...config, providers: { lab } });
+}
+
 /** The models of one provider, by name, as they stand in the configuration. */
 function modelsBehind(behind: Behind): (readonly [string, object])[] {
   const { provider, upstream } = BEHIND[behind];
   return Object.keys(MODELS).map((name) => [
     modelName(behind, name),
-    {
-      provider,
-      upstream_model: `${upstream}${name}`,
-      reasoning: true,
-    },
+    { provider, upstream_model: `${upstream}${name}`, reasoning: true },
   ]);
 }
 
