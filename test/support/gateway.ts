@@ -4,13 +4,7 @@ import assert from "node:assert/strict";
 import demoConfig from "../../src/extensions/providers/demo/demo.json" with { type: "json" };
 import { isObject } from "../../scripts/conformance/shapes.ts";
 import type { Observe } from "../../src/core/extension/installer.ts";
-import {
-  allExtensions,
-  checkConfig,
-  createGateway,
-  type Gateway,
-  type GatewayDeps,
-} from "./config.ts";
+import { allExtensions, checkConfig, createGateway, type GatewayDeps } from "./config.ts";
 import type { ProcessReport } from "../../src/extensions/scale/installation/process-report.ts";
 import { chunkShape } from "./shapes.ts";
 import { folder } from "./folder.ts";
@@ -97,18 +91,7 @@ export interface ChatAnswer {
   json(): Promise<unknown>;
 }
 
-export interface RunningGateway {
-  readonly url: string;
-  readonly gateway: Gateway;
-  readonly access: Record<string, unknown>[];
-  readonly diagnostics: Record<string, unknown>[];
-  /** The access log's line of a request, waited for: it is written when the response has closed. */
-  accessOf(requestId: string): Promise<Record<string, unknown>>;
-  /** The state of a model's breaker, and the failures that it has counted. */
-  breakerOf(model: string): readonly [state: string, failures: number];
-  /** POST /v1/chat/completions; a string is sent as it is. `signal`: the client leaves. */
-  chat(body: unknown, headers?: Record<string, string>, signal?: AbortSignal): Promise<Response>;
-}
+export type RunningGateway = Awaited<ReturnType<typeof startGateway>>;
 
 /** Every extension, and one that observes requests so. */
 export const observedBy = (observe: Observe): GatewayDeps => ({
@@ -123,7 +106,7 @@ export async function startGateway(
   config: object,
   deps: GatewayDeps = {},
   env: Record<string, string> = {},
-): Promise<RunningGateway> {
+) {
   const access: Record<string, unknown>[] = [];
   const diagnostics: Record<string, unknown>[] = [];
   const into = (list: Record<string, unknown>[]) => (lines: string) => {
@@ -144,17 +127,20 @@ export async function startGateway(
     gateway,
     access,
     diagnostics,
-    accessOf: (id) =>
+    /** The access log's line of a request, waited for: it is written when the response has closed. */
+    accessOf: (id: string) =>
       waitFor(
         () => access.find((record) => record["request_id"] === id),
         `the access log line of ${id}`,
       ),
-    breakerOf(name) {
+    /** The state of a model's breaker, and the failures that it has counted. */
+    breakerOf(name: string): readonly [state: string, failures: number] {
       const { models } = gateway.report().extensions["installation"] as ProcessReport;
       const { state, failures } = models.find(({ model }) => model === name)!.breaker;
       return [state, failures];
     },
-    chat: (body, headers = {}, signal) =>
+    /** POST /v1/chat/completions; a string is sent as it is. `signal`: the client leaves. */
+    chat: (body: unknown, headers: Record<string, string> = {}, signal?: AbortSignal) =>
       fetch(`${url}/v1/chat/completions`, {
         method: "POST",
         signal: signal ?? null,

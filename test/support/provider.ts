@@ -31,17 +31,9 @@ function behaviourFor(behaviours: Behaviours, { body }: Asked): Behaviour {
   return behaviours[body["model"]] ?? status(404, unknown);
 }
 
-export interface Provider {
-  readonly url: string;
-  readonly asked: Asked[];
-  /** Connections ever made to it. */
-  connections(): number;
-  /** The n-th request (from 0), waited for. */
-  nth(n: number): Promise<Asked>;
-  readonly server: http.Server;
-}
+export type Provider = Awaited<ReturnType<typeof startProvider>>;
 
-export async function startProvider(t: Scope, behaviours: Behaviours): Promise<Provider> {
+export async function startProvider(t: Scope, behaviours: Behaviours) {
   const asked: Asked[] = [];
   let connections = 0;
   const server = http.createServer({ noDelay: true }, (req, res) => {
@@ -68,8 +60,10 @@ export async function startProvider(t: Scope, behaviours: Behaviours): Promise<P
   return {
     url: await listening(t, server),
     asked,
+    /** Connections ever made to it. */
     connections: () => connections,
-    nth: (n) => waitFor(() => asked[n], `request ${n} at the provider`),
+    /** The n-th request (from 0), waited for. */
+    nth: (n: number) => waitFor(() => asked[n], `request ${n} at the provider`),
     server,
   };
 }
