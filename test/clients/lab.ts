@@ -155,17 +155,9 @@ export function callsVia(behind: Behind, streamed: boolean): readonly Call[] {
   return CALLS.map((call) => ({ ...call, arguments: JSON.stringify(JSON.parse(call.arguments)) }));
 }
 
-export interface Lab extends RunningGateway {
-  /** What a client is configured with. */
-  readonly baseURL: string;
-  provider(behind: Behind): FakeProvider;
-}
+export type Lab = Awaited<ReturnType<typeof startLab>>;
 
-export async function startLab(
-  t: TestContext,
-  over: object = {},
-  deps: GatewayDeps = {},
-): Promise<Lab> {
+export async function startLab(t: TestContext, over: object = {}, deps: GatewayDeps = {}) {
   const fakes = {
     lab: await startOpenai(t, MODELS),
     anthropic: await startAnthropic(t, MODELS),
@@ -196,8 +188,9 @@ export async function startLab(
   });
   return {
     ...gateway,
+    /** What a client is configured with. */
     baseURL: `${gateway.url}/v1`,
-    provider: (behind) => fakes[BEHIND[behind].provider],
+    provider: (behind: Behind) => fakes[BEHIND[behind].provider],
   };
 }
 

@@ -32,6 +32,14 @@ export const blocksOf = (language: string, page = "README"): string[] =>
     .filter((block) => block.page === page && block.language === language)
     .map(({ text }) => text);
 
+/** Addresses of stores, which stand for secrets too. */
+const STORES: Readonly<Record<string, string>> = {
+  REDIS_URL: "redis://127.0.0.1:6379",
+  POSTGRES_URL: "postgres://127.0.0.1/usage",
+};
+/** What a configuration may be given for a secret of this name; others may be any text. */
+export const secretOf = (name: string): string => STORES[name.toUpperCase()] ?? `sk-for-${name}`;
+
 /** Starts a script, which ends where one of its lines fails. */
 export function startShell(script: string, options: SpawnOptions = {}) {
   const args = ["-euo", "pipefail", "-c", script];
