@@ -10,7 +10,7 @@
 //
 // LONG_TESTS=1 is for the long form of all tests (test/support/long.ts), LONG_TESTS=2/4 for that of
 // the second quarter of the files, and the usual form of the others; a file with many cases that
-// each take long tries a quarter of them then, whichever form it has (test/support/todays.ts).
+// each take long tries a quarter of them then, whichever form it has (test/support/long.ts).
 
 import { spawnSync } from "node:child_process";
 import {

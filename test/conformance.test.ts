@@ -30,12 +30,11 @@ import { folder } from "./support/folder.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { listening } from "./support/listening.ts";
 import { fromModules, runToEnd } from "./support/program.ts";
-import { messagesFaults, responsesFaults } from "./support/faults/apis.ts";
+import { messagesFaults, responsesFaults, specFaults } from "./support/faults/apis.ts";
 import { compatibleFaults } from "./support/faults/compatible.ts";
 import { MARK } from "./support/faults/kit.ts";
 import { robustFaults } from "./support/faults/robust.ts";
-import { specFaults } from "./support/faults/spec.ts";
-import { todays } from "./support/todays.ts";
+import { todays } from "./support/long.ts";
 import { startWire, startWrongGateway, type Change, type Fault } from "./support/wrong-gateway.ts";
 import { waitFor } from "./support/wait.ts";
 
@@ -126,14 +125,12 @@ const checkOf = (fault: string): string => fault.split("/")[0]!;
  * In the order of the checks' levels: the first fault of each check, the second of each, and so on.
  */
 const ROUNDS: (readonly [string, Fault])[][] = [];
-const faultsSoFar = new Map<string, number>();
 for (const [name, fault] of FAULTS) {
   const check = checkOf(name);
   if (isLeftOut({ id: check })) continue;
-  const round = faultsSoFar.get(check) ?? 0;
-  faultsSoFar.set(check, round + 1);
-  ROUNDS[round] ??= [];
-  ROUNDS[round].push([name, fault]);
+  const round = ROUNDS.find((faults) => faults.every(([other]) => checkOf(other) !== check));
+  if (round) round.push([name, fault]);
+  else ROUNDS.push([[name, fault]]);
 }
 const TRIED_ROUNDS = matrix === undefined ? [todays(ROUNDS[0]!, 12)] : ROUNDS;
 /** Those of a list that this process tries. */

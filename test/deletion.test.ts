@@ -12,7 +12,7 @@ import { embeddedTexts, PROGRAM, withEntries } from "../scripts/build.ts";
 import { folder } from "./support/folder.ts";
 import { extensionFolders as names, extensionOf, importsIn } from "./support/sources.ts";
 import { run } from "./support/command.ts";
-import { todays } from "./support/todays.ts";
+import { todays } from "./support/long.ts";
 import { speak, startProvider } from "./support/provider.ts";
 
 const crossing = importsIn("src/extensions").filter(({ to }) => to.startsWith("src/extensions/"));

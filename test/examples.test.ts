@@ -9,12 +9,8 @@ import { describe, it } from "node:test";
 import { certificate } from "./support/certificate.ts";
 import { ended } from "./support/command.ts";
 import { folder } from "./support/folder.ts";
+import { secretOf } from "./support/readme.ts";
 
-/** Addresses of stores stand for secrets too; any other secret may be any text. */
-const STORES: Readonly<Record<string, string>> = {
-  redis_url: "redis://127.0.0.1:6379",
-  postgres_url: "postgres://127.0.0.1/usage",
-};
 /**
  * What `check` needs of the optional packages: that they are installed, and a pool that has not
  * connected yet.
@@ -27,7 +23,6 @@ const PACKAGES: Readonly<Record<string, string>> = {
 /** The names that these secrets have: what is in the pattern's group. */
 const namesIn = (text: string, pattern: RegExp): string[] =>
   [...text.matchAll(pattern)].map(([, name]) => name!);
-const secretOf = (name: string): string => STORES[name.toLowerCase()] ?? `sk-for-${name}`;
 
 /** A folder as a gateway would be started in, with this configuration and its secrets in files. */
 function prepared(text: string, secrets: string): string {

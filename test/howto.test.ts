@@ -8,17 +8,10 @@ import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { run as start } from "./support/command.ts";
 import { folder } from "./support/folder.ts";
-import { json, merge, startGateway, user, type RunningGateway } from "./support/gateway.ts";
+import { configFor, json, merge, startGateway, user } from "./support/gateway.ts";
 import { freePort } from "./support/port.ts";
 import { quickest } from "./support/program.ts";
-import {
-  completion,
-  speak,
-  startProvider,
-  status,
-  type Behaviours,
-  type Provider,
-} from "./support/provider.ts";
+import { completion, speak, startProvider, status, type Behaviours } from "./support/provider.ts";
 import { blocksIn, pages, runShell } from "./support/readme.ts";
 import { threeDays } from "./support/sealed-books.ts";
 import { until } from "./support/wait.ts";
@@ -63,24 +56,17 @@ const shell = (cwd: string, lines: string, env: object = ENV): Promise<string> =
     env: { PATH: process.env["PATH"], ...env },
   });
 
-interface Scene {
-  readonly place: string;
-  readonly provider: Provider;
-  readonly gateway: RunningGateway;
-}
-
-/** A running gateway with the task's configuration, whose books are in `data` of its folder. */
-async function scene(
-  t: TestContext,
-  heading: string,
-  behaviours: Behaviours,
-  over: object = {},
-): Promise<Scene> {
-  const provider = await startProvider(t, behaviours);
-  const config = configOf(heading, provider.url, over);
+/** A running gateway, whose books are in `data` of its folder. */
+async function running(t: TestContext, config: object) {
   const place = placeOf({ ...config, data_dir: "data" });
   const gateway = await startGateway(t, { ...config, data_dir: join(place, "data") }, {}, ENV);
-  return { place, provider, gateway };
+  return { place, gateway };
+}
+
+/** The same with the task's configuration, and its provider. */
+async function scene(t: TestContext, heading: string, behaviours: Behaviours, over: object = {}) {
+  const provider = await startProvider(t, behaviours);
+  return { provider, ...(await running(t, configOf(heading, provider.url, over))) };
 }
 
 const asCustomer = { authorization: `Bearer ${CUSTOMER}` };
@@ -151,17 +137,13 @@ describe("How do I ...?", () => {
       second: speak("Hello."),
     });
     const price = { input_cache_miss: 1, output: 1 };
-    const config = {
-      admin: { port: 0 },
-      server: { port: 0 },
-      providers: { lab: { dialect: "openai", base_url: provider.url } },
-      models: { first: { provider: "lab", price }, second: { provider: "lab", price } },
-      aliases: { team: { models: ["first", "second"] } },
+    const names = ["first", "second"];
+    const config = configFor(provider.url, names, {
+      models: { first: { price }, second: { price } },
+      aliases: { team: { models: names } },
       keys: [{ account: "acme", key: "$ACME_KEY" }],
-      retry: { max_retries: 0 },
-    };
-    const place = placeOf({ ...config, data_dir: "data" });
-    const gateway = await startGateway(t, { ...config, data_dir: join(place, "data") }, {}, ENV);
+    });
+    const { place, gateway } = await running(t, config);
     const headers = { ...asCustomer, "x-request-id": "my-request" };
     const answer = await gateway.chat({ model: "team", messages: user("hi") }, headers);
     assert.equal((await json(answer)).model, "second");

@@ -26,13 +26,9 @@ const PDF = "data:application/pdf;base64,JVBE";
 const REPLIES: Readonly<Record<string, object>> = {
   openai: completion({ content: "Fine." }),
   anthropic: {
-    id: "msg_1",
     type: "message",
-    role: "assistant",
-    model: "claude",
     content: [{ type: "text", text: "Fine." }],
     stop_reason: "end_turn",
-    stop_sequence: null,
     usage: { input_tokens: 20, output_tokens: 7 },
   },
   converse: {
@@ -124,12 +120,13 @@ const MARKINGS: Readonly<Record<string, Asks>> = {
 };
 
 const callOf = (turn: number) => `call_of_turn_${turn}`;
+const NAMES = ["g", "f"];
 const toolsOf = (more: object = {}) =>
-  ["g", "f"].map((name) => ({
-    type: "function",
-    function: { name, parameters: PARAMETERS },
-    ...more,
-  }));
+  NAMES.map((name) => ({ type: "function", function: { name, parameters: PARAMETERS }, ...more }));
+/** The same as the Messages API has them. */
+const ownTools = (more: object = {}) =>
+  NAMES.map((name) => ({ name, input_schema: PARAMETERS, ...more }));
+const CALLED = { name: "f", arguments: '{"z":"1","a":2}' };
 const SYSTEM = [text("You help.", true)];
 
 /** A conversation of so many turns; `turn` is what one of them holds. */
@@ -145,13 +142,7 @@ const chatBody = (turns: number, asked = MARKINGS["the last text"]!): Json => ({
       {
         role: "assistant",
         content: "Let me see.",
-        tool_calls: [
-          {
-            id: callOf(at),
-            type: "function",
-            function: { name: "f", arguments: '{"z":"1","a":2}' },
-          },
-        ],
+        tool_calls: [{ id: callOf(at), type: "function", function: CALLED }],
       },
       { role: "tool", tool_call_id: callOf(at), content: [text(`Result ${at}`, isLast)] },
       ...(isLast ? [] : [{ role: "assistant", content: `Answer ${at}` }]),
@@ -161,6 +152,11 @@ const chatBody = (turns: number, asked = MARKINGS["the last text"]!): Json => ({
   tool_choice: "auto",
 });
 
+const resultOf = (tool_use_id: string, content: unknown) => ({
+  type: "tool_result",
+  tool_use_id,
+  content,
+});
 /** As a client of the Messages API has it. */
 const messagesBody = (turns: number, asked = MARKINGS["the last text"]!): Json => ({
   max_tokens: 100,
@@ -176,18 +172,11 @@ const messagesBody = (turns: number, asked = MARKINGS["the last text"]!): Json =
     },
     {
       role: "user",
-      content: [
-        {
-          type: "tool_result",
-          tool_use_id: callOf(at),
-          content: `Result ${at}`,
-          ...marked(isLast),
-        },
-      ],
+      content: [{ ...resultOf(callOf(at), `Result ${at}`), ...marked(isLast) }],
     },
     ...(isLast ? [] : [{ role: "assistant", content: [text(`Answer ${at}`)] }]),
   ]),
-  tools: ["g", "f"].map((name) => ({ name, input_schema: PARAMETERS })),
+  tools: ownTools(),
 });
 
 /** A conversation in which instructions come up. */
@@ -295,7 +284,6 @@ describe("the beginning of a conversation", () => {
     const image = { type: "base64", media_type: "image/png", data: "QQ==" };
     const pdf = { type: "base64", media_type: "application/pdf", data: "JVBE" };
     const use = { type: "tool_use", id: "call_1", name: "f", input: {} };
-    const result = { type: "tool_result", tool_use_id: "call_1" };
     const media = [
       { type: "image", source: image, ...marked() },
       { type: "document", source: pdf, title: "a.pdf", context: "A.", ...marked() },
@@ -306,12 +294,9 @@ describe("the beginning of a conversation", () => {
       messages: [
         { role: "user", content: media },
         { role: "assistant", content: [use] },
-        { role: "user", content: [{ ...result, content: [text("a", true), text("b")] }] },
+        { role: "user", content: [resultOf("call_1", [text("a", true), text("b")])] },
       ],
-      tools: [
-        { name: "g", input_schema: PARAMETERS },
-        { name: "f", input_schema: PARAMETERS, ...marked() },
-      ],
+      tools: [ownTools()[0], ownTools(marked())[1]],
     };
     const plain = await ask("openai", MESSAGES, request);
     assert.ok(!JSON.stringify(plain).includes("cache_control"));
@@ -334,7 +319,7 @@ describe("the beginning of a conversation", () => {
     const openrouter = await asked("openrouter");
     assert.deepEqual([openrouter["tools"], openrouter["messages"]], [tools, messages]);
     const anthropic = await asked("anthropic");
-    const own = ["g", "f"].map((name) => ({ name, input_schema: PARAMETERS, ...marked() }));
+    const own = ownTools(marked());
     assert.deepEqual([anthropic["tools"], anthropic["messages"]], [own, messages]);
     for (const provider of ["openai", "gemini"])
       assert.ok(!JSON.stringify(await asked(provider)).includes("cache_control"));

@@ -18,7 +18,7 @@ import { folder } from "./support/folder.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { LONG } from "./support/long.ts";
 import { quickest } from "./support/program.ts";
-import { allBlocks, blocksOf, pages, runShell, startShell } from "./support/readme.ts";
+import { allBlocks, blocksOf, pages, runShell, secretOf, startShell } from "./support/readme.ts";
 import { waitFor } from "./support/wait.ts";
 
 /** The beginning of each shell block, by page: a new block needs a test below. */
@@ -39,11 +39,6 @@ const KNOWN: Readonly<Record<string, readonly string[]>> = {
   contributing: ["npm ci && npm test", "npm ci --prefix test/clients"],
   deploying: ["npm run release", "npm run build"],
   performance: ["npm ci && npm ci --prefix test/clients"],
-};
-/** Addresses of stores, which stand for secrets too. */
-const STORES: Readonly<Record<string, string>> = {
-  REDIS_URL: "redis://127.0.0.1:6379",
-  POSTGRES_URL: "postgres://127.0.0.1/usage",
 };
 const LANGUAGES = ["sh", "bash", "json", "js", "python", "nginx", "text", "toml", "yaml"];
 
@@ -217,10 +212,7 @@ describe("README and manual", () => {
   it("every configuration in the manual is valid", () => {
     for (const { page, language, text } of allBlocks()) {
       if (language !== "json") continue;
-      const secrets = [...text.matchAll(/"\$(\w+)"/g)].map(([, name]) => [
-        name,
-        STORES[name!] ?? `sk-for-${name}`,
-      ]);
+      const secrets = [...text.matchAll(/"\$(\w+)"/g)].map(([, name]) => [name, secretOf(name!)]);
       const withoutFiles = text.replace(/"\$file:[^"]+"/g, '"sk-from-a-file"');
       const config = JSON.parse(withoutFiles);
       assert.doesNotThrow(() => checkConfig(config, Object.fromEntries(secrets)), page);

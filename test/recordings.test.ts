@@ -22,9 +22,29 @@ import {
 } from "./support/gateway.ts";
 import { LONG } from "./support/long.ts";
 import { inPieces, startProvider } from "./support/provider.ts";
-import { noRecordings, RECORDINGS, recordings } from "./support/recorded.ts";
 import { readReply, type Call } from "./support/recording.ts";
 import { completionShape } from "./support/shapes.ts";
+
+/** Folders of recordings, one a vendor. */
+const RECORDINGS = process.env["RECORDINGS"] ?? resolve("../shared/fixtures");
+
+/** Why tests on recordings are skipped. False: they are not. */
+const noRecordings = !existsSync(RECORDINGS) && `there are no recordings at ${RECORDINGS}`;
+
+const vendors = noRecordings ? [] : readdirSync(RECORDINGS, { withFileTypes: true });
+
+/** Whole bodies, and streams: each line is the JSON of one event. */
+const recordings = vendors
+  .filter((entry) => entry.isDirectory())
+  .flatMap(({ name: vendor }) =>
+    readdirSync(join(RECORDINGS, vendor))
+      .filter((name) => /\.json$|\.chunks\.txt$/.test(name))
+      .map((name) => ({
+        vendor,
+        name,
+        text: readFileSync(join(RECORDINGS, vendor, name), "utf8"),
+      })),
+  );
 
 /** The sizes in bytes of the pieces that a recording is sent in. */
 const SIZES = LONG ? [Infinity, 1_000, 7, 1] : [7];

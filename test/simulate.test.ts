@@ -11,7 +11,7 @@ import { simulatedModules } from "../scripts/simulate/modules.ts";
 import { bundleActors, bundleGateway, type Bundles } from "../scripts/simulate/process.ts";
 import { simulate } from "../scripts/simulate/run.ts";
 import { isCode, sourcesIn } from "../scripts/size.ts";
-import { collectGarbage } from "./support/held.ts";
+import { collectGarbage } from "./support/effort.ts";
 import { LONG } from "./support/long.ts";
 
 const SEEDS = LONG ? 10 : 3;

@@ -14,11 +14,14 @@ import {
   KEY,
   modelName,
   notInstalled,
+  PARAMETERS,
+  QUESTION,
   REASONING,
   RESTRICTED_KEY,
   startLab,
   statuses,
   TEXT,
+  TOOL,
   type Lab,
 } from "./lab.ts";
 
@@ -34,20 +37,10 @@ describe("@anthropic-ai/sdk", { skip: notInstalled() }, async () => {
     return { lab, client: clientOf(lab) };
   }
 
-  const messages = [{ role: "user" as const, content: "What time is it in Oslo?" }];
+  const messages = [{ role: "user" as const, content: QUESTION }];
   const base = { max_tokens: 2_000, messages };
   const thinking = { type: "adaptive", display: "summarized" } as const;
-  const tools = [
-    {
-      name: "get_time",
-      description: "The time in a city",
-      input_schema: {
-        type: "object" as const,
-        properties: { city: { type: "string" } },
-        required: ["city"],
-      },
-    },
-  ];
+  const tool = { ...TOOL, input_schema: PARAMETERS };
   const textOf = (message: Anthropic.Message): string =>
     message.content.map((block) => (block.type === "text" ? block.text : "")).join("");
   const thoughtsOf = (message: Anthropic.Message): string =>
@@ -89,13 +82,12 @@ describe("@anthropic-ai/sdk", { skip: notInstalled() }, async () => {
             cities.push(city);
             return clock(city);
           };
-          const runnable = {
-            ...tools[0]!,
-            run,
-            parse: (value: unknown) => value as { city: string },
-          };
+          const parse = (value: unknown) => value as { city: string };
           const request = { ...base, model: named("parallel"), thinking: thoughts, stream };
-          const runner = client.beta.messages.toolRunner({ ...request, tools: [runnable] });
+          const runner = client.beta.messages.toolRunner({
+            ...request,
+            tools: [{ ...tool, run, parse }],
+          });
           const last = await runner.runUntilDone();
           const text = last.content.map((block) => (block.type === "text" ? block.text : ""));
           assert.deepEqual([text.join(""), cities], [AFTER_CALLS, ["Oslo", "Lima"]]);

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import type { TestContext } from "node:test";
 import type { Browser, BrowserContextOptions } from "playwright-core";
+import { suiteScope } from "../support/scope.ts";
 import { notInstalled, skipUnless } from "./lab.ts";
 
 const executablePath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
@@ -27,6 +28,15 @@ export const BROWSER = {
 export const noBrowser = () =>
   notInstalled() ||
   skipUnless(existsSync(executablePath), `there is no ${executablePath}: apt-get install chromium`);
+
+/** A browser for the suite in whose `describe` it is started, and the suite's scope. */
+export async function startBrowser() {
+  const { chromium } = await import("playwright-core");
+  const scope = suiteScope();
+  const browser = await chromium.launch(BROWSER);
+  scope.after(() => browser.close());
+  return { browser, scope };
+}
 
 /**
  * A page as an English operator has it, closed after the test. It must have no error: what else is

@@ -2,7 +2,7 @@
 // requests, so that the history and the books have what a day of traffic leaves. For the console's
 // questions (morning.test.ts) and for its pictures (pictures.ts).
 
-import { startGateway, user, type RunningGateway } from "../support/gateway.ts";
+import { startGateway, user } from "../support/gateway.ts";
 import {
   chunk,
   completion,
@@ -66,11 +66,7 @@ const configOf = (url: string, broken: string): object => ({
   breaker: { failures: 3, cooldown_ms: 45_000 },
 });
 
-export interface Busy extends Pick<RunningGateway, "url" | "diagnostics"> {
-  readonly admin: string;
-  /** Yesterday, in UTC: YYYY-MM-DD. */
-  readonly yesterday: string;
-}
+export type Busy = Awaited<ReturnType<typeof startBusy>>;
 
 /** Replies that take a little time, of a length that depends on the model. */
 function replies(): Behaviour {
@@ -94,7 +90,8 @@ function replies(): Behaviour {
   };
 }
 
-export async function startBusy(t: Scope): Promise<Busy> {
+/** `yesterday`: in UTC, YYYY-MM-DD. */
+export async function startBusy(t: Scope) {
   const lab = await startProvider(t, replies());
   const forge = await startProvider(t, status(500, { error: { message: WORDS } }));
   const sinceMidnight = Date.now() % (24 * 60 * MINUTE);

@@ -9,21 +9,14 @@ import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { anthropic } from "../support/fake-anthropic.ts";
-import { startGemini } from "../support/fake-gemini.ts";
 import { startOpenai } from "../support/fake-openai.ts";
 import { PROVIDER_KEY, type Model, type Said, type Understood } from "../support/fake-provider.ts";
 import { folder } from "../support/folder.ts";
 import { configFor, KEY, merge, startGateway } from "../support/gateway.ts";
 import { listening } from "../support/listening.ts";
-import {
-  rawStream,
-  startProvider,
-  type Asked,
-  type Behaviour,
-  type Provider,
-} from "../support/provider.ts";
+import { rawStream, startProvider, type Asked, type Behaviour } from "../support/provider.ts";
 import { blocksOf } from "../support/readme.ts";
-import { notInstalled, runLines } from "./lab.ts";
+import { BEHIND, DIALECTS, notInstalled, runLines, startBefore } from "./lab.ts";
 import { ADDRESS, clientProgram, KEY_VARIABLE, linesFor } from "./manual.ts";
 
 const PROGRAM = fileURLToPath(
@@ -93,15 +86,6 @@ async function run(t: TestContext, lines: string, place: string, key = KEY) {
   return { ...(await runLines(t, `${PRINTING}\n${lines}`, place, env)), reached };
 }
 
-/** A provider of each format with the scripted model `m`. */
-const PROVIDERS: Readonly<
-  Record<string, (t: TestContext, place: string) => Promise<Provider & { broken?: unknown }>>
-> = {
-  openai: (t, place) => startOpenai(t, { m: scripted(place) }),
-  gemini: (t, place) => startGemini(t, { m: scripted(place) }),
-  anthropic: (t, place) => startProvider(t, scriptedClaude(place)),
-};
-
 /** A folder with the note that is to be changed. */
 function startPlace(): string {
   const place = folder();
@@ -120,24 +104,19 @@ async function assertDone(t: TestContext, place: string, lines: string): Promise
 const manualLines = (url: string) => linesFor(clientProgram("Claude Code").blocks[0]!, url, "m");
 
 describe("Claude Code", { skip: notInstalled() }, () => {
-  for (const [dialect, startScripted] of Object.entries(PROVIDERS))
+  for (const dialect of DIALECTS)
     it(`carries out a task, with ${dialect} behind the gateway`, async (t) => {
       const place = startPlace();
-      const provider = await startScripted(t, place);
-      const upstream_model = dialect === "gemini" ? "gemini-3-m" : "m";
-      const behind = { dialect, base_url: provider.url, api_key: PROVIDER_KEY };
-      const config = configFor(provider.url, [], {
-        apis: ["messages"],
-        providers: { behind },
-        models: { m: { provider: "behind", upstream_model, reasoning: true } },
-        timeouts: { first_token_ms: 60_000, idle_ms: 60_000, total_ms: 60_000 },
-      });
-      const gateway = await startGateway(t, config);
+      const provider =
+        dialect === "anthropic"
+          ? { ...(await startProvider(t, scriptedClaude(place))), broken: [] }
+          : await BEHIND[dialect].start(t, { m: scripted(place) });
+      const gateway = await startBefore(t, provider, dialect, { api: "messages", name: "m" });
       await assertDone(t, place, manualLines(gateway.url));
       const lines = gateway.access.filter(({ path }) => path === "/v1/messages");
       assert.ok(lines.length >= 4);
       for (const line of lines) assert.deepEqual([line["status"], line["account"]], [200, "acme"]);
-      assert.deepEqual(provider.broken ?? [], []);
+      assert.deepEqual(provider.broken, []);
       if (dialect === "anthropic") assertNative(provider.asked);
     });
 

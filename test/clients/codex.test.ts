@@ -7,11 +7,11 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
-import { PROVIDER_KEY, type Model, type Said, type Understood } from "../support/fake-provider.ts";
+import type { Model, Said, Understood } from "../support/fake-provider.ts";
 import { folder } from "../support/folder.ts";
-import { configFor, KEY, startGateway } from "../support/gateway.ts";
+import { KEY } from "../support/gateway.ts";
 import { blocksOf } from "../support/readme.ts";
-import { BEHIND, DIALECTS, notInstalled, runLines, type Behind } from "./lab.ts";
+import { BEHIND, DIALECTS, notInstalled, runLines, startBefore, type Behind } from "./lab.ts";
 import { clientProgram, KEY_VARIABLE, linesFor } from "./manual.ts";
 
 const PATCH = `*** Begin Patch
@@ -66,16 +66,8 @@ const coder =
   };
 
 async function start(t: TestContext, dialect: Behind, name: string, way: Way) {
-  const provider = await BEHIND[dialect].start(t, { coder: coder(way) });
-  const lab = { dialect, base_url: provider.url, api_key: PROVIDER_KEY };
-  const upstream_model = `${BEHIND[dialect].upstream}coder`;
-  const config = configFor(provider.url, [], {
-    apis: ["responses"],
-    models: { [name]: { provider: "lab", upstream_model, reasoning: true } },
-  });
-  // The provider of configFor is of the format of OpenAI.
-  const gateway = await startGateway(t, { ...config, providers: { lab } });
-  return { provider, gateway };
+  const provider = await BEHIND[dialect].start(t, { m: coder(way) });
+  return { provider, gateway: await startBefore(t, provider, dialect, { api: "responses", name }) };
 }
 
 const CODEX = fileURLToPath(new URL("node_modules/.bin/codex", import.meta.url));

@@ -22,20 +22,14 @@ import {
   usageChunk,
   type Behaviour,
 } from "../support/provider.ts";
-import { suiteScope } from "../support/scope.ts";
 import { until, waitFor, within } from "../support/wait.ts";
-import { BROWSER, noBrowser, openPage } from "./browser.ts";
+import { noBrowser, openPage, startBrowser } from "./browser.ts";
 
 const month = () => new Date().toISOString().slice(0, 7);
 
-describe("the console in a browser", {
-  skip: noBrowser(),
-}, async () => {
-  const { chromium } = await import("playwright-core");
+describe("the console in a browser", { skip: noBrowser() }, async () => {
   const axe = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
-  const scope = suiteScope();
-  const browser = await chromium.launch(BROWSER);
-  scope.after(() => browser.close());
+  const { browser } = await startBrowser();
 
   /** The built file on the demo configuration, but for its ports and what is said otherwise. */
   async function serve(t: TestContext, over: object = {}) {

@@ -7,8 +7,7 @@ import { describe, it, type TestContext } from "node:test";
 import { buildSync } from "esbuild";
 import { demo, startGateway } from "../support/gateway.ts";
 import { listening } from "../support/listening.ts";
-import { suiteScope } from "../support/scope.ts";
-import { BROWSER, noBrowser, openPage } from "./browser.ts";
+import { noBrowser, openPage, startBrowser } from "./browser.ts";
 import { notInstalled } from "./lab.ts";
 
 /** The page, which has OpenAI's SDK as `OpenAI`. */
@@ -28,8 +27,7 @@ const sdk = () =>
   }).outputFiles[0]!.text;
 
 describe("a page of another origin", { skip: notInstalled() || noBrowser() }, async () => {
-  const { chromium } = await import("playwright-core");
-  const scope = suiteScope();
+  const { browser, scope } = await startBrowser();
   const script = sdk();
   const site = http.createServer((req, res) => {
     const isScript = req.url === "/openai.js";
@@ -37,8 +35,6 @@ describe("a page of another origin", { skip: notInstalled() || noBrowser() }, as
     res.end(isScript ? script : PAGE);
   });
   const origin = await listening(scope, site);
-  const browser = await chromium.launch(BROWSER);
-  scope.after(() => browser.close());
 
   /** The page, beside a gateway that allows these origins. */
   async function opened(t: TestContext, origins: readonly string[], over: object = {}) {

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import { fieldTable } from "../support/field-table.ts";
+import { fieldTable } from "../support/readme.ts";
 import { notInstalled } from "./lab.ts";
 
 const RESOURCES = new URL("node_modules/openai/resources/", import.meta.url);

@@ -21,6 +21,7 @@ import {
   REASONING,
   startLab,
   TEXT,
+  TOOL,
   type Lab,
 } from "./lab.ts";
 
@@ -70,7 +71,7 @@ async function aiSdk(
     async call(lab, name, streamed) {
       const cities: string[] = [];
       const get_time = tool({
-        description: "The time in a city",
+        description: TOOL.description,
         inputSchema: schema,
         execute: async ({ city }) => {
           cities.push(city);
@@ -106,8 +107,7 @@ async function langChain(modelOf: (lab: Lab, name: string) => Chat): Promise<Fra
   const schema = z.object({ city: z.string() });
   const question = new HumanMessage(QUESTION);
   const get_time = tool(({ city }: { city: string }) => clock(city), {
-    name: "get_time",
-    description: "The time in a city",
+    ...TOOL,
     schema,
   });
   /** Not through the option `streaming`: with it invoke loads a tokenizer from the internet. */
@@ -231,8 +231,7 @@ describe("OpenAI agents, default setup", { skip }, async () => {
     agents.setDefaultOpenAIClient(new OpenAI({ baseURL: lab.baseURL, apiKey: KEY }));
     const asked: string[] = [];
     const get_time = agents.tool({
-      name: "get_time",
-      description: "The time in a city",
+      ...TOOL,
       parameters: z.object({ city: z.string() }),
       async execute({ city }) {
         asked.push(city);

@@ -27,6 +27,7 @@ import {
   startGateway,
   type RunningGateway,
 } from "../support/gateway.ts";
+import { skipWithout } from "../support/port.ts";
 import { launch } from "../support/program.ts";
 import { startShell } from "../support/readme.ts";
 import { waitFor, within } from "../support/wait.ts";
@@ -35,11 +36,8 @@ import { waitFor, within } from "../support/wait.ts";
  * False, or why a suite is skipped; where the clients are demanded (in CI) that is an error
  * instead.
  */
-export function skipUnless(present: boolean, otherwise: string): false | string {
-  if (present) return false;
-  if (process.env["REQUIRE_CLIENTS"] === "1") throw new Error(otherwise);
-  return otherwise;
-}
+export const skipUnless = (present: boolean, otherwise: string): false | string =>
+  skipWithout(present ? [] : [otherwise], "REQUIRE_CLIENTS");
 
 export const notInstalled = () =>
   skipUnless(existsSync(new URL("node_modules", import.meta.url)), "run npm ci in test/clients");
@@ -62,6 +60,14 @@ export const noModule = (name: string) =>
 export const noPython = () => noModule("openai");
 
 export const QUESTION = "What time is it in Oslo?";
+
+/** The tool that they offer. */
+export const TOOL = { name: "get_time", description: "The time in a city" };
+export const PARAMETERS = {
+  type: "object" as const,
+  properties: { city: { type: "string" } },
+  required: ["city"],
+};
 
 export const GENERATED_ID = /^req_[0-9a-f]{32}$/;
 
@@ -149,25 +155,14 @@ export function callsVia(behind: Behind, streamed: boolean): readonly Call[] {
   return CALLS.map((call) => ({ ...call, arguments: JSON.stringify(JSON.parse(call.arguments)) }));
 }
 
-export interface Lab extends RunningGateway {
-  /** What a client is configured with. */
-  readonly baseURL: string;
-  provider(behind: Behind): FakeProvider;
-}
+export type Lab = Awaited<ReturnType<typeof startLab>>;
 
-export async function startLab(
-  t: TestContext,
-  over: object = {},
-  deps: GatewayDeps = {},
-): Promise<Lab> {
+export async function startLab(t: TestContext, over: object = {}, deps: GatewayDeps = {}) {
   const fakes = {
     lab: await startOpenai(t, MODELS),
     anthropic: await startAnthropic(t, MODELS),
     gemini: await startGemini(t, MODELS),
   };
-  // Timeouts far beyond any wait of the tests: a connection that is closed was closed because the
-  // client left.
-  const timeouts = { first_token_ms: 60_000, idle_ms: 60_000, total_ms: 60_000 };
   const native = (dialect: "anthropic" | "gemini") => ({
     dialect,
     base_url: fakes[dialect].url,
@@ -177,8 +172,6 @@ export async function startLab(
     providers: { anthropic: native("anthropic"), gemini: native("gemini") },
     models: Object.fromEntries(DIALECTS.flatMap(modelsBehind)),
     aliases: demoConfig.aliases,
-    retry: { max_retries: 0 },
-    timeouts,
   });
   const base = merge(demo(), scripted) as { keys: object[] };
   const keys = [
@@ -195,9 +188,27 @@ export async function startLab(
   });
   return {
     ...gateway,
+    /** What a client is configured with. */
     baseURL: `${gateway.url}/v1`,
-    provider: (behind) => fakes[BEHIND[behind].provider],
+    provider: (behind: Behind) => fakes[BEHIND[behind].provider],
   };
+}
+
+/** A gateway with one API beside chat, and one model by this name: the provider's model `m`. */
+export function startBefore(
+  t: TestContext,
+  { url }: Pick<FakeProvider, "url">,
+  dialect: Behind,
+  { api, name }: { readonly api: "messages" | "responses"; readonly name: string },
+): Promise<RunningGateway> {
+  const upstream_model = `${BEHIND[dialect].upstream}m`;
+  const config = configFor(url, [], {
+    apis: [api],
+    models: { [name]: { provider: "lab", upstream_model, reasoning: true } },
+  });
+  // The provider of configFor is of the format of OpenAI.
+  const lab = { dialect, base_url: url, api_key: PROVIDER_KEY };
+  return startGateway(t, { ...config, providers: { lab } });
 }
 
 /** The models of one provider, by name, as they stand in the configuration. */
@@ -205,11 +216,7 @@ function modelsBehind(behind: Behind): (readonly [string, object])[] {
   const { provider, upstream } = BEHIND[behind];
   return Object.keys(MODELS).map((name) => [
     modelName(behind, name),
-    {
-      provider,
-      upstream_model: `${upstream}${name}`,
-      reasoning: true,
-    },
+    { provider, upstream_model: `${upstream}${name}`, reasoning: true },
   ]);
 }
 

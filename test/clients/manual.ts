@@ -12,44 +12,33 @@ export interface ClientBlock {
   readonly text: string;
 }
 
-export interface ClientProgram {
-  /** The heading of its section. */
-  readonly name: string;
-  /** The command that installs it; empty where the name says it. */
-  readonly install: string;
-  /** The test that runs the lines, and the version it runs. Absent: the lines were tried by hand. */
-  readonly test: string | undefined;
-  readonly version: string | undefined;
-  readonly blocks: readonly ClientBlock[];
-}
+export type ClientProgram = ReturnType<typeof programIn>;
 
 /** The address and the variable with the key, as they stand in the lines. */
 export const ADDRESS = "http://127.0.0.1:8080";
 export const KEY_VARIABLE = "GATEWAY_KEY";
 
 /** All programs of the page, in its order. */
-export const CLIENT_PROGRAMS: readonly ClientProgram[] = readFileSync(
-  "src/manual/clients.md",
-  "utf8",
-)
+export const CLIENT_PROGRAMS = readFileSync("src/manual/clients.md", "utf8")
   .split(/^### /m)
   .slice(1)
   .map(programIn);
 
-function programIn(section: string): ClientProgram {
+function programIn(section: string) {
   const proof = /^`(\S+)` runs these lines with version (\S+)\.$/m;
+  // The test that runs the lines, and the version it runs. Absent: the lines were tried by hand.
   const [, test, version] = proof.exec(section.replace(/^Install: `.*?`\. /m, "")) ?? [];
   const blocks = section.matchAll(/(?:In `(.*)`:\n\n)?^```(\w+)\n([\s\S]*?)\n```$/gm);
   return {
+    /** The heading of its section. */
     name: section.slice(0, section.indexOf("\n")),
+    /** The command that installs it; empty where the name says it. */
     install: /^Install: `(.*?)`\./m.exec(section)?.[1] ?? "",
     test,
     version,
-    blocks: [...blocks].map(([, file, language, text]) => ({
-      file,
-      language: language!,
-      text: text!,
-    })),
+    blocks: [...blocks].map(
+      ([, file, language, text]): ClientBlock => ({ file, language: language!, text: text! }),
+    ),
   };
 }
 

@@ -3,21 +3,17 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { suiteScope } from "../support/scope.ts";
 import { until } from "../support/wait.ts";
 import { startBusy } from "./busy.ts";
-import { BROWSER, noBrowser, openPage } from "./browser.ts";
+import { noBrowser, openPage, startBrowser } from "./browser.ts";
 
 const VIEWS = ["now", "requests", "costs", "keys", "try", "manual/routing"];
 /** From an old phone to a large screen. */
 const WIDTHS = [320, 768, 1024, 1920];
 
 describe("the operator's morning", { skip: noBrowser() }, async () => {
-  const { chromium } = await import("playwright-core");
-  const scope = suiteScope();
+  const { browser, scope } = await startBrowser();
   const busy = await startBusy(scope);
-  const browser = await chromium.launch(BROWSER);
-  scope.after(() => browser.close());
 
   /** The console as an operator finds it, who says yes to every question. */
   async function open(t: TestContext, address = "now") {

@@ -22,10 +22,12 @@ import {
   modelName,
   notInstalled,
   OPENING,
+  PARAMETERS,
   QUESTION,
   REASONING,
   startLab,
   TEXT,
+  TOOL,
   type Lab,
 } from "./lab.ts";
 
@@ -45,20 +47,13 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
   }
 
   const messages = [{ role: "user" as const, content: QUESTION }];
-  const parameters = {
-    type: "object",
-    properties: { city: { type: "string" } },
-    required: ["city"],
-  };
-  const tool = {
-    type: "function" as const,
-    function: { name: "get_time", description: "The time in a city", parameters },
-  };
+  const parameters = PARAMETERS;
+  const tool = { type: "function" as const, function: { ...TOOL, parameters } };
 
   const figures = (usage: any) => [
     ...[usage?.prompt_tokens, usage?.completion_tokens, usage?.total_tokens],
-    ...[usage?.prompt_tokens_details?.cached_tokens],
-    ...[usage?.completion_tokens_details?.reasoning_tokens],
+    usage?.prompt_tokens_details?.cached_tokens,
+    usage?.completion_tokens_details?.reasoning_tokens,
   ];
   type Called = { tool_calls?: readonly { type: string }[] | undefined };
   type Call = { id: string; type: string; function: { name: string; arguments: string } };

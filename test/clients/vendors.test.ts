@@ -13,17 +13,13 @@ import {
   collect,
   MODELS,
   notInstalled,
+  PARAMETERS,
   QUESTION,
   REASONING,
   TEXT,
+  TOOL,
 } from "./lab.ts";
 
-const PARAMETERS = {
-  type: "object" as const,
-  properties: { city: { type: "string" } },
-  required: ["city"],
-};
-const TOOL = { name: "get_time", description: "The time in a city" };
 describe("Google's SDK and its fake", { skip: notInstalled() }, async () => {
   const { GoogleGenAI, ThinkingLevel } = await import("@google/genai");
 

@@ -8,8 +8,8 @@ import type { TestContext } from "node:test";
 import * as money from "../../scripts/reconcile/money.ts";
 import type { GatewayDeps } from "./config.ts";
 import { folder } from "./folder.ts";
-import { configFor, merge, startGateway, user } from "./gateway.ts";
-import { startProvider, USAGE, type Behaviour } from "./provider.ts";
+import { merge, startWith, user } from "./gateway.ts";
+import { USAGE, type Behaviour } from "./provider.ts";
 import { waitFor, within } from "./wait.ts";
 import { today } from "./today.ts";
 
@@ -215,17 +215,10 @@ export async function priced(
   deps: GatewayDeps = {},
 ) {
   const dir = folder();
-  const provider = await startProvider(t, behaviours);
   const names = Object.keys(behaviours);
-  const config = configFor(
-    provider.url,
-    names,
-    merge(
-      { data_dir: dir, models: Object.fromEntries(names.map((name) => [name, { price: PRICE }])) },
-      over,
-    ) as object,
-  );
-  const gw = await startGateway(t, config, deps);
+  const models = Object.fromEntries(names.map((name) => [name, { price: PRICE }]));
+  const settings = merge({ data_dir: dir, models }, over) as object;
+  const { provider, config, ...gw } = await startWith(t, behaviours, settings, deps);
   /** The whole answer to one request. */
   const ask = async (body: object = {}, headers: Record<string, string> = {}) => {
     const whole = { model: names[0], messages: user("Say something."), ...body };

@@ -3,14 +3,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { folder } from "./folder.ts";
-import {
-  launch,
-  quickest,
-  type Ended,
-  type LaunchOptions,
-  type Program,
-  type Running as Launched,
-} from "./program.ts";
+import { launch, quickest, type Ended, type LaunchOptions, type Program } from "./program.ts";
 import { within } from "./wait.ts";
 
 const PROGRAM = quickest(folder());
@@ -22,10 +15,7 @@ const PROGRAM = quickest(folder());
 const withoutPortNotice = (stderr: string) =>
   stderr.replace(/^\{[^\n]*"admin_port_taken"[^\n]*\n/gm, "");
 
-export interface Running extends Omit<Launched, "address" | "admin"> {
-  /** The address in the line that says that it listens. */
-  address(): Promise<string>;
-}
+export type Running = ReturnType<typeof run>;
 
 export interface RunOptions extends LaunchOptions {
   readonly cwd?: string;
@@ -37,7 +27,7 @@ export function run(
   t: TestContext,
   args: readonly string[],
   { cwd = folder(), program = PROGRAM, ...options }: RunOptions = {},
-): Running {
+) {
   const running = launch({ ...program, cwd }, args, options);
   const { child, stdout, stderr } = running;
   t.after(async () => {
@@ -49,6 +39,7 @@ export function run(
     stdout,
     stderr: () => withoutPortNotice(stderr()),
     ended: running.ended.then((end) => ({ ...end, stderr: withoutPortNotice(end.stderr) })),
+    /** The address in the line that says that it listens. */
     address: () => within(running.address, "the line that says where it listens"),
   };
 }

@@ -1,5 +1,8 @@
-// How much work something is, for tests that bound it: whatever else the machine does meanwhile,
-// and however fast it is.
+// How much work something is and how much memory it holds, for tests that bound it: whatever else
+// the machine does meanwhile, however fast it is, and whatever waits to be collected.
+
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 
 /** Some 60 KB of JSON, and how often it is parsed for a megabyte. */
 const TEXT = JSON.stringify(Array.from({ length: 2_000 }, (_, at) => ({ at, text: "some text" })));
@@ -28,4 +31,15 @@ export function startEffort(): () => number {
     const spent = busyMs() - before;
     return spent / Math.min(...Array.from({ length: ROUNDS }, parse));
   };
+}
+
+setFlagsFromString("--expose-gc");
+
+/** Collects all garbage, now. */
+export const collectGarbage = runInNewContext("gc") as () => void;
+
+/** The bytes of all that is reachable on the heap of JavaScript. */
+export function heldNow(): number {
+  collectGarbage();
+  return process.memoryUsage().heapUsed;
 }

@@ -5,6 +5,7 @@
 // claude-4-5-... (thinking has a budget) or claude-5-... (thinking is adaptive).
 
 import type { TestContext } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import type { Asked } from "./provider.ts";
 import {
   COUNTS,
@@ -76,36 +77,30 @@ function checkMessages(
   { messages, tools = [] }: Record<string, any>,
   startsThinking: boolean,
 ): void {
-  rule(
-    Array.isArray(messages) && messages.length > 0,
-    "messages: at least one message is required",
-  );
+  rule(Array.isArray(messages) && messages.length > 0, "messages: at least one is required");
   const turns = messages.map(({ role, content }, at) => ({
     role,
     blocks: blocksOf(content, `messages.${at}.content`),
   }));
   const ids = new Set<string>();
   turns.forEach(({ role, blocks }, at) => {
+    const path = `messages.${at}`;
     rule(role === (at % 2 === 0 ? "user" : "assistant"), "messages: roles must alternate");
-    rule(blocks.length > 0, `messages.${at}: all messages must have non-empty content`);
+    rule(blocks.length > 0, `${path}: all messages must have non-empty content`);
     const calls = toolUses(blocks);
     const results = blocks.filter(({ type }) => type === "tool_result");
-    rule(
-      role === "user" ? calls.length === 0 : results.length === 0,
-      `messages.${at}: a block of the other role`,
-    );
-    rule(
-      calls.length + results.length === 0 || tools.length > 0,
-      "Requests with `tool_use` or `tool_result` blocks must define tools",
-    );
+    const foreign = role === "user" ? calls : results;
+    rule(foreign.length === 0, `${path}: a block of the other role`);
+    const hasTools = tools.length > 0 || calls.length + results.length === 0;
+    rule(hasTools, "Requests with `tool_use` or `tool_result` blocks must define tools");
     for (const { id, input } of calls) {
-      rule(/^[A-Za-z0-9_-]+$/.test(id), `messages.${at}: tool_use.id: String should match pattern`);
+      rule(/^[A-Za-z0-9_-]+$/.test(id), `${path}: tool_use.id: String should match pattern`);
       rule(!ids.has(id), "messages: `tool_use` ids must be unique");
-      rule(isObject(input), `messages.${at}: tool_use.input`);
+      rule(isObject(input), `${path}: tool_use.input`);
       ids.add(id);
     }
     for (const { content } of results)
-      blocksOf(content === "" ? [] : content, `messages.${at}.content.tool_result.content`);
+      blocksOf(content === "" ? [] : content, `${path}.content.tool_result.content`);
     const called = toolUses(turns[at - 1]?.blocks ?? [])
       .map(({ id }) => id)
       .sort();
@@ -114,26 +109,16 @@ function checkMessages(
       .map(({ tool_use_id }) => tool_use_id)
       .sort();
     if (role === "user") {
-      rule(
-        results.length <= called.length,
-        `messages.${at}: unexpected \`tool_use_id\` in \`tool_result\` blocks`,
-      );
-      rule(
-        JSON.stringify(called) === JSON.stringify(answered),
-        `messages.${at - 1}: \`tool_use\` without \`tool_result\` blocks`,
-      );
+      rule(results.length <= called.length, `${path}: unexpected \`tool_result\` blocks`);
+      rule(isDeepStrictEqual(called, answered), `${path}: \`tool_use\` without \`tool_result\``);
     }
     checkThoughts(blocks, at);
   });
-  const last = turns.at(-1)!;
-  rule(
-    last.role === "user" || toolUses(last.blocks).length === 0,
-    "messages: `tool_use` without `tool_result` blocks",
-  );
-  rule(
-    last.role === "user" || /\S$/.test(last.blocks.at(-1)!["text"] ?? "."),
-    "messages: trailing whitespace",
-  );
+  const { role, blocks } = turns.at(-1)!;
+  if (role === "assistant") {
+    rule(toolUses(blocks).length === 0, "messages: `tool_use` without `tool_result` blocks");
+    rule(/\S$/.test(blocks.at(-1)!["text"] ?? "."), "messages: trailing whitespace");
+  }
   // All calls since the user's last word, with their results, are one turn of the model.
   let first = turns.length;
   while (turns[first - 1]?.blocks[0]?.["type"] === "tool_result") first -= 2;
@@ -152,10 +137,8 @@ function checkThoughts(blocks: readonly Record<string, any>[], at: number): void
   const ids = toolUses(blocks).map(({ id }) => id);
   for (const { type, thinking, signature } of blocks) {
     if (type !== "thinking") continue;
-    rule(
-      typeof thinking === "string" && signature === sign([thinking, ids]),
-      `messages.${at}: Invalid \`signature\``,
-    );
+    const isSigned = typeof thinking === "string" && signature === sign([thinking, ids]);
+    rule(isSigned, `messages.${at}: Invalid \`signature\``);
   }
 }
 
@@ -194,18 +177,14 @@ const USAGE = {
   output_tokens_details: { thinking_tokens: COUNTS.reasoning },
 };
 
-const message = (model: string) => ({
-  id: "msg_01upstream",
-  type: "message",
-  role: "assistant",
-  model,
-});
+const message = (model: string) => ({ id: "msg_01", type: "message", role: "assistant", model });
 
 /** How it ended, as in the whole reply. */
 const stop = ({ calls = [] }: Said): object => ({
   stop_reason: calls.length > 0 ? "tool_use" : "end_turn",
   stop_sequence: null,
 });
+const textsOf = ({ text }: Said): string[] => (text ? [text] : []);
 
 /** The block of what was thought: signed, and shown if that was asked for. */
 function thoughts(
@@ -224,7 +203,7 @@ function whole(request: Understood, said: Said): object {
       thinking: text,
       signature,
     })),
-    ...(said.text ? [{ type: "text", text: said.text }] : []),
+    ...textsOf(said).map((text) => ({ type: "text", text })),
     ...(said.calls ?? []).map(({ id, name, arguments: args }) => ({
       type: "tool_use",
       id,
@@ -247,14 +226,10 @@ function stream(request: Understood, said: Said): string {
         { type: "signature_delta", signature },
       ],
     })),
-    ...(said.text
-      ? [
-          {
-            content_block: { type: "text", text: "" },
-            deltas: words(said.text).map((text) => ({ type: "text_delta", text })),
-          },
-        ]
-      : []),
+    ...textsOf(said).map((given) => ({
+      content_block: { type: "text", text: "" },
+      deltas: words(given).map((text) => ({ type: "text_delta", text })),
+    })),
     ...(said.calls ?? []).map(({ id, name, arguments: args }) => ({
       content_block: { type: "tool_use", id, name, input: {} },
       // The first piece is always empty, and without arguments it is the only one.
@@ -292,10 +267,6 @@ const refusal = (message: string) => ({
   request_id: "req_upstream",
 });
 
-export const anthropic: Format = {
-  understand,
-  refusal,
-  whole,
-  stream,
-  failure: event(refusal(OWN_WORDS)),
-};
+const failure = event(refusal(OWN_WORDS));
+
+export const anthropic: Format = { understand, refusal, whole, stream, failure };

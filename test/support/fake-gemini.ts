@@ -77,10 +77,8 @@ function partsOf(content: unknown, path: string): Part[] {
   for (const [at, part] of parts.entries()) {
     const held = DATA.filter((field) => field in part);
     rule(held.length === 1, `${path}.parts[${at}].data: exactly one`);
-    rule(
-      part["text"] !== "" || part["thoughtSignature"],
-      `${path}.parts[${at}]: text parameter must not be empty`,
-    );
+    const isEmpty = part["text"] === "" && !part["thoughtSignature"];
+    rule(!isEmpty, `${path}.parts[${at}]: text parameter must not be empty`);
   }
   return parts;
 }
@@ -93,10 +91,8 @@ function messagesOf(contents: unknown, third: boolean): object[] {
     const { role, parts } = { role: content.role, parts: partsOf(content, `contents[${at}]`) };
     rule(role === "user" || role === "model", "Please use a valid role: user, model.");
     const last = turns.at(-1);
-    rule(
-      role !== (last?.role ?? "model") || (last && role === "model"),
-      "turns alternate between user and model, beginning with user",
-    );
+    const isInTurn = role !== (last?.role ?? "model") || (last && role === "model");
+    rule(isInTurn, "turns alternate between user and model, beginning with user");
     if (role === last?.role) last?.parts.push(...parts);
     else turns.push({ role, parts: [...parts] });
   }
@@ -105,9 +101,7 @@ function messagesOf(contents: unknown, third: boolean): object[] {
     const path = `contents[${at}]`;
     const text = parts.map((part) => (part["thought"] ? "" : (part["text"] ?? ""))).join("");
     const calls = parts.filter((part) => part["functionCall"]);
-    const responses = parts
-      .filter((part) => part["functionResponse"])
-      .map((part) => part["functionResponse"]);
+    const responses = parts.flatMap((part) => part["functionResponse"] ?? []);
     if (role === "model") {
       rule(responses.length === 0, `${path}: a function response must come from the user`);
       calls.forEach((part, index) => {
@@ -128,32 +122,21 @@ function messagesOf(contents: unknown, third: boolean): object[] {
       ];
     }
     rule(calls.length === 0, `${path}: a function call must come from the model`);
-    rule(
-      responses.length === open.length,
-      "the number of function response parts is that of the calls",
-    );
-    rule(
-      parts.slice(0, open.length).every((part) => part["functionResponse"]),
-      "function response turn comes immediately after a function call turn",
-    );
+    const areFirst = parts.slice(0, open.length).every((part) => part["functionResponse"]);
+    rule(areFirst, "function response turn comes immediately after a function call turn");
+    rule(responses.length === open.length, "as many function response parts as calls");
     const results = responses.map(({ id, name, response }) => {
       rule(isObject(response), `${path}: function_response.response`);
       const found = open.findIndex((call) => call.name === name && call.given === id);
       rule(found !== -1, "function response parts match the function call parts");
       const [call] = open.splice(found, 1);
-      const values = Object.values(response);
-      return {
-        role: "tool",
-        tool_call_id: call!.id,
-        content:
-          values.length === 1 && typeof values[0] === "string"
-            ? values[0]
-            : JSON.stringify(response),
-      };
+      const [value, ...others] = Object.values(response);
+      const isText = typeof value === "string" && others.length === 0;
+      const content = isText ? value : JSON.stringify(response);
+      return { role: "tool", tool_call_id: call!.id, content };
     });
-    return parts.length > responses.length
-      ? [...results, { role: "user", content: text }]
-      : results;
+    const said = parts.length > responses.length ? [{ role: "user", content: text }] : [];
+    return [...results, ...said];
   });
 }
 
@@ -168,14 +151,10 @@ function checkCall(
   path: string,
 ): void {
   rule(call.args === undefined || isObject(call.args), `${path}: args`);
-  rule(
-    !third || !first || thoughtSignature,
-    `Function call ${call.name} is missing a thought_signature`,
-  );
-  rule(
-    [undefined, ANY_SIGNATURE, signatureOf(call, third)].includes(thoughtSignature),
-    "Corrupted thought signature.",
-  );
+  const isMissing = third && first && !thoughtSignature;
+  rule(!isMissing, `Function call ${call.name} is missing a thought_signature`);
+  const valid = [undefined, ANY_SIGNATURE, signatureOf(call, third)];
+  rule(valid.includes(thoughtSignature), "Corrupted thought signature.");
 }
 
 /** The parts of a reply: thoughts, text and calls, cut as they are streamed. */
@@ -219,14 +198,7 @@ const TOKENS = COUNTS.completion - COUNTS.reasoning;
 
 function whole(request: Understood, said: Said): object {
   const parts = partsSaid(request, said, (text) => (text === "" ? [] : [text]));
-  return response(
-    request,
-    {
-      content: { parts, role: "model" },
-      finishReason: "STOP",
-    },
-    TOKENS,
-  );
+  return response(request, { content: { parts, role: "model" }, finishReason: "STOP" }, TOKENS);
 }
 
 const event = (data: object): string => `data: ${JSON.stringify(data)}\r\n\r\n`;
@@ -240,24 +212,15 @@ function stream(request: Understood, said: Said): string {
   ];
   const pieces = parts.map((part, at) => {
     const last = said.ending === undefined && at === parts.length - 1;
-    return response(
-      request,
-      {
-        content: { parts: [part], role: "model" },
-        ...(last && { finishReason: "STOP" }),
-      },
-      last ? TOKENS : Math.min(at, TOKENS),
-    );
+    const content = { parts: [part], role: "model" };
+    const candidate = { content, ...(last && { finishReason: "STOP" }) };
+    return response(request, candidate, last ? TOKENS : Math.min(at, TOKENS));
   });
   return pieces.map(event).join("");
 }
 
 const refusal = (message: string) => ({ error: { code: 500, message, status: "INTERNAL" } });
 
-export const gemini: Format = {
-  understand,
-  refusal,
-  whole,
-  stream,
-  failure: event(refusal(OWN_WORDS)),
-};
+const failure = event(refusal(OWN_WORDS));
+
+export const gemini: Format = { understand, refusal, whole, stream, failure };

@@ -84,10 +84,6 @@ function stream(_: Understood, said: Said): string {
 
 const refusal = (message: string) => ({ error: { message } });
 
-export const openai: Format = {
-  understand,
-  refusal,
-  whole,
-  stream,
-  failure: event({ error: { message: OWN_WORDS } }),
-};
+const failure = event({ error: { message: OWN_WORDS } });
+
+export const openai: Format = { understand, refusal, whole, stream, failure };

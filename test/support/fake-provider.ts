@@ -3,7 +3,9 @@
 // the provider's published rules.
 
 import type { TestContext } from "node:test";
-import { startProvider, status, type Asked, type Provider } from "./provider.ts";
+import { startProvider, status, wordsIn, type Asked, type Provider } from "./provider.ts";
+
+export { wordsIn as words };
 
 export const PROVIDER_KEY = "sk-provider-secret";
 
@@ -119,9 +121,6 @@ export async function startFake(
 
   return { ...provider, heard, broken };
 }
-
-/** The pieces that a text is streamed in. */
-export const words = (text: string): string[] => text.match(/\s*\S+|\s+$/g) ?? [];
 
 /** Of JSON, as it is streamed: a few characters each. */
 export const letters = (text: string): string[] => text.match(/.{1,5}/gsu) ?? [];

@@ -1,23 +1,15 @@
 // Starts the real gateway on a real port, in this process, and talks to it.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 // The gateway writes its log lines at the end of a turn: after one turn, those of an answer are there.
 import { setImmediate as turn } from "node:timers/promises";
 import demoConfig from "../../src/extensions/providers/demo/demo.json" with { type: "json" };
 import { isObject } from "../../scripts/conformance/shapes.ts";
 import type { Observe } from "../../src/core/extension/installer.ts";
-import {
-  allExtensions,
-  checkConfig,
-  createGateway,
-  type Gateway,
-  type GatewayDeps,
-} from "./config.ts";
+import { allExtensions, checkConfig, createGateway, type GatewayDeps } from "./config.ts";
 import type { ProcessReport } from "../../src/extensions/scale/installation/process-report.ts";
 import { chunkShape } from "./shapes.ts";
+import { folder } from "./folder.ts";
 import { startProvider, type Behaviour } from "./provider.ts";
 import type { Scope } from "./scope.ts";
 import { waitFor } from "./wait.ts";
@@ -101,18 +93,7 @@ export interface ChatAnswer {
   json(): Promise<unknown>;
 }
 
-export interface RunningGateway {
-  readonly url: string;
-  readonly gateway: Gateway;
-  readonly access: Record<string, unknown>[];
-  readonly diagnostics: Record<string, unknown>[];
-  /** The access log's line of a request, waited for: it is written when the response has closed. */
-  accessOf(requestId: string): Promise<Record<string, unknown>>;
-  /** The state of a model's breaker, and the failures that it has counted. */
-  breakerOf(model: string): readonly [state: string, failures: number];
-  /** POST /v1/chat/completions; a string is sent as it is. `signal`: the client leaves. */
-  chat(body: unknown, headers?: Record<string, string>, signal?: AbortSignal): Promise<Response>;
-}
+export type RunningGateway = Awaited<ReturnType<typeof startGateway>>;
 
 /** Every extension, and one that observes requests so. */
 export const observedBy = (observe: Observe): GatewayDeps => ({
@@ -127,7 +108,7 @@ export async function startGateway(
   config: object,
   deps: GatewayDeps = {},
   env: Record<string, string> = {},
-): Promise<RunningGateway> {
+) {
   const access: Record<string, unknown>[] = [];
   const diagnostics: Record<string, unknown>[] = [];
   const into = (list: Record<string, unknown>[]) => (lines: string) => {
@@ -138,32 +119,30 @@ export async function startGateway(
         .map((line) => JSON.parse(line)),
     );
   };
-  const own = "data_dir" in config ? undefined : mkdtempSync(join(tmpdir(), "chat-gateway-"));
-  const gateway = createGateway(
-    checkConfig(own === undefined ? config : { ...config, data_dir: own }, env),
-    { accessLog: into(access), diagnostics: into(diagnostics), ...deps },
-  );
+  const whole = "data_dir" in config ? config : { ...config, data_dir: folder() };
+  const logs = { accessLog: into(access), diagnostics: into(diagnostics) };
+  const gateway = createGateway(checkConfig(whole, env), { ...logs, ...deps });
   const url = await gateway.listen();
-  t.after(async () => {
-    await gateway.close(0);
-    if (own !== undefined) rmSync(own, { recursive: true, force: true });
-  });
+  t.after(() => gateway.close(0));
   return {
     url,
     gateway,
     access,
     diagnostics,
-    accessOf: (id) =>
+    /** The access log's line of a request, waited for: it is written when the response has closed. */
+    accessOf: (id: string) =>
       waitFor(
         () => access.find((record) => record["request_id"] === id),
         `the access log line of ${id}`,
       ),
-    breakerOf(name) {
+    /** The state of a model's breaker, and the failures that it has counted. */
+    breakerOf(name: string): readonly [state: string, failures: number] {
       const { models } = gateway.report().extensions["installation"] as ProcessReport;
       const { state, failures } = models.find(({ model }) => model === name)!.breaker;
       return [state, failures];
     },
-    async chat(body, headers = {}, signal) {
+    /** POST /v1/chat/completions; a string is sent as it is. `signal`: the client leaves. */
+    async chat(body: unknown, headers: Record<string, string> = {}, signal?: AbortSignal) {
       const response = await fetch(`${url}/v1/chat/completions`, {
         method: "POST",
         signal: signal ?? null,

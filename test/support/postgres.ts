@@ -2,7 +2,6 @@
 // with a password; it can be killed, started again on the same data, and stopped in its tracks.
 
 import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import {
   chownSync,
   existsSync,
@@ -12,14 +11,12 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { delimiter, join, resolve } from "node:path";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { freePort } from "./port.ts";
+import { endServer, freePort, installedClient, pathFolders, skipWithout } from "./port.ts";
 
-/** Where the package `pg` is installed: what uses it is run there. */
-export const PG_FOLDER = resolve("test/clients");
+export { CLIENTS_FOLDER as PG_FOLDER } from "./port.ts";
 
 /** What is used of `pg`. */
 interface Client {
@@ -29,13 +26,8 @@ interface Client {
   on(event: "error", listener: () => void): void;
 }
 
-function loadClient(): (new (options: object) => Client) | undefined {
-  try {
-    return createRequire(join(PG_FOLDER, "package.json"))("pg").Client;
-  } catch {
-    return undefined;
-  }
-}
+const loadClient = (): (new (options: object) => Client) | undefined =>
+  installedClient("pg")?.Client;
 
 /** The folder of initdb and postgres, of the newest version that is installed. */
 function binaries(): string | undefined {
@@ -45,7 +37,7 @@ function binaries(): string | undefined {
         .sort((a, b) => Number(b) - Number(a))
         .map((version) => join(debian, version, "bin"))
     : [];
-  return [...versions, ...(process.env["PATH"] ?? "").split(delimiter)].find(
+  return [...versions, ...pathFolders].find(
     (folder) => existsSync(join(folder, "initdb")) && existsSync(join(folder, "postgres")),
   );
 }
@@ -54,38 +46,21 @@ function binaries(): string | undefined {
  * False, or why PostgreSQL cannot be tried here; where it is demanded (in CI) that is an error
  * instead.
  */
-export function noPostgres(): false | string {
-  const missing = [
-    ...(binaries() ? [] : ["no PostgreSQL is installed"]),
-    ...(loadClient() ? [] : ["run npm ci in test/clients for the package pg"]),
-  ].join("; ");
-  if (missing === "") return false;
-  if (process.env["REQUIRE_POSTGRES"] === "1") throw new Error(missing);
-  return missing;
-}
+export const noPostgres = (): false | string =>
+  skipWithout(
+    [
+      ...(binaries() ? [] : ["no PostgreSQL is installed"]),
+      ...(loadClient() ? [] : ["run npm ci in test/clients for the package pg"]),
+    ],
+    "REQUIRE_POSTGRES",
+  );
 
 const PASSWORD = "CANARY-of-the-database";
 const START_MS = 20_000;
 
-export interface Postgres {
-  /** The address of a database, which is made if it is not there. */
-  database(name: string): Promise<string>;
-  /** The same address with another password. */
-  readonly wrongPassword: (url: string) => string;
-  /** The rows that a query finds. */
-  query(url: string, text: string, values?: readonly unknown[]): Promise<any[]>;
-  /** kill -9, and gone. */
-  kill(): Promise<void>;
-  /** Starts again what was killed; resolves when it answers. */
-  start(): Promise<void>;
-  /** Every one of its processes stands still, its sockets open; `resume` lets them go on. */
-  pause(): Promise<void>;
-  resume(): void;
-  /** Ends it and removes its folder. */
-  close(): Promise<void>;
-}
+export type Postgres = Awaited<ReturnType<typeof startPostgres>>;
 
-export async function startPostgres(): Promise<Postgres> {
+export async function startPostgres() {
   const [folder, Client] = [binaries(), loadClient()];
   if (folder === undefined || !Client) throw new Error("see noPostgres");
   const dir = mkdtempSync(join(tmpdir(), "pg-"));
@@ -108,6 +83,7 @@ export async function startPostgres(): Promise<Postgres> {
   let server: ChildProcess | undefined;
   let standing: number[] = [];
 
+  /** The rows that a query finds. */
   async function query(
     address: string,
     text: string,
@@ -123,6 +99,7 @@ export async function startPostgres(): Promise<Postgres> {
     }
   }
 
+  /** Resolves when it answers: also after it was killed. */
   async function start(): Promise<void> {
     const settings = {
       listen_addresses: "127.0.0.1",
@@ -159,9 +136,7 @@ export async function startPostgres(): Promise<Postgres> {
   async function end(signal: NodeJS.Signals): Promise<void> {
     const child = server;
     server = undefined;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    child.kill(signal);
-    await once(child, "exit");
+    await endServer(child, signal);
   }
 
   const resume = () =>
@@ -171,17 +146,21 @@ export async function startPostgres(): Promise<Postgres> {
 
   await start();
   return {
-    async database(name) {
+    /** The address of a database, which is made if it is not there. */
+    async database(name: string) {
       const there = await query(url("postgres"), "SELECT 1 FROM pg_database WHERE datname = $1", [
         name,
       ]);
       if (there.length === 0) await query(url("postgres"), `CREATE DATABASE ${name}`);
       return url(name);
     },
-    wrongPassword: (address) => address.replace(PASSWORD, "CANARY-but-wrong"),
+    /** The same address with another password. */
+    wrongPassword: (address: string) => address.replace(PASSWORD, "CANARY-but-wrong"),
     query,
+    /** kill -9, and gone. */
     kill: () => end("SIGKILL"),
     start,
+    /** Every one of its processes stands still, its sockets open; `resume` lets them go on. */
     async pause() {
       const { pid } = server!;
       signalIfThere(pid!, "SIGSTOP"); // first, so that no more of them are made
@@ -190,6 +169,7 @@ export async function startPostgres(): Promise<Postgres> {
       standing = [pid!, ...children.map(Number)];
     },
     resume,
+    /** Ends it and removes its folder. */
     async close() {
       resume();
       await end("SIGQUIT");

@@ -8,15 +8,10 @@ import type { Probed } from "../../scripts/bench/probe.ts";
 import { fromModules } from "./program.ts";
 import { within } from "./wait.ts";
 
-/** Asks one gateway after the other. */
-export interface Probe {
-  /** Resolves when the first answer has come. */
-  start(port: number): Promise<unknown>;
-  stop(): Promise<Probed>;
-  end(): void;
-}
+export type Probe = ReturnType<typeof createProbe>;
 
-export function createProbe(): Probe {
+/** Asks one gateway after the other. `start` resolves when the first answer has come. */
+export function createProbe() {
   const { args } = fromModules("", "scripts/bench/probe.ts");
   const child = fork(args.at(-1)!, { execArgv: args.slice(0, -1) });
   const tell = async (message: number | "stop") => {
@@ -24,7 +19,8 @@ export function createProbe(): Probe {
     const [said] = await within(once(child, "message"), "the probe of /healthz", 120_000);
     return said as Probed;
   };
-  return { start: tell, stop: () => tell("stop"), end: () => child.disconnect() };
+  const start = (port: number) => tell(port);
+  return { start, stop: () => tell("stop"), end: () => child.disconnect() };
 }
 
 /** The height of a process's resident memory in bytes. */

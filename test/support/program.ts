@@ -1,12 +1,11 @@
 // The program as a process of its own, from the sources or as the built file: started, listened to,
 // killed.
 
-import { spawn, type ChildProcessByStdio } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import type { Readable } from "node:stream";
 import { buildSync } from "esbuild";
 import { PROGRAM } from "../../scripts/build.ts";
 import { within } from "./wait.ts";
@@ -67,17 +66,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-export interface Running {
-  readonly child: ChildProcessByStdio<null, Readable, Readable>;
-  stdout(): string;
-  stderr(): string;
-  /** Where it listens; rejects if it ends before it has said so. */
-  readonly address: Promise<string>;
-  /** The admin listener's address, once it listens. */
-  admin(): string;
-  /** Resolves with its output, as far as it is kept, when it has ended. */
-  readonly ended: Promise<Ended>;
-}
+export type Running = ReturnType<typeof launch>;
 
 /** How a process differs from others. */
 export interface LaunchOptions {
@@ -95,7 +84,7 @@ export function launch(
   { args, cwd, command: [first = "", ...rest] = [process.execPath] }: Program,
   more: readonly string[],
   { env: over = {}, detached = false, heard }: LaunchOptions = {},
-): Running {
+) {
   const { PATH = "" } = process.env;
   // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself
   // are not the program's. tsx must compile for it what it compiles for the tests (the same
@@ -123,12 +112,11 @@ export function launch(
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     if (isKept()) stderr += text;
   });
-  const ended = once(child, "close").then(([code, signal]) => ({
-    code: code as number | null,
-    signal: signal as string | null,
-    stdout,
-    stderr,
-  }));
+  /** Resolves with its output, as far as it is kept, when it has ended. */
+  const ended = once(child, "close").then(
+    ([code, signal]): Ended => ({ code, signal, stdout, stderr }),
+  );
+  /** Where it listens; rejects if it ends before it has said so. */
   const address = new Promise<string>((resolve, reject) => {
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       if (isKept()) stdout += text;
@@ -145,6 +133,7 @@ export function launch(
     stdout: () => stdout,
     stderr: () => stderr,
     address,
+    /** The admin listener's address, once it listens. */
     admin: () => /admin on (http:[^\s;)]+)/.exec(stdout)?.[1] ?? "",
     ended,
   };

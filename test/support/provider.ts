@@ -25,23 +25,15 @@ export type Behaviour = (asked: Asked) => void | Promise<void>;
 export type Behaviours = Readonly<Record<string, Behaviour>> | Behaviour;
 
 /** What is done about a request; a model that is not listed is a 404. */
-export function behaviourFor(behaviours: Behaviours, { body }: Asked): Behaviour {
+function behaviourFor(behaviours: Behaviours, { body }: Asked): Behaviour {
   if (typeof behaviours === "function") return behaviours;
   const unknown = { error: { message: `no model ${body["model"]}` } };
   return behaviours[body["model"]] ?? status(404, unknown);
 }
 
-export interface Provider {
-  readonly url: string;
-  readonly asked: Asked[];
-  /** Connections ever made to it. */
-  connections(): number;
-  /** The n-th request (from 0), waited for. */
-  nth(n: number): Promise<Asked>;
-  readonly server: http.Server;
-}
+export type Provider = Awaited<ReturnType<typeof startProvider>>;
 
-export async function startProvider(t: Scope, behaviours: Behaviours): Promise<Provider> {
+export async function startProvider(t: Scope, behaviours: Behaviours) {
   const asked: Asked[] = [];
   let connections = 0;
   const server = http.createServer({ noDelay: true }, (req, res) => {
@@ -68,8 +60,10 @@ export async function startProvider(t: Scope, behaviours: Behaviours): Promise<P
   return {
     url: await listening(t, server),
     asked,
+    /** Connections ever made to it. */
     connections: () => connections,
-    nth: (n) => waitFor(() => asked[n], `request ${n} at the provider`),
+    /** The n-th request (from 0), waited for. */
+    nth: (n: number) => waitFor(() => asked[n], `request ${n} at the provider`),
     server,
   };
 }
@@ -163,6 +157,9 @@ export const inPieces =
 export const rawStream = (bytes: Buffer | string, pieceSize = Infinity): Behaviour =>
   inPieces(200, "text/event-stream", bytes, pieceSize);
 
+/** The pieces that a text is streamed in. */
+export const wordsIn = (text: string): string[] => text.match(/\s*\S+|\s+$/g) ?? [];
+
 /** Answers whole or streamed, as asked: the words of `text` are the deltas. */
 export const speak =
   (text: string, { reasoning = "" }: { reasoning?: string } = {}): Behaviour =>
@@ -172,11 +169,10 @@ export const speak =
         200,
         completion({ content: text, ...(reasoning && { reasoning_content: reasoning }) }),
       )(asked);
-    const words = (given: string) => given.match(/\s*\S+/g) ?? [];
     return stream([
       chunk({ role: "assistant", content: "" }),
-      ...words(reasoning).map((word) => chunk({ reasoning_content: word })),
-      ...words(text).map((word) => chunk({ content: word })),
+      ...wordsIn(reasoning).map((word) => chunk({ reasoning_content: word })),
+      ...wordsIn(text).map((word) => chunk({ content: word })),
       chunk({}, "stop"),
       usageChunk(),
     ])(asked);

@@ -1,10 +1,15 @@
-// A provider that sends what a test has it send, byte for byte, and the client that calls it.
+// A provider that sends what a test has it send, byte for byte, the client that calls it, and the
+// body of an answer piece by piece.
 
 import net from "node:net";
 import type { TestContext } from "node:test";
 import { readAll } from "../../src/core/upstream/body.ts";
 import { Cancel } from "../../src/core/http/cancel.ts";
-import type { UpstreamRequest, UpstreamResponse } from "../../src/core/upstream/transport.ts";
+import type {
+  UpstreamBody,
+  UpstreamRequest,
+  UpstreamResponse,
+} from "../../src/core/upstream/transport.ts";
 import {
   createPooledClient,
   type PooledClient,
@@ -105,3 +110,41 @@ export function call(
 
 export const textOf = async ({ body }: UpstreamResponse): Promise<string> =>
   body ? await within(readAll(body, Infinity), "the end of a body") : "";
+
+/** A body as an iterator: nothing is passed on before the next piece is asked for. Returning abandons the body. */
+export async function* piecesOf(body: UpstreamBody): AsyncGenerator<Uint8Array, undefined> {
+  if (!("each" in body)) {
+    yield* body;
+    return;
+  }
+  const pieces: Uint8Array[] = [];
+  let wake = (): void => undefined;
+  let room: { resolve(): void; reject(error: Error): void } | undefined;
+  let end: { readonly error?: unknown } | undefined;
+  const take = (bytes: Uint8Array): Promise<void> => {
+    pieces.push(bytes);
+    wake();
+    return new Promise((resolve, reject) => (room = { resolve, reject }));
+  };
+  body
+    .each(take)
+    .then(
+      () => (end = {}),
+      (error) => (end = { error }),
+    )
+    .then(() => wake());
+  try {
+    for (;;) {
+      const piece = pieces.shift();
+      if (piece) {
+        yield piece;
+        room?.resolve();
+      } else if (end) {
+        if ("error" in end) throw end.error;
+        return;
+      } else await new Promise<void>((resolve) => (wake = resolve));
+    }
+  } finally {
+    room?.reject(new Error("the body is read no further"));
+  }
+}

@@ -1,8 +1,10 @@
-// The code blocks of README.md and of the manual's pages, and the shell that runs them.
+// The code blocks of README.md and of the manual's pages, the shell that runs them, and the tables
+// of the chapter "fields".
 
 import assert from "node:assert/strict";
 import { spawn, type SpawnOptions } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
+import { manual } from "../../src/extensions/operations/manual/index.ts";
 import { within } from "./wait.ts";
 
 /** README.md first, then the manual ordered by name. `name` is "README", or a topic of the manual. */
@@ -30,6 +32,14 @@ export const blocksOf = (language: string, page = "README"): string[] =>
     .filter((block) => block.page === page && block.language === language)
     .map(({ text }) => text);
 
+/** Addresses of stores, which stand for secrets too. */
+const STORES: Readonly<Record<string, string>> = {
+  REDIS_URL: "redis://127.0.0.1:6379",
+  POSTGRES_URL: "postgres://127.0.0.1/usage",
+};
+/** What a configuration may be given for a secret of this name; others may be any text. */
+export const secretOf = (name: string): string => STORES[name.toUpperCase()] ?? `sk-for-${name}`;
+
 /** Starts a script, which ends where one of its lines fails. */
 export function startShell(script: string, options: SpawnOptions = {}) {
   const args = ["-euo", "pipefail", "-c", script];
@@ -46,4 +56,28 @@ export async function runShell(script: string, options: SpawnOptions = {}): Prom
   const { output, ended } = startShell(script, options);
   assert.equal(await ended(), 0, `${script}\n${output()}`);
   return output();
+}
+
+/** What becomes of a field. */
+export type Fate = "passed" | "translated" | "ignored" | "refused";
+
+const FATE = /^(passed|translated|ignored|refused)(?: to ((?:`[\w.-]+` ?)+))?$/;
+const namesIn = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, n]) => n!);
+
+/**
+ * By the names of the fields; a row may have several. `vendors`: those that get the field, where
+ * not all do that know the format.
+ */
+export function fieldTable() {
+  const rows = new Map<string, { fate: Fate; vendors: readonly string[] | undefined }>();
+  const page = manual.page("fields") ?? assert.fail("the manual has no chapter of fields");
+  for (const line of page.split("\n").filter((each) => each.startsWith("| `"))) {
+    const [, names = "", cell = ""] = line.split(/(?<!\\)\|/).map((each) => each.trim());
+    const [, fate, vendors] = FATE.exec(cell) ?? assert.fail(`no fate of a field: ${cell}`);
+    for (const name of namesIn(names)) {
+      assert.ok(!rows.has(name), `two rows for ${name}`);
+      rows.set(name, { fate: fate as Fate, vendors: vendors ? namesIn(vendors) : undefined });
+    }
+  }
+  return rows;
 }

@@ -160,15 +160,11 @@ function gemini(events: readonly Json[]): Read {
   const parts: Json[] = candidates.flatMap(({ content }) => content?.parts ?? []);
   const usage: Json = events.findLast((event) => event["usageMetadata"])?.["usageMetadata"] ?? {};
   const thoughts = usage["thoughtsTokenCount"] ?? 0;
+  const said = parts.filter((part) => !part["thought"]);
+  const thought = parts.filter((part) => part["thought"]);
   return {
-    text: joined(
-      parts.filter((part) => !part["thought"]),
-      "text",
-    ),
-    thinking: joined(
-      parts.filter((part) => part["thought"]),
-      "text",
-    ),
+    text: joined(said, "text"),
+    thinking: joined(thought, "text"),
     refusal: "",
     calls: parts.flatMap(({ functionCall: call }) =>
       call ? [{ id: call.id, name: call.name, args: call.args }] : [],

@@ -1,14 +1,14 @@
 // Streams that break, and what a client sees of them: for the tests of recovery.
 
 import assert from "node:assert/strict";
-import { configFor, observedBy, parseStream, startGateway, user } from "./gateway.ts";
+import { merge, observedBy, parseStream, startWith, user } from "./gateway.ts";
 import {
   chunk,
   event,
   rawStream,
-  startProvider,
   stream,
   usageChunk,
+  wordsIn,
   type Asked,
   type Behaviour,
 } from "./provider.ts";
@@ -37,8 +37,7 @@ export const said = (deltas: readonly object[], finish = "stop"): Behaviour =>
   stream([...deltas.map((delta) => chunk(delta)), chunk({}, finish), usageChunk(FIGURES)]);
 
 /** The text in pieces. */
-export const texts = (text: string): object[] =>
-  (text.match(/\s*\S+|\s+$/g) ?? []).map((content) => ({ content }));
+export const texts = (text: string): object[] => wordsIn(text).map((content) => ({ content }));
 
 export const sayText = (text: string): Behaviour => said(texts(text));
 
@@ -92,20 +91,15 @@ export async function askScene(
   t: Scope,
   { models, config = {}, request, model = "m", time }: Scene,
 ) {
-  const provider = await startProvider(t, models);
-  const names = Object.keys(models);
-  const base = configFor(provider.url, names, config) as { models: Record<string, object> };
-  const priced = Object.entries(base.models).map(([name, settings]) => [
+  const priced = Object.keys(models).map((name) => [
     name,
-    { price: PRICES[name as keyof typeof PRICES], ...settings },
+    { price: PRICES[name as keyof typeof PRICES] },
   ]);
+  const settings = merge({ models: Object.fromEntries(priced) }, config) as object;
   const settled: Settlement[] = [];
   const witness = observedBy(() => ({ settled: (_, settlement) => settled.push(settlement) }));
-  const gateway = await startGateway(
-    t,
-    { ...base, models: Object.fromEntries(priced) },
-    { ...witness, ...time },
-  );
+  const deps = { ...witness, ...time };
+  const { provider, config: _, ...gateway } = await startWith(t, models, settings, deps);
   const body = {
     model,
     stream: true,

@@ -3,16 +3,13 @@
 // Valkey does where Redis is not installed.
 
 import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { createRequire } from "node:module";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, join, resolve } from "node:path";
-import { freePort } from "./port.ts";
+import { join } from "node:path";
+import { endServer, firstOf, freePort, installedClient, pathFolders, skipWithout } from "./port.ts";
 import { within } from "./wait.ts";
 
-/** Where the package `redis` is installed: what uses it is run there. */
-export const REDIS_FOLDER = resolve("test/clients");
+export { CLIENTS_FOLDER as REDIS_FOLDER } from "./port.ts";
 
 /** What is used of `redis`. */
 interface Client {
@@ -22,50 +19,29 @@ interface Client {
   destroy(): void;
 }
 
-function loadClient(): ((options: object) => Client) | undefined {
-  try {
-    return createRequire(join(REDIS_FOLDER, "package.json"))("redis").createClient;
-  } catch {
-    return undefined;
-  }
-}
+const createClientOf = (): ((options: object) => Client) | undefined =>
+  installedClient("redis")?.createClient;
 
-function binary(): string | undefined {
-  const folders = (process.env["PATH"] ?? "").split(delimiter);
-  return ["redis-server", "valkey-server"]
-    .flatMap((name) => folders.map((folder) => join(folder, name)))
-    .find((path) => existsSync(path));
-}
+const binary = (): string | undefined =>
+  firstOf(
+    ["redis-server", "valkey-server"].flatMap((name) =>
+      pathFolders.map((folder) => join(folder, name)),
+    ),
+  );
 
 /**
  * False, or why Redis cannot be tried here; where it is demanded (in CI) that is an error instead.
  */
-export function noRedis(): false | string {
-  let missing = "";
-  if (binary() === undefined) missing = "no Redis is installed";
-  else if (!loadClient()) missing = "run npm ci in test/clients for the package redis";
-  if (missing === "") return false;
-  if (process.env["REQUIRE_REDIS"] === "1") throw new Error(missing);
-  return missing;
-}
+export const noRedis = (): false | string =>
+  skipWithout(
+    [
+      ...(binary() ? [] : ["no Redis is installed"]),
+      ...(createClientOf() ? [] : ["run npm ci in test/clients for the package redis"]),
+    ],
+    "REQUIRE_REDIS",
+  );
 
-export interface Redis {
-  /** Its address, with the password if it has one. */
-  readonly url: string;
-  /** A command's answer, asked on a connection of its own. */
-  command(...words: readonly (string | number)[]): Promise<any>;
-  /** Its clock, in milliseconds. */
-  now(): Promise<number>;
-  /** kill -9, and gone with all that it knew. */
-  kill(): Promise<void>;
-  /** Starts again what was killed, on the same port; resolves when it takes connections. */
-  start(): Promise<void>;
-  /** It stands still, its sockets open; `resume` lets it go on. */
-  pause(): void;
-  resume(): void;
-  /** Ends it and removes its folder. */
-  close(): Promise<void>;
-}
+export type Redis = Awaited<ReturnType<typeof startRedis>>;
 
 /** Without a password unless one is given. `without`: a command that it does not know. */
 export async function startRedis({
@@ -74,8 +50,8 @@ export async function startRedis({
 }: {
   readonly password?: string;
   readonly without?: string;
-} = {}): Promise<Redis> {
-  const [file, createClient] = [binary(), loadClient()];
+} = {}) {
+  const [file, createClient] = [binary(), createClientOf()];
   if (file === undefined || !createClient) throw new Error("see noRedis");
   const dir = mkdtempSync(join(tmpdir(), "redis-"));
   const port = await freePort();
@@ -92,6 +68,7 @@ export async function startRedis({
   if (without !== undefined) args.push("--rename-command", without, "");
   let server: ChildProcess | undefined;
 
+  /** Resolves when it takes connections: also after it was killed, on the same port. */
   async function start(): Promise<void> {
     const child = spawn(file!, args, { cwd: dir, stdio: ["ignore", "pipe", "ignore"] });
     server = child;
@@ -109,14 +86,10 @@ export async function startRedis({
     await within(ready, "Redis to take connections");
   }
 
-  async function kill(): Promise<void> {
-    const child = server;
-    server = undefined;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    child.kill("SIGKILL");
-    await once(child, "exit");
-  }
+  /** kill -9, and gone with all that it knew. */
+  const kill = (): Promise<void> => endServer(server, "SIGKILL");
 
+  /** A command's answer, asked on a connection of its own. */
   async function command(...words: readonly (string | number)[]): Promise<any> {
     const client = createClient!({ url, socket: { reconnectStrategy: false } });
     client.on("error", () => undefined); // it is told by the command as well
@@ -130,20 +103,24 @@ export async function startRedis({
 
   await start();
   return {
+    /** Its address, with the password if it has one. */
     url,
     command,
     kill,
     start,
+    /** Its clock, in milliseconds. */
     async now() {
       const [seconds, microseconds] = await command("TIME");
       return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
     },
+    /** It stands still, its sockets open; `resume` lets it go on. */
     pause: () => {
       server?.kill("SIGSTOP");
     },
     resume: () => {
       server?.kill("SIGCONT");
     },
+    /** Ends it and removes its folder. */
     async close() {
       await kill();
       rmSync(dir, { recursive: true, force: true });

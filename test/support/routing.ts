@@ -2,7 +2,6 @@
 import { createCatalog } from "../../src/core/routing/catalog.ts";
 import {
   withOverrides,
-  type Model,
   type ModelSettings,
   type RoutingSettings,
 } from "../../src/core/routing/model.ts";
@@ -16,7 +15,7 @@ import { VENDORS } from "./config.ts";
 import type { UpstreamResponse, UpstreamRequest } from "../../src/core/upstream/transport.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import type { Breaker } from "../../src/core/routing/breaker.ts";
-import { createFakeClock, type FakeClock } from "./fake-clock.ts";
+import { createFakeClock } from "./fake-clock.ts";
 
 /** One answer of a provider. */
 export type Answer = (request: UpstreamRequest) => Promise<UpstreamResponse>;
@@ -70,13 +69,7 @@ export const silence: Answer = ({ sent, cancel }) => {
   });
 };
 
-export interface Lab {
-  readonly clock: FakeClock;
-  /** The models in the order in which they were given. */
-  readonly models: readonly Model[];
-  /** The names of the models that were asked, in their order. */
-  readonly asked: readonly string[];
-}
+export type Lab = ReturnType<typeof lab>;
 
 export const TIMEOUTS = {
   connect_ms: 5_000,
@@ -147,8 +140,9 @@ export function lab(
   scripts: Readonly<Record<string, readonly Answer[]>>,
   over: Partial<RoutingSettings> = {},
   models: Readonly<Record<string, TestModel>> = {},
-): Lab {
+) {
   const clock = createFakeClock();
+  /** The names of the models that were asked, in their order. */
   const asked: string[] = [];
   const left = new Map(Object.entries(scripts).map(([name, answers]) => [name, [...answers]]));
   const named = Object.keys(scripts).map((name) => [name, models[name] ?? {}]);
@@ -159,6 +153,7 @@ export function lab(
     if (!answer) throw new TypeError(`the script of ${model} is over`);
     return answer(request);
   });
+  // The models in the order in which they were given.
   return { clock, asked, models: [...catalog.models.values()] };
 }
 

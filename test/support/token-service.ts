@@ -9,33 +9,25 @@ import { completion, status, type Asked } from "./provider.ts";
 import type { Scope } from "./scope.ts";
 import { now } from "./today.ts";
 
-export interface TokenService {
-  readonly url: string;
-  /** Tokens that were handed out and are still accepted. */
-  readonly valid: Set<string>;
-  /** Requests that it has answered, as their method, path and form. */
-  readonly asked: string[];
-}
-
-export interface TokenServiceOptions {
-  /** Of a token's life. Absent: an hour. */
-  readonly seconds?: number;
-  /** What it hands out. Absent: another token each time. */
-  readonly token?: string;
-  /** A certificate: then it is served by HTTPS, at localhost. Absent: HTTP. */
-  readonly tls?: ServerOptions;
-}
+export type TokenService = Awaited<ReturnType<typeof startTokenService>>;
 
 /**
  * Hands out tokens to those who `mayHave` says may have one. Whoever asks an Entra tenant where its
- * tokens are is told.
+ * tokens are is told. `seconds`: of a token's life. `token`: what it hands out, in the place of
+ * another token each time. `tls`: a certificate by which it is served, at localhost.
  */
 export async function startTokenService(
   t: Scope,
   mayHave: (req: http.IncomingMessage, form: URLSearchParams) => boolean,
-  { seconds = 3600, tls, token: always }: TokenServiceOptions = {},
-): Promise<TokenService> {
+  {
+    seconds = 3600,
+    tls = undefined as ServerOptions | undefined,
+    token: always = undefined as string | undefined,
+  } = {},
+) {
+  /** Tokens that were handed out and are still accepted. */
   const valid = new Set<string>();
+  /** Requests that it has answered, as their method, path and form. */
   const asked: string[] = [];
   const server = tls ? createServer(tls, answer) : http.createServer(answer);
   function answer(req: http.IncomingMessage, res: http.ServerResponse): void {

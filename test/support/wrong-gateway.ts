@@ -267,11 +267,7 @@ export async function startWire(t: TestContext, provider: string) {
     gateway.on("data", (bytes: Buffer) => {
       upstream.write(change ? Buffer.from(change(bytes.toString("latin1")), "latin1") : bytes);
     });
-    upstream.on("data", (bytes: Buffer) => {
-      if (gateway.write(bytes)) return;
-      upstream.pause();
-      gateway.once("drain", () => upstream.resume());
-    });
+    upstream.pipe(gateway, { end: false });
   });
   return {
     url: await listening(t, server),

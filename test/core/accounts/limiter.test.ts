@@ -9,7 +9,7 @@ import {
   type AdmissionDecision,
   type Limit,
 } from "../../../src/core/accounts/limiter.ts";
-import { heldNow } from "../../support/held.ts";
+import { heldNow } from "../../support/effort.ts";
 import { LONG } from "../../support/long.ts";
 import { createRandom } from "../../support/random.ts";
 

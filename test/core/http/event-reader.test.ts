@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createEventReader } from "../../../src/core/http/event-reader.ts";
-import { heldNow } from "../../support/held.ts";
+import { heldNow } from "../../support/effort.ts";
 import { LONG } from "../../support/long.ts";
 
 const TOO_LARGE = { name: "RangeError", message: "an event of more than 1000 characters" };

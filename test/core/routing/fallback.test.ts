@@ -26,7 +26,7 @@ import {
   type Answer,
   type Lab,
 } from "../../support/routing.ts";
-import { piecesOf } from "../../support/pieces.ts";
+import { piecesOf } from "../../support/raw-provider.ts";
 
 interface Run {
   readonly result: Promise<RequestProgress>;

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
 import { isDeepStrictEqual } from "node:util";
-import { fieldTable, type Fate } from "../../../support/field-table.ts";
+import { fieldTable, type Fate } from "../../../support/readme.ts";
 import { installed, VENDORS } from "../../../support/config.ts";
 import { requestCheck } from "../../../../src/core/extension/places.ts";
 import { configFor, KEY, startGateway } from "../../../support/gateway.ts";

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { configFor, json, KEY, merge, startGateway, user } from "../../../support/gateway.ts";
-import { eventsIn, messageIn } from "../../../support/messages-events.ts";
+import { eventsIn, messageIn } from "../../../support/api-events.ts";
 import {
   chunk,
   held,

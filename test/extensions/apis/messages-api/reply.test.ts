@@ -12,7 +12,7 @@ import { createWriter } from "../../../../src/extensions/apis/messages-api/reply
 import { readRequest } from "../../../../src/extensions/apis/messages-input/index.ts";
 import { statedId } from "../../../../src/extensions/providers/provider-words/index.ts";
 import { startEffort } from "../../../support/effort.ts";
-import { eventsIn, messageIn } from "../../../support/messages-events.ts";
+import { eventsIn, messageIn } from "../../../support/api-events.ts";
 
 type Json = Record<string, any>;
 

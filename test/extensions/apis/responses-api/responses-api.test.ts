@@ -17,7 +17,7 @@ import {
   stream,
   type Behaviours,
 } from "../../../support/provider.ts";
-import { readEvents } from "../../../support/response-events.ts";
+import { readEvents } from "../../../support/api-events.ts";
 import { post } from "../post.ts";
 import { waitFor } from "../../../support/wait.ts";
 

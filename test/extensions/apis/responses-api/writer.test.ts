@@ -6,11 +6,7 @@ import { ApiError, errorBody } from "../../../../src/core/openai/errors.ts";
 import type { Part } from "../../../../src/core/openai/parts.ts";
 import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import { createResponseWriter } from "../../../../src/extensions/apis/responses-api/writer.ts";
-import {
-  assembleResponse,
-  readEvents,
-  type ResponseEvent,
-} from "../../../support/response-events.ts";
+import { assembleResponse, readEvents, type ResponseEvent } from "../../../support/api-events.ts";
 
 const USAGE = makeUsage({ prompt: 20, completion: 7, cacheHit: 8, cacheWrite: 5, reasoning: 3 });
 const tools = new Map([

@@ -12,8 +12,35 @@ import { folder } from "../../../support/folder.ts";
 import { demo, startGateway } from "../../../support/gateway.ts";
 import { LONG } from "../../../support/long.ts";
 import { launch, quickest } from "../../../support/program.ts";
-import { createStalledReader } from "../../../support/stalled-reader.ts";
 import { until, waitFor, within } from "../../../support/wait.ts";
+
+/** A reader of a log that takes nothing until it is told to go on. */
+function createStalledReader() {
+  let takeNext: (() => void) | undefined;
+  let goesOn = false;
+  let text = "";
+  const stream = new Writable({
+    decodeStrings: false,
+    write(chunk: string, _, done) {
+      const take = () => {
+        text += chunk;
+        done();
+      };
+      if (goesOn) take();
+      else takeNext = take;
+    },
+  });
+  return {
+    stream,
+    /** The lines that it has taken. */
+    lines: () => text.split("\n").filter((line) => line !== ""),
+    /** From now on it takes everything. */
+    resume() {
+      goesOn = true;
+      takeNext?.();
+    },
+  };
+}
 
 /** How many lines of a log were dropped, by the metrics. */
 async function droppedFrom(admin: string, log: string): Promise<number> {

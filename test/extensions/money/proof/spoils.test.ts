@@ -19,7 +19,7 @@ import {
   textOfFile,
   threeDays,
 } from "../../../support/sealed-books.ts";
-import { todays } from "../../../support/todays.ts";
+import { todays } from "../../../support/long.ts";
 
 type Change = (lines: string[], at: number) => string[];
 

@@ -11,7 +11,7 @@ import { assemble, demo, json, readStream, startGateway, user } from "../../../s
 import { startEffort } from "../../../support/effort.ts";
 import { suiteScope } from "../../../support/scope.ts";
 import { within } from "../../../support/wait.ts";
-import { piecesOf } from "../../../support/pieces.ts";
+import { piecesOf } from "../../../support/raw-provider.ts";
 
 type Json = Record<string, any>;
 

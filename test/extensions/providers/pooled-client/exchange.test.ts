@@ -5,12 +5,17 @@ import { describe, it, type TestContext } from "node:test";
 import { setImmediate as turnEnd } from "node:timers/promises";
 import type { UpstreamRequest } from "../../../../src/core/upstream/transport.ts";
 import { Cancel } from "../../../../src/core/http/cancel.ts";
-import { call, reply, startClient, startRawProvider } from "../../../support/raw-provider.ts";
+import {
+  call,
+  piecesOf,
+  reply,
+  startClient,
+  startRawProvider,
+} from "../../../support/raw-provider.ts";
 import { noIpv6 } from "../../../support/listening.ts";
 import { waitFor, within } from "../../../support/wait.ts";
-import { collectGarbage } from "../../../support/held.ts";
+import { collectGarbage } from "../../../support/effort.ts";
 import { consume } from "../../../../src/core/upstream/body.ts";
-import { piecesOf } from "../../../support/pieces.ts";
 
 const CHUNKED = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 const HALF = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";

@@ -6,9 +6,14 @@ import { describe, it, type TestContext } from "node:test";
 import type { UpstreamRequest } from "../../../../src/core/upstream/transport.ts";
 import { parseHead } from "../../../../src/extensions/providers/pooled-client/response-head.ts";
 import { LONG } from "../../../support/long.ts";
-import { call, reply, startClient, startRawProvider } from "../../../support/raw-provider.ts";
+import {
+  call,
+  piecesOf,
+  reply,
+  startClient,
+  startRawProvider,
+} from "../../../support/raw-provider.ts";
 import { waitFor, within } from "../../../support/wait.ts";
-import { piecesOf } from "../../../support/pieces.ts";
 
 const CLOSED = { code: "ECONNRESET" };
 const notAgain = { resent: () => assert.fail("sent again") };

@@ -6,8 +6,13 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { LONG } from "../../../support/long.ts";
 import { createRandom } from "../../../support/random.ts";
-import { readByClient, readByNode, type Reading } from "../../../support/response-oracle.ts";
-import { LONG_RESPONSES, RESPONSES } from "../../../support/responses.ts";
+import {
+  LONG_RESPONSES,
+  readByClient,
+  readByNode,
+  RESPONSES,
+  type Reading,
+} from "../../../support/responses.ts";
 
 const HEAD = "a malformed status line or header";
 /**

@@ -15,7 +15,7 @@ import { demo, KEY, merge } from "../../../support/gateway.ts";
 import { listening } from "../../../support/listening.ts";
 import { status as answerWith } from "../../../support/provider.ts";
 import { suiteScope } from "../../../support/scope.ts";
-import { todays } from "../../../support/todays.ts";
+import { todays } from "../../../support/long.ts";
 import { until, within } from "../../../support/wait.ts";
 import {
   ask,

@@ -1,5 +1,5 @@
-// Reads a stream of the Messages API as its clients do, and holds it to the order that they count
-// on: the message begins, each block begins, grows and ends before the next, the message ends.
+// Reads streams of the Messages API and of the Responses API as their clients do, and holds them to
+// the order that these count on.
 
 import assert from "node:assert/strict";
 
@@ -33,7 +33,10 @@ function grow(block: Json, delta: Json): void {
   block[member] = (block[member] ?? "") + delta[member];
 }
 
-/** The message that the events of a complete stream make. */
+/**
+ * The message that the events of a complete stream make: it begins, each block begins, grows and
+ * ends before the next, it ends.
+ */
 export function messageIn(events: readonly Json[]): Json {
   const [start, ...rest] = events.filter(({ type }) => type !== "ping");
   assert.equal(start?.["type"], "message_start");
@@ -76,4 +79,66 @@ export function messageIn(events: readonly Json[]): Json {
 function parseInput(block: Json): void {
   if (block["partial_json"]) block["input"] = JSON.parse(block["partial_json"]);
   delete block["partial_json"];
+}
+
+// ---- the Responses API
+
+export interface ResponseEvent extends Json {
+  readonly type: string;
+  readonly sequence_number: number;
+}
+
+/**
+ * The events of a stream. Each has its type twice, and the number after that of the one before it.
+ */
+export function readEvents(text: string): ResponseEvent[] {
+  const events = eventsIn(text.replaceAll(/^: .*\n\n/gm, "")) as ResponseEvent[];
+  assert.deepEqual(
+    events.map(({ sequence_number }) => sequence_number),
+    [...events.keys()],
+  );
+  return events;
+}
+
+/** By the kind of event: the field of an item, or of its part, that a delta is appended to. */
+const DELTAS: Readonly<Record<string, string>> = {
+  "response.output_text.delta": "text",
+  "response.refusal.delta": "refusal",
+  "response.reasoning_summary_text.delta": "text",
+  "response.function_call_arguments.delta": "arguments",
+  "response.custom_tool_call_input.delta": "input",
+};
+
+/** The fields that an item has from its end on, or that change then. */
+const LATE = ["status", "encrypted_content"];
+
+function endItem(item: Json, whole: Json): void {
+  for (const field of LATE) if (field in whole) item[field] = whole[field];
+  // A search for tools has its arguments at its end only.
+  if (typeof whole["arguments"] === "object") item["arguments"] = whole["arguments"];
+  assert.deepEqual(item, whole);
+}
+
+function growItem(item: Json, event: ResponseEvent): void {
+  const parts = item["summary"] ?? item["content"];
+  const part = parts?.[event["content_index"] ?? event["summary_index"]];
+  const field = DELTAS[event.type];
+  if (field !== undefined) (part ?? item)[field] += event["delta"];
+  else if (event.type.endsWith("part.added")) parts.push(event["part"]);
+  else if (event.type.endsWith("part.done")) assert.deepEqual(part, event["part"]);
+}
+
+/** The output that the deltas amount to. What an item's last event says must be the same. */
+export function assembleResponse(events: readonly ResponseEvent[]): object[] {
+  const items: Json[] = [];
+  for (const event of events) {
+    const { type, item_id, output_index, item } = event;
+    if (type === "response.output_item.added") assert.equal(items.push(item), output_index + 1);
+    else if (type === "response.output_item.done") endItem(items[output_index]!, item);
+    else if (item_id !== undefined) {
+      assert.equal(item_id, items[output_index]?.["id"], type);
+      growItem(items[output_index]!, event);
+    }
+  }
+  return items;
 }
