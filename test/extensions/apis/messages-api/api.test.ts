@@ -325,8 +325,10 @@ describe("a provider of the same format", () => {
   it("has no thread, and the answer says so in the details that SDKs look for", async (t) => {
     const { ask } = await start(t, { lab: speak("Fine."), claude: status(200, whole([])) });
     for (const model of ["m", "c"]) {
-      const { error } = await json(await ask({ model, thread: { type: "create" } }));
-      assert.deepEqual(error.details, { error_code: "thread_unsupported_request" });
+      const response = await ask({ model, thread: { type: "create" } });
+      const { details } = (await json(response)).error;
+      const expected = { error_code: "thread_unsupported_request" };
+      assert.deepEqual([response.status, details], [400, expected]);
       const wrong = await json(await ask({ model, thread: "create" }));
       assert.equal("details" in wrong.error, false);
     }

@@ -319,6 +319,8 @@ describe("what only a provider of the same format can serve", () => {
     assert.deepEqual(roles, ["system", "user", "system"]);
   });
 
+  it("has a limit of 0 tokens", () => assert.equal(read({ max_tokens: 0 }).maxTokens, 0));
+
   it("counts as much as it has bytes, without the data of media", () => {
     const words = "x".repeat(1_000);
     const found = { type: "search_result", content: [text(words)] };

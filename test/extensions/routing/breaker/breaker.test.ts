@@ -118,7 +118,8 @@ describe("a breaker", () => {
     const { enter, status } = setUp();
     const answer = { status: 400, path: "/v1/chat", message: "bad request" };
     enter()!.dropped(answer);
-    assert.equal(status().failures, 0);
+    const { failures, lastFault } = status();
+    assert.deepEqual([failures, lastFault], [0, null]);
     enter()!.dropped();
     assert.equal(status().lastAnswer, answer);
   });
