@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { describe, it } from "node:test";
-import { entries, settles } from "../../../support/books.ts";
+import { entries, PRICE, settles } from "../../../support/books.ts";
 import { certificate } from "../../../support/certificate.ts";
 import { ended } from "../../../support/command.ts";
 import { until, waitFor, within } from "../../../support/wait.ts";
@@ -25,8 +25,10 @@ import {
 } from "./bench.ts";
 
 describe("a worker that dies", { concurrency: 2 }, () => {
-  it("is replaced: told once, its places are free again, its requests are settled by the others, the others' go on; what it counted stays", async (t) => {
-    const it = await bench(t, { accounts: { acme: { max_in_flight: 16 } } });
+  it("is replaced: told once, its places are free again, its requests are settled by the others, what they held is given back, the others' go on; what it counted stays", async (t) => {
+    const acme = { max_in_flight: 16, budget: { amount: "1000", period: "total" } };
+    const models = { m: { price: PRICE }, held: { price: PRICE } };
+    const it = await bench(t, { accounts: { acme }, models });
     const { gw, address, workers, provider, dir, file, told, readStatus, readMetric } = it;
     assert.deepEqual(await everywhere(address, {}), [200]);
     const counted = () =>
@@ -55,6 +57,8 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     provider.asked.filter(({ body, closed }) => body["stream"] && !closed()).forEach(finish);
     for (const reply of [...streams.filter((each) => !cut.includes(each)), ...more])
       assert.ok((await whole(reply)).text().includes("[DONE]"));
+    const isGivenBack = async () => (await readStatus())["budgets"][0].held === "0";
+    await until(isGivenBack, "nothing to be held any more");
     gw.child.kill("SIGTERM");
     await assertEnds(gw);
     assert.deepEqual(
