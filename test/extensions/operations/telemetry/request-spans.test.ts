@@ -1,18 +1,10 @@
 // The spans of chat requests, read by the strict reader of the protocol: one a request, one an
-// attempt, what they say, and what they never say. The headers of W3C Trace Context: what is taken,
-// what is ignored, and what is handed on.
+// attempt, what they say, and what they never say.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { createRequestSpans } from "../../../../src/extensions/operations/telemetry/request-spans.ts";
-import {
-  contextHeaders,
-  isSampled,
-  newContext,
-  readContext,
-} from "../../../../src/extensions/operations/telemetry/trace-context.ts";
 import { systemClock } from "../../../../src/core/clock.ts";
-import { startEffort } from "../../../support/effort.ts";
 import { configFor, observedBy, startGateway, user } from "../../../support/gateway.ts";
 import { readSpans, type ReadSpan } from "../../../support/otlp-reader.ts";
 import {
@@ -219,88 +211,5 @@ describe("a trace that the client began", () => {
     assert.match(String(told["traceparent"]), new RegExp(`^00-${TRACE}-[0-9a-f]{16}-00$`));
     assert.notEqual(told["traceparent"], headers.traceparent, "the parent is the gateway");
     assert.deepEqual([told["tracestate"], texts], ["a=1", []]);
-  });
-});
-
-const stateOf = (tracestate: string) => readContext({ traceparent: VALID, tracestate })?.state;
-
-describe("a traceparent", () => {
-  it("that is valid is taken as it is; one of a later version as far as it is known", () => {
-    const context = { traceId: TRACE, parentId: PARENT, flags: 1, state: "" };
-    assert.deepEqual(readContext({ traceparent: VALID }), context);
-    for (const end of ["", "-", "-what-the-future-will-be-like"])
-      assert.deepEqual(readContext({ traceparent: `cc-${TRACE}-${PARENT}-01${end}` }), context);
-  });
-
-  it("that is not valid is ignored, and tracestate with it", () => {
-    for (const traceparent of [
-      undefined,
-      "",
-      VALID.toUpperCase(),
-      VALID.replace(/^00/, "ff"),
-      VALID.replace(/^00/, "0g"),
-      `00-${"0".repeat(32)}-${PARENT}-01`,
-      `00-${TRACE}-${"0".repeat(16)}-01`,
-      `00-${TRACE.slice(1)}-${PARENT}-01`,
-      `00-${TRACE}-${PARENT}0-01`,
-      `00-${TRACE}-${PARENT}`,
-      `00-${TRACE}-${PARENT}-1`,
-      `${VALID}-more`,
-      `${VALID}-`,
-      `cc-${TRACE}-${PARENT}-01more`,
-      ` ${VALID}`,
-      `${VALID}, ${VALID}`,
-    ])
-      assert.equal(readContext({ traceparent, tracestate: "a=1" }), undefined, traceparent);
-  });
-
-  it("is recorded by the first bit of its flags alone", () => {
-    const cases = { "00": false, "01": true, "02": false, "03": true, fe: false, ff: true };
-    for (const [flags, expected] of Object.entries(cases)) {
-      const context = readContext({ traceparent: `00-${TRACE}-${PARENT}-${flags}` });
-      assert.equal(isSampled(context!), expected, flags);
-    }
-  });
-});
-
-describe("a tracestate", () => {
-  const members = Array.from({ length: 32 }, (_, at) => `k${at}=v`).join(",");
-  const long = `${"k".repeat(256)}=${"v".repeat(256)}`;
-
-  it("is handed on in its order, without blanks and empty members", () => {
-    for (const [state, expected] of [
-      ["rojo=00f067aa0ba902b7,congo=t61rcWkgMzE", "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE"],
-      ["a=1 ,\t b=2,,c=x y", "a=1,b=2,c=x y"],
-      ["fw529a3039@dt=FfAAA, 1a-_*/@b=!", "fw529a3039@dt=FfAAA,1a-_*/@b=!"],
-      [members, members],
-      [long, long],
-    ] as const)
-      assert.equal(stateOf(state), expected);
-  });
-
-  it("that is not valid is dropped, and traceparent stays", () => {
-    const tooLong = [`${members},k32=v`, `${"k".repeat(257)}=v`, `k=${"v".repeat(257)}`];
-    const wrong = ["a=1,a=2", "a", "=1", "a=", "a=1=2", "A=1", "a=é", "a=\u0001"];
-    for (const state of [...tooLong, ...wrong]) assert.equal(stateOf(state), "", state);
-  });
-
-  it("of megabytes of one member is read in no time", () => {
-    const effort = startEffort();
-    for (const piece of ["a", "a=", " ", "a@", ","]) stateOf(piece.repeat(1_000_000));
-    assert.ok(effort() < 500);
-  });
-});
-
-describe("the headers for a provider", () => {
-  it("keep trace, flags and state, and have the attempt as parent", () => {
-    const context = readContext({ traceparent: `cc-${TRACE}-${PARENT}-ff-x`, tracestate: "a=1" })!;
-    assert.deepEqual(contextHeaders(context, "1".repeat(16)), {
-      traceparent: `00-${TRACE}-${"1".repeat(16)}-03`,
-      tracestate: "a=1",
-    });
-  });
-
-  it("of a trace that begins here say that it is recorded, and have no state", () => {
-    assert.deepEqual(contextHeaders(newContext(TRACE), PARENT), { traceparent: VALID });
   });
 });
