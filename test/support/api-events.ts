@@ -28,7 +28,8 @@ const GROWTH: Readonly<Record<string, readonly [block: string, member: string]>>
 
 function grow(block: Json, delta: Json): void {
   const [type, member] = GROWTH[delta["type"]] ?? assert.fail(`delta ${delta["type"]}`);
-  const types = [type, `server_${type}`]; // a call of the provider's own tools has arguments too
+  // A call of the provider's own tools has arguments too.
+  const types = type === "tool_use" ? [type, "server_tool_use"] : [type];
   assert.ok(types.includes(block["type"]), `a ${delta["type"]} in a block of ${block["type"]}`);
   block[member] = (block[member] ?? "") + delta[member];
 }
