@@ -13,7 +13,7 @@ const encoded = (id: string): string => Buffer.from(id).toString("base64url");
 
 /** An id for a client that wants usable ones, in which statedId() finds the provider's own. */
 export function usableId(id: string): string {
-  // 24 bits: a conversation with a thousand calls of one id is without a repetition at 97 of 100.
+  // 24 bits: of 100 conversations with a thousand calls of one id each, 97 have no repetition.
   const distinct = Buffer.from(randomHex(3), "hex").toString("base64url");
   const wrapped = `toolu_${distinct}_${encoded(id)}`;
   return isUsableId(wrapped) && id !== "" ? wrapped : `toolu_${randomHex(12)}`;
