@@ -27,7 +27,7 @@ import {
   startGateway,
   type RunningGateway,
 } from "../support/gateway.ts";
-import { skipWithout } from "../support/port.ts";
+import { skipWithout } from "../support/installed.ts";
 import { launch } from "../support/program.ts";
 import { startShell } from "../support/readme.ts";
 import { waitFor, within } from "../support/wait.ts";

@@ -14,9 +14,10 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { endServer, freePort, installedClient, pathFolders, skipWithout } from "./port.ts";
+import { endServer, installedClient, pathFolders, skipWithout } from "./installed.ts";
+import { freePort } from "./port.ts";
 
-export { CLIENTS_FOLDER as PG_FOLDER } from "./port.ts";
+export { CLIENTS_FOLDER as PG_FOLDER } from "./installed.ts";
 
 /** What is used of `pg`. */
 interface Client {

@@ -6,10 +6,11 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { endServer, firstOf, freePort, installedClient, pathFolders, skipWithout } from "./port.ts";
+import { endServer, firstOf, installedClient, pathFolders, skipWithout } from "./installed.ts";
+import { freePort } from "./port.ts";
 import { within } from "./wait.ts";
 
-export { CLIENTS_FOLDER as REDIS_FOLDER } from "./port.ts";
+export { CLIENTS_FOLDER as REDIS_FOLDER } from "./installed.ts";
 
 /** What is used of `redis`. */
 interface Client {
