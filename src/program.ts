@@ -21,7 +21,7 @@ import {
 } from "./command-line/command.ts";
 import type { ConfigExtension, ExtensionEntry } from "./config/extension.ts";
 import type { Manual } from "./command-line/manual.ts";
-import type { Watch } from "./command-line/processes.ts";
+import { WORKER_MARK, type Watch } from "./command-line/processes.ts";
 import { createLoader, type Loader } from "./config/loader.ts";
 import { install } from "./core/extension/install.ts";
 import type { Installed } from "./core/extension/installer.ts";
@@ -76,8 +76,17 @@ async function runCommand(
   const terminal = createTerminal(currentProcess, loader);
   const serve: Command = {
     ...serveCommand,
-    run: (args) =>
-      cluster.isWorker ? work(currentProcess, loader) : serveGateway(args, currentProcess, loader),
+    run(args) {
+      if (!cluster.isWorker) return serveGateway(args, currentProcess, loader);
+      if (currentProcess.env[WORKER_MARK] === undefined) {
+        cluster.worker!.disconnect(); // an open channel would keep the process
+        throw new UsageError(
+          "this is a worker of another program's node:cluster, such as PM2's cluster mode: start " +
+            "the gateway as a process of its own, with server.workers for several",
+        );
+      }
+      return work(currentProcess, loader);
+    },
   };
   const table = commandTable(loader, serve);
   const { name, command, args } = await readCommandLine(argv, table);

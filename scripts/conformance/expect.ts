@@ -35,6 +35,9 @@ export const same = (got: unknown, expected: unknown): void => {
   that(JSON.stringify(got) === text, text, got);
 };
 
+/** Steps in which a wait is counted down, so that a pause of this process counts as one of them. */
+const STEPS = 50;
+
 /**
  * The promise's value, or an error that says what did not happen in time; `giveUp` is called at
  * every error.
@@ -47,7 +50,12 @@ export async function within<T>(
 ): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`waited ${ms} ms for ${what}`)), ms);
+    let left = STEPS;
+    timer = setTimeout(() => {
+      left -= 1;
+      if (left > 0) timer?.refresh();
+      else reject(new Error(`waited ${ms} ms for ${what}`));
+    }, ms / STEPS);
   });
   try {
     return await Promise.race([promise, late]);

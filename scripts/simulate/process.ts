@@ -8,6 +8,7 @@ import { join, relative, resolve } from "node:path";
 import { Writable } from "node:stream";
 import vm from "node:vm";
 import { build, type Plugin } from "esbuild";
+import { WORKER_MARK } from "../../src/command-line/processes.ts";
 import { ONE_FILE } from "../build.ts";
 import { type Cluster, createCluster, type Output } from "./cluster.ts";
 import { createModules, type Machine } from "./modules.ts";
@@ -148,7 +149,7 @@ export function startProcess(machine: Machine, bundle: Bundle, options: StartOpt
   const { time, require } = createModules(machine, owner, cluster);
   const currentProcess = Object.assign(signals, {
     argv: ["node", "chat-gateway", ...argv],
-    env: {},
+    env: cluster.isWorker ? { [WORKER_MARK]: "1" } : {},
     stdout: output("stdout"),
     stderr: output("stderr"),
     stdin: undefined,

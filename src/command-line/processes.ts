@@ -23,6 +23,12 @@ export interface SuperviseOptions extends LogTargets {
   readonly stopped: AbortSignal;
 }
 
+/**
+ * The variable of the environment that tells a worker of this program from one of another program
+ * that uses node:cluster too, such as PM2's cluster mode.
+ */
+export const WORKER_MARK = "CHAT_GATEWAY_WORKER";
+
 /** The services of the program for a process that another one has started. */
 export interface WorkerProgram {
   /**

@@ -3,8 +3,8 @@
 
 /** A timer that has been set. */
 export interface Timer {
-  /** Restarts the timer. Does nothing once it has fired or was cancelled. */
-  refresh(): void;
+  /** Restarts the timer. Returns false, and does nothing, once it has fired. */
+  refresh(): boolean;
   /** Stops the timer: it will not fire. */
   cancel(): void;
 }
@@ -35,8 +35,9 @@ class SystemTimer implements Timer {
     }, Math.ceil(ms) + 1);
   }
 
-  refresh(): void {
+  refresh(): boolean {
     if (this.#isSet) this.#timer.refresh();
+    return this.#isSet;
   }
 
   cancel(): void {

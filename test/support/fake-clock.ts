@@ -36,6 +36,7 @@ export function createFakeClock(wall = 1_700_000_000_000): FakeClock {
       return {
         refresh() {
           entry.at = time + ms;
+          return entries.has(entry);
         },
         cancel() {
           entries.delete(entry);

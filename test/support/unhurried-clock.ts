@@ -25,10 +25,11 @@ class UnhurriedTimer implements Timer {
     this.#timer = setTimeout(() => this.#step(), Math.min(ms, this.#stepMs));
   }
 
-  refresh(): void {
-    if (this.#left === 0) return;
+  refresh(): boolean {
+    if (this.#left === 0) return false;
     this.#left = this.#steps;
     this.#timer.refresh();
+    return true;
   }
 
   cancel(): void {
@@ -55,7 +56,7 @@ export function timersOnCall(ms: number): Pick<Clock, "after"> & { fire(): void 
     after(given, listener) {
       if (given !== ms) return unhurriedClock.after(given, listener);
       waiting.add(listener);
-      return { refresh: () => undefined, cancel: () => waiting.delete(listener) };
+      return { refresh: () => waiting.has(listener), cancel: () => waiting.delete(listener) };
     },
     fire() {
       for (const listener of waiting) listener();

@@ -64,7 +64,7 @@ function checkHeaders({ headers }: IncomingMessage, maxBytes: number): void {
   const [mediaType = ""] = (headers["content-type"] ?? "application/json").split(";", 1);
   if (!/^application\/(.+\+)?json$/.test(mediaType.trim().toLowerCase()))
     throw new ApiError("unsupported_media_type", "Content-Type must be application/json.");
-  const encoding = headers["content-encoding"] ?? "identity";
+  const encoding = headers["content-encoding"] || "identity";
   if (encoding.trim().toLowerCase() !== "identity")
     throw new ApiError("unsupported_media_type", "Content-Encoding must be identity.");
   if (Number(headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);

@@ -238,8 +238,7 @@ function readWhole(
     deadlines.pause(); // The body is complete. Parsing it may take several turns.
     const text = Buffer.concat(pieces).toString();
     const steps = replyJson(text, { jsonExcess, retain });
-    if (isLarge(text)) return runInTurns(steps, cancel).then(deliverAll);
-    return deliverAll(runSync(steps));
+    return isLarge(text) ? runInTurns(steps, cancel).then(deliverAll) : deliverAll(runSync(steps));
   });
 }
 

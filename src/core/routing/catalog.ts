@@ -89,17 +89,17 @@ function createModels(
   const models = new Map<string, Model>();
   for (const { name, settings, provider } of rows) {
     const upstreamModel = settings.upstream_model ?? name;
-    const { baseUrl, headers } = provider;
-    const same = [name, upstreamModel, baseUrl, headers, config.providers.get(settings.provider)];
+    const { traits, provider: row } = settings;
+    const same = [name, upstreamModel, provider.baseUrl, traits, config.providers.get(row)];
     const identity = sha256(JSON.stringify(same));
     const breaker = earlier.get(identity) ?? services.createBreaker?.(identity) ?? noBreaker;
     breakers.set(identity, breaker);
     models.set(name, {
       name,
       provider,
-      address: addressOf(provider.baseUrl, settings.traits, upstreamModel),
+      address: addressOf(provider.baseUrl, traits, upstreamModel),
       upstreamModel,
-      traits: settings.traits,
+      traits,
       reasoning: settings.reasoning,
       contextTokens: settings.context_tokens,
       highestPrice: () => settings.price,

@@ -3,11 +3,14 @@
 // - Before the first token: first_token_ms, never extended.
 // - While streaming: idle_ms, restarted by any byte, comments included.
 // - After the finish_reason: closing_ms, restarted by content only.
+// When one of these is over, what has arrived meanwhile is read first: this process may have stood
+// still, and only the provider's silence counts.
 // connect_ms is the transport's, because only the transport knows when it connects. The request's
 // own total_ms is set in chat/handler.ts. closing_ms also bounds the wait for the end of the
 // connection (stream.ts).
 import type { Clock, Timer } from "../clock.ts";
 import { ProviderError } from "../providers/provider-error.ts";
+import { ownTurn } from "../turns.ts";
 import type { Provider } from "./model.ts";
 
 /** The time limit for the body of a refusal: the status must not be lost if the body hangs. */
@@ -25,13 +28,13 @@ export class Deadlines {
   /** `expire` is called with the error of the deadline that is over. */
   constructor(
     clock: Clock,
-    { timeouts, attemptMs }: Pick<Provider, "timeouts" | "attemptMs">,
+    { timeouts, attemptMs: ms }: Pick<Provider, "timeouts" | "attemptMs">,
     expire: (error: ProviderError) => void,
   ) {
     this.#clock = clock;
     this.#timeouts = timeouts;
     this.#expire = expire;
-    if (attemptMs !== undefined) this.#total = this.#start("total_ms", attemptMs);
+    if (ms !== undefined) this.#total = clock.after(ms, () => this.#end("total_ms", ms));
   }
 
   /**
@@ -39,12 +42,17 @@ export class Deadlines {
    * same, as it is for each piece of a stream.
    */
   restart(name: "first_token_ms" | "idle_ms" | "closing_ms"): void {
-    if (this.#current && this.#currentName === name) this.#current.refresh();
-    else {
-      this.pause();
-      this.#current = this.#start(name, this.#timeouts[name]);
-      this.#currentName = name;
-    }
+    if (this.#currentName === name && this.#current?.refresh()) return;
+    this.pause();
+    const ms = this.#timeouts[name];
+    const timer = this.#clock.after(ms, () => {
+      setImmediate(async () => {
+        await ownTurn(); // Some of what has arrived waits for its turn too.
+        if (this.#current === timer) this.#end(name, ms);
+      });
+    });
+    this.#current = timer;
+    this.#currentName = name;
   }
 
   /**
@@ -71,12 +79,10 @@ export class Deadlines {
     this.#total?.cancel();
   }
 
-  #start(name: string, ms: number): Timer {
-    return this.#clock.after(ms, () => {
-      // Until the request is sent, it waits for a free connection, which says nothing of the
-      // provider, or for a new one, which does: connect_ms ends that wait unless it is longer.
-      const detail = { fromContent: this.#currentName === "" && ms > this.#timeouts.connect_ms };
-      this.#expire(new ProviderError("upstream_timeout", `${name} of ${ms} ms is over`, detail));
-    });
+  #end(name: string, ms: number): void {
+    // Until the request is sent, it waits for a free connection, which says nothing of the
+    // provider, or for a new one, which does: connect_ms ends that wait unless it is longer.
+    const detail = { fromContent: this.#currentName === "" && ms > this.#timeouts.connect_ms };
+    this.#expire(new ProviderError("upstream_timeout", `${name} of ${ms} ms is over`, detail));
   }
 }

@@ -209,7 +209,7 @@ export interface CatalogServices {
   readonly mediaTokens: ((chat: ChatRequest, rules: string) => number) | undefined;
   /**
    * The breakers in use, by identity. A reload keeps the breaker of a model as long as its upstream
-   * name, its address and the settings of its provider stay the same.
+   * name, its address, its traits and the settings of its provider stay the same.
    */
   readonly breakers: Map<string, Breaker>;
   /** A reload keeps its key, and so the fingerprints. */

@@ -42,10 +42,7 @@ export function consume<T>(
 
 /** As PassedBody.each, except that a failure is noticed only once there is room. */
 async function iterate(body: AsyncIterable<Uint8Array>, take: TakePiece): Promise<void> {
-  for await (const piece of body) {
-    const room = take(piece);
-    if (room) await room;
-  }
+  for await (const piece of body) await take(piece);
 }
 
 /**

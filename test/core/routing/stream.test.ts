@@ -8,19 +8,31 @@ import { createEventReader } from "../../../src/core/http/event-reader.ts";
 import { Meter } from "../../../src/core/ledger/meter.ts";
 import type { Part } from "../../../src/core/openai/parts.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
+import { ownTurn } from "../../../src/core/turns.ts";
 import { Deadlines } from "../../../src/core/routing/deadlines.ts";
 import { EventDecoding, pump, type TakeParts } from "../../../src/core/routing/stream.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
-import { configFor, json, readStream, user, startGateway } from "../../support/gateway.ts";
+import {
+  configFor,
+  json,
+  readStream,
+  startGateway,
+  startWith,
+  user,
+} from "../../support/gateway.ts";
 import {
   type Behaviour,
   chunk,
   completion,
+  event as sse,
   status,
   stream,
   startProvider,
+  usageChunk,
 } from "../../support/provider.ts";
 import { chatOf, TIMEOUTS, turn } from "../../support/routing.ts";
+import { timersOnCall } from "../../support/unhurried-clock.ts";
+import { waitFor } from "../../support/wait.ts";
 
 const text = (words: string): Part => ({ type: "text", text: words });
 const usage: Part = {
@@ -136,6 +148,38 @@ it("a refusal's body has a second of its own, whatever time its attempt has, and
   assert.deepEqual(expired, []);
   clock.advance(1);
   assert.deepEqual([expired, clock.pending()], [["model_overloaded"], 0]);
+});
+
+describe("a deadline that is over because this process stood still", () => {
+  it("waits for the figures that have arrived meanwhile", async (t) => {
+    const clock = timersOnCall(4_321);
+    const over = { timeouts: { closing_ms: 4_321 } };
+    const finished = stream([chunk({ content: "Once" }), chunk({}, "stop")], "open");
+    const { chat, provider } = await startWith(t, { m: finished }, over, clock);
+    const asked = { stream: true, stream_options: { include_usage: true } };
+    const reply = await chat({ model: "m", messages: user("hi"), ...asked });
+    (await provider.nth(0)).res.end(sse(usageChunk({ prompt_tokens: 70 })));
+    await new Promise(process.nextTick); // they are written, and not yet read
+    clock.fire();
+    const { chunks } = await readStream(reply);
+    assert.equal(chunks.at(-1)!.usage.prompt_tokens, 70);
+  });
+
+  it("waits for what has its own turn of the event loop, and then for nothing", async () => {
+    const clock = createFakeClock();
+    const expired: string[] = [];
+    const times = { timeouts: TIMEOUTS, attemptMs: undefined };
+    const deadlines = new Deadlines(clock, times, ({ message }) => expired.push(message));
+    deadlines.restart("idle_ms");
+    clock.advance(TIMEOUTS.idle_ms);
+    await ownTurn();
+    deadlines.restart("idle_ms");
+    for (let turns = 0; turns < 3; turns += 1) await turn();
+    assert.deepEqual(expired, []);
+    clock.advance(TIMEOUTS.idle_ms);
+    await waitFor(() => expired.length > 0, "the deadline to be over");
+    assert.deepEqual(expired, [`idle_ms of ${TIMEOUTS.idle_ms} ms is over`]);
+  });
 });
 
 const BOUND = 20_000;

@@ -22,7 +22,10 @@ export interface ConnectionOwner {
   closed(connection: Connection): void;
 }
 
-/** Fails with a ConnectTimeout if connecting takes longer than `connectMs` milliseconds. */
+/**
+ * Fails with a ConnectTimeout if connecting takes longer than `connectMs` milliseconds. If this
+ * process stood still, the event of an open connection comes after the timer's, and counts.
+ */
 export function openConnection(
   connect: Connect,
   connectMs: number,
@@ -44,8 +47,9 @@ export function openConnection(
     body: (bytes) => exchange?.push(Buffer.from(bytes)),
     complete,
   });
-  const timeOut = (): void => close(new ConnectTimeout(`no connection within ${connectMs} ms`));
-  const deadline = setTimeout(timeOut, connectMs);
+  const timeOut = () =>
+    state === "connecting" && close(new ConnectTimeout(`no connection within ${connectMs} ms`));
+  const deadline = setTimeout(() => setImmediate(timeOut), connectMs);
   const stop = (): void => close(closedEarly());
   const idleTimer = createIdleTimer(() => exchange ?? stop());
   let socket: Socket;
@@ -53,9 +57,8 @@ export function openConnection(
 
   /** Adds the listeners of a socket, which serve all exchanges. */
   function follow(next: Socket): void {
-    socket = next;
+    socket = next.on("error", close).on("close", stop);
     socket.on("end", () => parser.end() || stop());
-    socket.on("error", close).on("close", stop);
   }
 
   function opened(): void {

@@ -1,6 +1,7 @@
 // Starts the workers, sends them their configuration, collects reports, and replaces dead workers.
 import cluster, { type Worker } from "node:cluster";
 import { on } from "node:events";
+import { WORKER_MARK } from "../../../command-line/processes.ts";
 import { valueAt } from "../../../config/setting.ts";
 import type { Clock } from "../../../core/clock.ts";
 import type { Report } from "../../../core/extension/places.ts";
@@ -74,7 +75,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const isStopping = (): boolean => stopping || options.stopped.aborted;
 
   function start(): Promise<string> {
-    const worker = cluster.fork();
+    const worker = cluster.fork({ [WORKER_MARK]: "1" });
     const { process: child } = worker;
     let hasSpoken = false; // from its first message on, the worker handles signals itself
     let why = "";

@@ -14,7 +14,7 @@ import { certificate } from "../../../support/certificate.ts";
 import { POOLED_ONLY, configFor, json, startGateway, user } from "../../../support/gateway.ts";
 import { listening } from "../../../support/listening.ts";
 import { fromModules } from "../../../support/program.ts";
-import { reply } from "../../../support/raw-provider.ts";
+import { call, reply, startClient, startRawProvider } from "../../../support/raw-provider.ts";
 import { silent, speak, startProvider, type Behaviour } from "../../../support/provider.ts";
 import { waitFor, within } from "../../../support/wait.ts";
 
@@ -101,6 +101,13 @@ describe("the deadlines of a request", POOLED_ONLY, () => {
     assert.equal((await json(response)).error.code, "upstream_timeout");
     const isTold = () => /no connection within 100 ms/.test(JSON.stringify(diagnostics));
     await waitFor(isTold, "the diagnostic line");
+  });
+
+  it("a connection that is there before this process can see it, however long that took", async (t) => {
+    const { url } = await startRawProvider(t, ({ socket }) => socket.write(reply()));
+    const { text } = call(startClient(t), url, { connectMs: 20 });
+    for (const end = performance.now() + 60; performance.now() < end; );
+    assert.equal(await text, "ok");
   });
 });
 

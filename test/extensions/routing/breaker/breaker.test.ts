@@ -145,8 +145,8 @@ describe("the breaker of a model whose provider has other settings after a reloa
     const lab = (api_key: string, more: object = {}) => ({ lab: { api_key, ...more } });
     const over = { providers: lab("sk-old") };
     const { chat, gateway, provider, config } = await startWith(t, { m }, over);
-    const reload = (providers: object) =>
-      gateway.reload(checkConfig(merge(config, { providers }), {}));
+    const reload = (providers: object, models: object = {}) =>
+      gateway.reload(checkConfig(merge(config, { providers, models }), {}));
     const ask = async () => (await chat({ model: "m", messages: user("hi") })).status;
     assert.deepEqual([await ask(), await ask()], [503, 503]);
     reload(lab("sk-old"));
@@ -159,6 +159,9 @@ describe("the breaker of a model whose provider has other settings after a reloa
     reload(lab("sk-old", { timeouts: { idle_ms: 9_000 } }));
     await ask();
     assert.equal(provider.asked.length, 3, "it may be what the operator has mended");
+    reload(lab("sk-old"), { m: { path: "/v2/chat" } });
+    await ask();
+    assert.equal(provider.asked.length, 4);
   });
 
   it("is the same one after a reload that was refused", async (t) => {

@@ -13,6 +13,7 @@ import { assertOneLine, ended, lines } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
 import { demo, KEY, merge } from "../../../support/gateway.ts";
 import { listening } from "../../../support/listening.ts";
+import { bundled, runToEnd } from "../../../support/program.ts";
 import { status as answerWith } from "../../../support/provider.ts";
 import { suiteScope } from "../../../support/scope.ts";
 import { todays } from "../../../support/long.ts";
@@ -115,6 +116,16 @@ describe("several workers", { concurrency: 2 }, () => {
     it.gw.child.kill("SIGTERM");
     const [code] = await within(once(it.gw.child, "exit"), "the gateway to stop");
     assert.equal(code, 0);
+  });
+
+  it("refuse to be those of another program, which would hand them nothing", async () => {
+    const { args, cwd } = bundled(folder());
+    const foreign = `const cluster = require("node:cluster");
+      cluster.setupPrimary({ exec: ${JSON.stringify(args[0])}, args: ["serve"], execArgv: [] });
+      cluster.fork().on("exit", (code) => { process.exitCode = code; });`;
+    const refused = await runToEnd({ args: ["-e", foreign], cwd }, []);
+    assertOneLine(refused, /worker of another program's node:cluster.*server\.workers/);
+    assert.equal(refused.code, 2);
   });
 
   for (const section of todays(["server", "admin"], 2))
