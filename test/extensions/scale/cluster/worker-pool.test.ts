@@ -29,10 +29,11 @@ function startPool(t: TestContext, diagnose = (_event: object): void => undefine
   t.mock.method(cluster, "setupPrimary", () => undefined);
   const atStart: any = "that of the start";
   const logs: any = { access: {}, diagnostics: {}, diagnose };
-  const clock: any = { after: () => undefined };
+  const timers: (() => void)[] = [];
+  const clock: any = { after: (_ms: number, call: () => void) => timers.push(call) };
   const pool = createWorkerPool({ atStart, logs, clock, stopped: new AbortController().signal });
   pool.start().catch(() => undefined);
-  return { pool, worker, child, sent };
+  return { pool, worker, child, sent, timers };
 }
 
 describe("a pool of workers", () => {
@@ -52,6 +53,25 @@ describe("a pool of workers", () => {
     const [{ event, detail }] = told;
     assert.equal(event, "worker_died");
     assert.equal(detail, "it ended with 1: the port is taken, and is replaced");
+  });
+
+  it("tries again where the system creates no process: no descriptors, then no memory", (t) => {
+    const told: any[] = [];
+    const { child, timers } = startPool(t, (event) => told.push(event));
+    child.emit("close", null, "SIGKILL");
+    child.removeAllListeners("close");
+    Object.assign(child, { stdout: undefined, stderr: undefined });
+    timers.shift()!();
+    child.emit("close", -24, null);
+    t.mock.method(cluster, "fork", () => assert.fail("spawn ENOMEM"));
+    timers.shift()!();
+    assert.deepEqual(
+      told.map(({ detail }) => detail),
+      ["SIGKILL", "-24"]
+        .map((end) => `it ended with ${end}, and is replaced`)
+        .concat("spawn ENOMEM, and is replaced"),
+    );
+    assert.equal(timers.length, 1);
   });
 });
 
