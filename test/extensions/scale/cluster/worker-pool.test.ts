@@ -45,31 +45,20 @@ describe("a pool of workers", () => {
     assert.deepEqual(sent, ["that of the start", "one that comes while it starts", "a later one"]);
   });
 
-  it("tells why a worker could not begin", (t) => {
+  it("tells why a worker could not begin, and tries again: also without descriptors or memory for a process", (t) => {
     const told: any[] = [];
-    const { worker, child } = startPool(t, (event) => told.push(event));
+    const { worker, child, timers } = startPool(t, (event) => told.push(event));
     worker.emit("message", { failed: "the port is taken" });
     child.emit("close", 1, null);
-    const [{ event, detail }] = told;
-    assert.equal(event, "worker_died");
-    assert.equal(detail, "it ended with 1: the port is taken, and is replaced");
-  });
-
-  it("tries again where the system creates no process: no descriptors, then no memory", (t) => {
-    const told: any[] = [];
-    const { child, timers } = startPool(t, (event) => told.push(event));
-    child.emit("close", null, "SIGKILL");
-    child.removeAllListeners("close");
-    Object.assign(child, { stdout: undefined, stderr: undefined });
+    Object.assign(child.removeAllListeners("close"), { stdout: undefined, stderr: undefined });
     timers.shift()!();
     child.emit("close", -24, null);
     t.mock.method(cluster, "fork", () => assert.fail("spawn ENOMEM"));
     timers.shift()!();
+    const ends = ["it ended with 1: the port is taken", "it ended with -24", "spawn ENOMEM"];
     assert.deepEqual(
-      told.map(({ detail }) => detail),
-      ["SIGKILL", "-24"]
-        .map((end) => `it ended with ${end}, and is replaced`)
-        .concat("spawn ENOMEM, and is replaced"),
+      told.map(({ event, detail }) => `${event}: ${detail}`),
+      ends.map((end) => `worker_died: ${end}, and is replaced`),
     );
     assert.equal(timers.length, 1);
   });
