@@ -86,6 +86,8 @@ const tryHandler =
         "Content-Type": "application/json",
         "X-Request-Id": requestId,
       },
+      // Node's global agent may send it, with the key, to the proxy of the environment.
+      agent: false,
       // The address is this gateway's own, and its certificate need not name it.
       rejectUnauthorized: false,
     });

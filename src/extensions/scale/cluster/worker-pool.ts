@@ -82,8 +82,9 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     running.add(worker);
     worker.setMaxListeners(0); // each pending report adds listeners
     closeUntaken(child);
-    readLines(child.stdout!, access.writeText);
-    readLines(child.stderr!, diagnostics.writeText);
+    // Both are absent if the process could not be created for want of file descriptors.
+    if (child.stdout) readLines(child.stdout, access.writeText);
+    if (child.stderr) readLines(child.stderr, diagnostics.writeText);
     worker.on("error", ({ message: detail }) => {
       if (stopping) return;
       diagnose({ event: "worker_unreachable", level: "error", worker: worker.id, detail });
@@ -129,7 +130,12 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     const detail = `${end}, and is replaced`;
     diagnose({ event: "worker_died", level: "error", worker, detail });
     clock.after(pauseMs, () => {
-      if (!stopping) start().catch(() => undefined);
+      if (stopping) return;
+      try {
+        start().catch(() => undefined);
+      } catch (error) {
+        replace(worker, (error as Error).message, RETRY_MS); // no memory for another process
+      }
     });
   }
 

@@ -191,6 +191,7 @@ describe("trying it", () => {
     const gw = await startGateway(t, demo());
     const admin = adminOf(gw);
     const id = { "x-request-id": "tried once" };
+    t.mock.method(http.globalAgent as any, "addRequest", () => assert.fail("may use a proxy"));
     const { headers, text } = await tryAt(admin, { model: "auto/chat", stream: true }, id);
     assert.match(text, /\ndata: \[DONE\]\n\n$/);
     assert.equal(headers["x-request-id"], "tried once");

@@ -29,10 +29,11 @@ function startPool(t: TestContext, diagnose = (_event: object): void => undefine
   t.mock.method(cluster, "setupPrimary", () => undefined);
   const atStart: any = "that of the start";
   const logs: any = { access: {}, diagnostics: {}, diagnose };
-  const clock: any = { after: () => undefined };
+  const timers: (() => void)[] = [];
+  const clock: any = { after: (_ms: number, call: () => void) => timers.push(call) };
   const pool = createWorkerPool({ atStart, logs, clock, stopped: new AbortController().signal });
   pool.start().catch(() => undefined);
-  return { pool, worker, child, sent };
+  return { pool, worker, child, sent, timers };
 }
 
 describe("a pool of workers", () => {
@@ -44,14 +45,22 @@ describe("a pool of workers", () => {
     assert.deepEqual(sent, ["that of the start", "one that comes while it starts", "a later one"]);
   });
 
-  it("tells why a worker could not begin", (t) => {
+  it("tells why a worker could not begin, and tries again: also without descriptors or memory for a process", (t) => {
     const told: any[] = [];
-    const { worker, child } = startPool(t, (event) => told.push(event));
+    const { worker, child, timers } = startPool(t, (event) => told.push(event));
     worker.emit("message", { failed: "the port is taken" });
     child.emit("close", 1, null);
-    const [{ event, detail }] = told;
-    assert.equal(event, "worker_died");
-    assert.equal(detail, "it ended with 1: the port is taken, and is replaced");
+    Object.assign(child.removeAllListeners("close"), { stdout: undefined, stderr: undefined });
+    timers.shift()!();
+    child.emit("close", -24, null);
+    t.mock.method(cluster, "fork", () => assert.fail("spawn ENOMEM"));
+    timers.shift()!();
+    const ends = ["it ended with 1: the port is taken", "it ended with -24", "spawn ENOMEM"];
+    assert.deepEqual(
+      told.map(({ event, detail }) => `${event}: ${detail}`),
+      ends.map((end) => `worker_died: ${end}, and is replaced`),
+    );
+    assert.equal(timers.length, 1);
   });
 });
 
