@@ -22,7 +22,7 @@ const OPTIONAL_FIELDS = setOf("service_tier diagnostics fallback_credit_token");
 const TOOLS = setOf("custom bash text_editor computer memory computer_toolset browser_toolset");
 const BLOCKS = setOf(
   "text image document search_result thinking redacted_thinking tool_use tool_result " +
-    "tool_reference",
+    "tool_reference browser_state",
 );
 const SOURCES = setOf("base64 url text content");
 const EDITS = setOf("clear_tool_uses clear_thinking");

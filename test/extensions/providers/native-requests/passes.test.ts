@@ -108,7 +108,7 @@ describe("a request", () => {
           use,
         )["messages"],
         ...inUser(
-          { type: "tool_result", content: [{ type: "tool_reference", tool_name: "g" }] },
+          { type: "tool_result", content: [{ type: "tool_reference" }, { type: "browser_state" }] },
           { type: "image", source: { type: "url", url: "https://x.example/i.png" } },
           { type: "document", source: { type: "base64" }, citations: { enabled: true } },
           { type: "search_result", source: "https://x.example", content: [{ type: "text" }] },
