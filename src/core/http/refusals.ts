@@ -58,9 +58,12 @@ export function createRefusals(
     preface(req: IncomingMessage): void {
       refuse(req.socket, malformed(), requestId(req.rawHeaders), req);
     },
-    /** Refuses a request that Node's parser or timers have rejected. */
+    /**
+     * Refuses a request that Node's parser or timers have rejected. A client that left in the middle
+     * of its request gets no answer.
+     */
     clientError(error: ClientError, socket: Duplex): void {
-      if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
+      if (!socket.writable || error.code === "HPE_INVALID_EOF_STATE") socket.destroy();
       else refuse(socket, refusalOf(error), requestIdFromBytes(error.rawPacket));
     },
   };

@@ -22,7 +22,7 @@ const OPTIONAL_FIELDS = setOf("service_tier diagnostics fallback_credit_token");
 const TOOLS = setOf("custom bash text_editor computer memory computer_toolset browser_toolset");
 const BLOCKS = setOf(
   "text image document search_result thinking redacted_thinking tool_use tool_result " +
-    "tool_reference",
+    "tool_reference browser_state",
 );
 const SOURCES = setOf("base64 url text content");
 const EDITS = setOf("clear_tool_uses clear_thinking");
@@ -41,14 +41,18 @@ const VENDOR_BETAS = setOf(
 /** Further names for a word of `passes`: those of a tool's blocks, or of a field's beta. */
 const SYNONYMS: ReadonlyMap<string, string> = new Map(
   Object.entries({
+    advisor: "advisor_tool",
+    billing_policy: "user_profiles_billing",
     code_execution: "bash_code_execution text_editor_code_execution",
     compact: "compaction",
     container: "container_upload skills",
+    fallback_credit_token: "fallback_credit",
     fallbacks: "fallback server_side_fallback",
     files: "file files_api",
     mcp_servers: "mcp mcp_client mcp_tool_listing mcp_tool_use mcp_toolset mcp_tunnels",
     speed: "fast_mode",
     thread: "message_threads",
+    tool_addition: "tool_removal inline_tools mid_conversation_tool_changes",
     tool_search: "tool_search_tool tool_search_tool_bm25 tool_search_tool_regex",
   }).flatMap(([word, names]) => names.split(" ").map((name) => [name, word] as const)),
 );

@@ -108,7 +108,7 @@ describe("a request", () => {
           use,
         )["messages"],
         ...inUser(
-          { type: "tool_result", content: [{ type: "tool_reference", tool_name: "g" }] },
+          { type: "tool_result", content: [{ type: "tool_reference" }, { type: "browser_state" }] },
           { type: "image", source: { type: "url", url: "https://x.example/i.png" } },
           { type: "document", source: { type: "base64" }, citations: { enabled: true } },
           { type: "search_result", source: "https://x.example", content: [{ type: "text" }] },
@@ -175,11 +175,10 @@ describe("what belongs to a beta that clouds do not know", () => {
 
 describe("headers", () => {
   const VERSION = { "anthropic-version": "2023-06-01" };
-  const headersWith = (betas: string, traits: Pick<Traits, "omit" | "passes"> = OWN) => {
-    const more = { "anthropic-beta": betas, "anthropic-user-profile-id": "profile_1" };
-    const headers = { ...VERSION, ...more };
-    return withoutUnlisted({ dialect: "anthropic", body: {}, headers }, traits).headers;
-  };
+  const PROFILE = { "anthropic-user-profile-id": "profile_1" };
+  const sent = (betas: string) => ({ ...VERSION, "anthropic-beta": betas, ...PROFILE });
+  const headersWith = (betas: string, traits: Pick<Traits, "omit" | "passes"> = OWN) =>
+    withoutUnlisted({ dialect: "anthropic", body: {}, headers: sent(betas) }, traits).headers;
 
   it("lose betas that change the price or need what is not listed, and the profile", () => {
     const betas =
@@ -193,12 +192,11 @@ describe("headers", () => {
   });
 
   it("keep those that are listed", () => {
-    const passes = ["speed", "context-1m", "mcp_servers", "user_profiles"];
-    const kept = "fast-mode-2026-02-01,context-1m-2025-08-07";
-    assert.deepEqual(headersWith(`${kept},x`, { ...OWN, passes }), {
-      ...VERSION,
-      "anthropic-beta": kept,
-      "anthropic-user-profile-id": "profile_1",
-    });
+    const words =
+      "speed context-1m user_profiles advisor billing_policy fallback_credit_token tool_addition";
+    const kept =
+      "fast-mode-2026-02-01,context-1m-2025-08-07,advisor-tool-2026-03-01," +
+      "user-profiles-billing-2026-10-01,inline-tools-2026-09-15,fallback-credit-2026-07-01";
+    assert.deepEqual(headersWith(`${kept},x`, { ...OWN, passes: words.split(" ") }), sent(kept));
   });
 });
