@@ -43,10 +43,12 @@ const INVALID_KEY = [
   /^incorrect api key|^your credit balance|^user location is not supported/i,
   /^gemini api free tier is not available/i,
 ];
-const CLOSED_NAMES = /^arrearage|billing_hard_limit_reached|organization_restricted/i;
+const CLOSED_NAMES =
+  /^arrearage|billing_hard_limit_reached|organization_restricted|^blocked_api_access/i;
 /** The account is closed, or its own limit of spending is reached. */
 const CLOSED = [
-  /^you have reached your specified api usage limits|^this organization has been disabled/i,
+  /^you have reached your specified (workspace )?api usage limits/i,
+  /^this organization has been disabled/i,
   /^account \S+ is suspended|^operation not allowed\.?$|^your account is not authorized/i,
 ];
 const NO_MODEL_NAMES = new RegExp(
@@ -109,6 +111,7 @@ const WEB_PAGE = [/^\s*<(!doctype|html)/i];
 const CREDIT_TOO_LOW = [/fewer max_tokens|^prompt tokens limit exceeded/i];
 const NO_CREDIT = [
   /insufficient_quota|exceeded_current_quota|insufficient balance|^1113 /i,
+  /credit_balance_exhausted|_(spend|usage)_limit_(exceeded|reached)/i,
   /^your team \S+ has either used all available credits|^your prepayment credits are depleted/i,
 ];
 const TOO_LARGE = [/^request too large/i];

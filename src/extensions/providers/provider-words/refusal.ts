@@ -115,7 +115,9 @@ function errorTexts(body: unknown): ErrorTexts {
   const stated = asObject(error);
   const { message, type, status, code = asObject(body)["code"] } = stated;
   const { detail = stated["errors"] } = stated; // Cloudflare's errors are a list
-  const name = `${asString(code) ?? asString(status) ?? ""} ${asString(type) ?? ""}`;
+  const { error_code } = asObject(stated["details"]); // Anthropic's finer code
+  const named = asString(code) ?? asString(status) ?? asString(error_code) ?? "";
+  const name = `${named} ${asString(type) ?? ""}`;
   const own = asString(error) ?? asString(message) ?? asString(detail) ?? jsonText(detail);
   // The error of the server behind this one (OpenRouter, Bedrock).
   const { raw = stated["originalMessage"] } = asObject(stated["metadata"]);
