@@ -114,6 +114,8 @@ const NO_CREDIT = [
   /credit_balance_exhausted|_(spend|usage)_limit_(exceeded|reached)/i,
   /^your team \S+ has either used all available credits|^your prepayment credits are depleted/i,
 ];
+/** Alibaba's words for its limit of tokens a minute are those of others for an empty account. */
+const MINUTE_FULL = [/error-code#token-limit/];
 const TOO_LARGE = [/^request too large/i];
 /** Groq's name for it. */
 const LIMITED_NAMES = /^rate_limit_exceeded/;
@@ -141,6 +143,7 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: /^403$/, ...GATEWAY_REFUSED, messages: WEB_PAGE, fromContent: true },
   { status: /^402$/, ...KEY_REFUSED, messages: CREDIT_TOO_LOW, fromContent: true },
   { status: /^(401|402|403)$/, ...KEY_REFUSED },
+  { status: /^429$/, code: "model_overloaded", messages: MINUTE_FULL },
   { status: /^429$/, ...KEY_REFUSED, messages: NO_CREDIT },
   { status: /^429$/, ...OVER_LIMIT, messages: TOO_LARGE },
   // 498: Groq has no room for requests of its service tier `flex`.

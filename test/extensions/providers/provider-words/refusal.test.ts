@@ -127,6 +127,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [409, "x"],
     [429, "x"],
     [429, "Visit /account/billing"],
+    [429, coded("insufficient_quota", "See https://x/model-studio/error-code#token-limit")],
     [498, coded("capacity_exceeded", "flex tier capacity exceeded")],
     [503, "Loading model"],
     [529, "x"],
