@@ -90,7 +90,7 @@ const FILTER = [
   /content[ _]filter|content[ _]policy|content management policy|data_?inspection/i,
   /content safety|safety (system|filter|polic)|sensitive[_ ]?(content|words?)/i,
   /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
-  /^content exists risk|violating our usage policy/i,
+  /^content exists risk|violating our usage policy|^request blocked: /i,
   /^1301 |^base_resp 102[67] /i,
 ];
 /** Amazon's answer to a mark for the cache of a model that has none. */

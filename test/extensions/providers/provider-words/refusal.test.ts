@@ -59,6 +59,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
   "content_filter, not counted by the breaker": [
     [403, "Content policy"],
     [403, "Your chosen model requires moderation"],
+    [403, "Request blocked: prompt injection patterns detected"],
     [403, forbidden("Content violates usage guidelines. Team: t")],
     [400, "Content Exists Risk"],
     [400, coded("data_inspection_failed", "no")],
