@@ -146,8 +146,8 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: /^429$/, code: "model_overloaded", messages: MINUTE_FULL },
   { status: /^429$/, ...KEY_REFUSED, messages: NO_CREDIT },
   { status: /^429$/, ...OVER_LIMIT, messages: TOO_LARGE },
-  // 498: Groq has no room for requests of its service tier `flex`.
-  { status: /^(408|409|425|429|498|503|529)$/, code: "model_overloaded" },
+  // 498: Groq has no room for requests of its service tier `flex`. 499: Google gave up under load.
+  { status: /^(408|409|425|429|498|499|503|529)$/, code: "model_overloaded" },
   { status: /^4..$/, ...GATEWAY_REFUSED },
   { status: /^.*$/, code: "upstream_error" },
 ];

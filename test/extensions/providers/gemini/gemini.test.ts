@@ -471,7 +471,7 @@ describe("Gemini's errors", () => {
     [400, google(400, "INVALID_ARGUMENT", TOO_LONG), "context_length_exceeded"],
     [400, google(400, "INVALID_ARGUMENT", EXPIRED, badKey), "model_unavailable"],
     [429, google(429, "RESOURCE_EXHAUSTED", "No.", retryInfo), "model_overloaded", 17_000],
-    [499, google(499, "CANCELLED"), "model_unavailable"],
+    [499, google(499, "CANCELLED"), "model_overloaded"],
     [503, google(503, "UNAVAILABLE", "No.", retryInfo), "model_overloaded", 17_000],
   ];
   for (const [status, body, code, retryAfterMs] of CASES)
