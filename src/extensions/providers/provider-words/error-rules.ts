@@ -108,7 +108,9 @@ const UNABLE = [
 /** A firewall in front of the provider rejects the content with a page of its own. */
 const WEB_PAGE = [/^\s*<(!doctype|html)/i];
 /** The account has credit, but not enough for this request. */
-const CREDIT_TOO_LOW = [/fewer max_tokens|^prompt tokens limit exceeded/i];
+const CREDIT_TOO_LOW = [/fewer max_tokens|^prompt tokens limit exceeded|^weight_exceeds_budget /i];
+/** OpenRouter holds the account's credit for the requests in progress. */
+const CREDIT_HELD = [/^in_flight_budget_exhausted /];
 const NO_CREDIT = [
   /insufficient_quota|exceeded_current_quota|insufficient balance|^1113 /i,
   /credit_balance_exhausted|_(spend|usage)_limit_(exceeded|reached)/i,
@@ -142,6 +144,7 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: /^403$/, code: "upstream_rejected", messages: NO_CACHE },
   { status: /^403$/, ...GATEWAY_REFUSED, messages: WEB_PAGE, fromContent: true },
   { status: /^402$/, ...KEY_REFUSED, messages: CREDIT_TOO_LOW, fromContent: true },
+  { status: /^402$/, code: "model_overloaded", messages: CREDIT_HELD },
   { status: /^(401|402|403)$/, ...KEY_REFUSED },
   { status: /^429$/, code: "model_overloaded", messages: MINUTE_FULL },
   { status: /^429$/, ...KEY_REFUSED, messages: NO_CREDIT },

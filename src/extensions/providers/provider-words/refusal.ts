@@ -115,12 +115,13 @@ function errorTexts(body: unknown): ErrorTexts {
   const stated = asObject(error);
   const { message, type, status, code = asObject(body)["code"] } = stated;
   const { detail = stated["errors"] } = stated; // Cloudflare's errors are a list
-  const { error_code } = asObject(stated["details"]); // Anthropic's finer code
-  const named = asString(code) ?? asString(status) ?? asString(error_code) ?? "";
-  const name = `${named} ${asString(type) ?? ""}`;
+  // The finer words of Anthropic, and of OpenRouter.
+  const { error_code } = asObject(stated["details"]);
+  const { reason, error_type, raw = stated["originalMessage"] } = asObject(stated["metadata"]);
+  const words = [code, status, error_code, reason, error_type].map(asString);
+  const name = `${words.find((word) => word !== undefined) ?? ""} ${asString(type) ?? ""}`;
   const own = asString(error) ?? asString(message) ?? asString(detail) ?? jsonText(detail);
   // The error of the server behind this one (OpenRouter, Bedrock).
-  const { raw = stated["originalMessage"] } = asObject(stated["metadata"]);
   const behind = asString(raw) ?? jsonText(raw ?? undefined);
   const text = behind === "" ? own : `${own}: ${behind}`;
   return { name: name.slice(0, MAX_CHARS), message: text.slice(0, MAX_CHARS) };

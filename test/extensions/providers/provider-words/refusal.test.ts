@@ -60,6 +60,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [403, "Content policy"],
     [403, "Your chosen model requires moderation"],
     [403, "Request blocked: prompt injection patterns detected"],
+    [403, { error: { code: 403, metadata: { error_type: "content_policy_violation" } } }],
     [403, forbidden("Content violates usage guidelines. Team: t")],
     [400, "Content Exists Risk"],
     [400, coded("data_inspection_failed", "no")],
@@ -115,6 +116,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
   ],
   "model_unavailable, not counted by the breaker": [
     [402, "You need fewer max_tokens"],
+    [402, { error: { code: 402, metadata: { reason: "weight_exceeds_budget" } } }],
     [403, " <!DOCTYPE html><p>No"],
     [404, "No endpoints found that support tool use."],
     [500, "tools param requires --jinja flag"],
@@ -125,6 +127,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [413, coded("rate_limit_exceeded", "Request too large")],
   ],
   "model_overloaded, counted by the breaker": [
+    [402, { error: { code: 402, metadata: { reason: "in_flight_budget_exhausted" } } }],
     [409, "x"],
     [429, "x"],
     [429, "Visit /account/billing"],
