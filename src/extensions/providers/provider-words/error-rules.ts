@@ -44,7 +44,7 @@ const INVALID_KEY = [
   /^gemini api free tier is not available/i,
 ];
 const CLOSED_NAMES =
-  /^arrearage|billing_hard_limit_reached|organization_restricted|^blocked_api_access/i;
+  /^arrearage|billing_hard_limit_reached|organization_restricted|^blocked_api_access|^spend_/i;
 /** The account is closed, or its own limit of spending is reached. */
 const CLOSED = [
   /^you have reached your specified (workspace )?api usage limits/i,
@@ -87,7 +87,7 @@ const CONTEXT = [
   /input length \d+ exceeds the maximum length/i,
 ];
 const FILTER = [
-  /content[ _]filter|content[ _]policy|content management policy|data_?inspection/i,
+  /content[ _]filter|(content|cyber)[ _]policy|content management policy|data_?inspection/i,
   /content safety|safety (system|filter|polic)|sensitive[_ ]?(content|words?)/i,
   /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
   /^content exists risk|violating our usage policy|^request blocked: /i,
