@@ -87,6 +87,7 @@ describe("a provider behind a proxy", () => {
     const options = asked as net.TcpNetConnectOpts[];
     const toProxy = options.find(({ port }) => port === Number(new URL(proxy.url).port))!;
     assert.deepEqual([toProxy.keepAlive, toProxy.keepAliveInitialDelay], [true, 15_000]);
+    assert.equal(toProxy.autoSelectFamilyAttemptTimeout, 2_000, "time for each of its addresses");
   });
 
   it("has a proxy of its own, with a name and a password, or none", async (t) => {
