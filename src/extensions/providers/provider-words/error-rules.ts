@@ -157,7 +157,7 @@ export const ERROR_RULES: readonly ErrorRule[] = [
 
 /** The status that an error's code or type stands for, where an error inside a 200 states none. */
 export const STATUS_BY_NAME: readonly { readonly status: number; readonly names: RegExp }[] = [
-  { status: 429, names: /insufficient_quota|rate_limit|too_many_requests/i },
+  { status: 429, names: /insufficient_quota|rate_limit|too_many_requests|^throttling/i },
   { status: 401, names: /authentication|invalid_api_key|permission|insufficient_balance|billing/i },
   { status: 404, names: /not_found/i },
   { status: 413, names: /request_too_large/i },

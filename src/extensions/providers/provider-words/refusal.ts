@@ -2,7 +2,13 @@
 // Reads the forms that errors have at all known providers. wire.md "Provider errors".
 import { systemClock } from "../../../core/clock.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
-import { asArray, asObject, asString, asTokenCount } from "../../../core/schema/untrusted-json.ts";
+import {
+  asArray,
+  asObject,
+  asString,
+  asTokenCount,
+  parseJson,
+} from "../../../core/schema/untrusted-json.ts";
 import { statedWait } from "./wait-times.ts";
 import { ERROR_RULES, STATUS_BY_NAME, type ErrorRule } from "./error-rules.ts";
 
@@ -19,15 +25,16 @@ interface ErrorTexts {
 }
 
 /**
- * The error of an answer other than 200. `body` is its JSON, or its text (or the beginning of it)
+ * The error of an answer other than 200. `written` is its JSON, or its text (or the beginning of it)
  * if it is not JSON. `now` is the wall clock in milliseconds.
  */
 export function refusal(
   status: number,
   headers: { get(name: string): string | null },
-  body: unknown,
+  written: unknown,
   now = systemClock.now(),
 ): ProviderError {
+  const body = eventIn(written) ?? written;
   const texts = errorTexts(body);
   const rule = ERROR_RULES.find(
     (rule) => rule.status.test(String(status)) && matchesTexts(rule, texts),
@@ -40,6 +47,10 @@ export function refusal(
     providerMessage: texts.message || undefined,
   });
 }
+
+/** The JSON of an event: Alibaba refuses a request for a stream by one. Undefined: it is none. */
+const eventIn = (text: unknown): unknown =>
+  parseJson(/^data: ?(\{.*)/m.exec(asString(text) ?? "")?.[1] ?? "");
 
 /** Throws the ProviderError of an error inside a 200. Does nothing if there is none. */
 export function throwErrorIn(json: unknown): void {

@@ -188,6 +188,12 @@ describe("an answer other than 200", () => {
     it(`${status} with ${JSON.stringify(error)} refuses the key: another one may be tried`, () =>
       assert.equal(refusal(status, NO_HEADERS, { error }).detail.operator, "key"));
 
+  it("may come as an event, as Alibaba's does to a request for a stream", () => {
+    const event =
+      'id:1\nevent:error\n:HTTP_STATUS/400\ndata:{"code":"Arrearage","message":"x"}\n\n';
+    assert.equal(refusal(400, NO_HEADERS, event).detail.operator, "key");
+  });
+
   it("keeps the provider's message in the detail and out of its own", () => {
     const { message, detail } = refusal(500, NO_HEADERS, { error: { message: "sk-secret" } });
     assert.equal(detail.providerMessage, "sk-secret");
@@ -280,6 +286,7 @@ describe("an error inside a 200", () => {
     [{ error: { code: "RESOURCE", status: "503" } }, 503],
     [{ error: { type: "overloaded_error" } }, 529],
     [{ error: { type: "rate_limit_error" } }, 429],
+    [{ code: "Throttling.AllocationQuota", message: "Allocated quota exceeded" }, 429],
     [{ error: { type: "authentication_error" } }, 401],
     [{ error: { type: "permission_error" } }, 401],
     [{ error: { type: "billing_error" } }, 401],
