@@ -60,7 +60,8 @@ const NO_MODEL_NAMES = new RegExp(
 const NO_MODEL = [
   /^publisher model \S+ is not servable|^access to \S+ models? is not a(llowed|vailable)/i,
   /^project \S+ is not allowed to use publisher model|^invalid params, unknown model/i,
-  /^model not (exist|found)|^\S+ is not a valid model id|^1211 /i,
+  /^model (does )?not (exist|found)|^\S+ is not a valid model id|^1211 /i,
+  /^the supported api model names are /i,
   /^the provided model identifier is invalid/i,
   /^invocation of model id \S+ with on-demand throughput|^your organization must be verified/i,
 ];

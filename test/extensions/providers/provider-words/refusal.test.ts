@@ -87,6 +87,8 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [400, "API key not valid."],
     [400, "Incorrect API key provided: sk-***."],
     [400, "Model Not Exist"],
+    [400, "The supported API model names are deepseek-flash, but you passed deepseek-chat."],
+    [400, { code: 20012, message: "Model does not exist. Please check it carefully.", data: null }],
     [400, "x/y is not a valid model ID"],
     [400, { error: { code: "model_decommissioned" } }],
     [400, coded("model_not_available", "Unable to access non-serverless")],
