@@ -47,6 +47,8 @@ const CLOSED_NAMES =
   /^arrearage|billing_hard_limit_reached|organization_restricted|^blocked_api_access|^spend_/i;
 /** The account is closed, or its own limit of spending is reached. */
 const CLOSED = [
+  // Azure's answer to all requests, whatever their content.
+  /^your resource has been temporarily blocked/i,
   /^you have reached your specified (workspace )?api usage limits/i,
   /^this organization has been disabled/i,
   /^account \S+ is suspended|^operation not allowed\.?$|^your account is not authorized/i,
@@ -113,7 +115,7 @@ const CREDIT_TOO_LOW = [/fewer max_tokens|^prompt tokens limit exceeded|^weight_
 /** OpenRouter holds the account's credit for the requests in progress. */
 const CREDIT_HELD = [/^in_flight_budget_exhausted /];
 const NO_CREDIT = [
-  /insufficient_quota|exceeded_current_quota|insufficient balance|^1113 /i,
+  /insufficient_quota|exceeded_current_quota|insufficient balance|^1113 |^SetLimitExceeded /i,
   /credit_balance_exhausted|_(spend|usage)_limit_(exceeded|reached)/i,
   /^your team \S+ has either used all available credits|^your prepayment credits are depleted/i,
 ];
@@ -129,7 +131,7 @@ const BAD = /^(400|413|422)$/;
 export const ERROR_RULES: readonly ErrorRule[] = [
   { status: BAD, ...KEY_REFUSED, names: INVALID_KEY_NAMES, messages: INVALID_KEY },
   // 412: Fireworks.
-  { status: /^4(00|12|13|22)$/, ...KEY_REFUSED, names: CLOSED_NAMES, messages: CLOSED },
+  { status: /^4(00|03|12|13|22)$/, ...KEY_REFUSED, names: CLOSED_NAMES, messages: CLOSED },
   { status: BAD, ...GATEWAY_REFUSED, names: NO_MODEL_NAMES, messages: NO_MODEL },
   { status: /^400$/, code: "upstream_error", messages: DOWN },
   { status: /^(404|5..)$/, ...GATEWAY_REFUSED, messages: UNABLE, fromContent: true },
