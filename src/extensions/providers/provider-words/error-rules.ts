@@ -43,8 +43,11 @@ const INVALID_KEY = [
   /^incorrect api key|^your credit balance|^user location is not supported/i,
   /^gemini api free tier is not available/i,
 ];
-const CLOSED_NAMES =
-  /^arrearage|billing_hard_limit_reached|organization_restricted|^blocked_api_access|^spend_/i;
+const CLOSED_NAMES = new RegExp(
+  "^arrearage|billing_hard_limit_reached|organization_restricted|^blocked_api_access|^spend_" +
+    "| budget_exceeded$",
+  "i",
+);
 /** The account is closed, or its own limit of spending is reached. */
 const CLOSED = [
   // Azure's answer to all requests, whatever their content.
@@ -63,7 +66,7 @@ const NO_MODEL = [
   /^publisher model \S+ is not servable|^access to \S+ models? is not a(llowed|vailable)/i,
   /^project \S+ is not allowed to use publisher model|^invalid params, unknown model/i,
   /^model (does )?not (exist|found)|^\S+ is not a valid model id|^1211 /i,
-  /^the supported api model names are /i,
+  /^the supported api model names are |^organization policy constraint \S+allowedmodels violated/i,
   /^the provided model identifier is invalid/i,
   /^invocation of model id \S+ with on-demand throughput|^your organization must be verified/i,
 ];
@@ -118,6 +121,7 @@ const NO_CREDIT = [
   /insufficient_quota|exceeded_current_quota|insufficient balance|^1113 |^SetLimitExceeded /i,
   /credit_balance_exhausted|_(spend|usage)_limit_(exceeded|reached)/i,
   /^your team \S+ has either used all available credits|^your prepayment credits are depleted/i,
+  /^your (project|billing account) has exceeded its monthly spending cap|budget_exceeded$/i,
 ];
 /** Alibaba's words for its limit of tokens a minute are those of others for an empty account. */
 const MINUTE_FULL = [/error-code#token-limit/];
