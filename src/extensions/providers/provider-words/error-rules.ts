@@ -89,7 +89,8 @@ const CONTEXT = [
   /maximum allowed input length|prompt token count|exceeds the available context size/i,
   /`inputs` (tokens \+ `max_new_tokens` must be|must have less than)|tokens_limit_reached/i,
   /must be less than max_seq_len|exceed max message tokens|max tokens of \d+ exceeded/i,
-  /cannot exceed the total tokens limit/i,
+  /cannot exceed the total tokens limit|should not exceed max_num_tokens|\[input_too_large\]/i,
+  /exceed model maximum \(|too many total text bytes|^total message size \d+ exceeds limit/i,
   /input length \d+ exceeds the maximum length/i,
 ];
 const FILTER = [
