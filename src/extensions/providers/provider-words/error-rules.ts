@@ -107,8 +107,12 @@ const NO_CACHE = [
 const NO_FILE = [
   /permission to access the file|^no such file object|does not have storage\.objects\.get access/i,
 ];
-/** The model's servers (OpenRouter, llama.cpp) are not set up for what this request needs. */
+/** The model, or its server as it is set up, cannot do what this request needs. */
 const UNABLE = [
+  // vLLM, Ollama, Amazon.
+  /^"auto" tool choice requires |^\S+ does not support (tools|thinking)$/i,
+  /^\S+ is not a multimodal model|^this model doesn't support /i,
+  // OpenRouter, llama.cpp.
   /^no endpoints found that (support|can handle)/i,
   /^tools param requires|^(image|audio) input is not supported|^unsupported param: /i,
 ];
@@ -139,7 +143,7 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: /^4(00|03|12|13|22)$/, ...KEY_REFUSED, names: CLOSED_NAMES, messages: CLOSED },
   { status: BAD, ...GATEWAY_REFUSED, names: NO_MODEL_NAMES, messages: NO_MODEL },
   { status: /^400$/, code: "upstream_error", messages: DOWN },
-  { status: /^(404|5..)$/, ...GATEWAY_REFUSED, messages: UNABLE, fromContent: true },
+  { status: /^(40[04]|5..)$/, ...GATEWAY_REFUSED, messages: UNABLE, fromContent: true },
   { status: /^(4(00|13|22|24)|5..)$/, ...CONTENT_FAILED, names: FAILED_NAMES, messages: FAILED },
   { status: /^(400|413|422|424)$/, code: "context_length_exceeded", messages: CONTEXT },
   { status: /^424$/, ...CONTENT_FAILED },
