@@ -65,6 +65,7 @@ const NO_MODEL_NAMES = new RegExp(
 const NO_MODEL = [
   /^publisher model \S+ is not servable|^access to \S+ models? is not a(llowed|vailable)/i,
   /^project \S+ is not allowed to use publisher model|^invalid params, unknown model/i,
+  /^(the model returned the following errors: )?you have not filled out the required use-case/i,
   /^model (does )?not (exist|found)|^\S+ is not a valid model id|^1211 /i,
   /^the supported api model names are |^organization policy constraint \S+allowedmodels violated/i,
   /^the provided model identifier is invalid/i,

@@ -87,6 +87,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [400, "The supported API model names are deepseek-flash, but you passed deepseek-chat."],
     [400, { code: 20012, message: "Model does not exist. Please check it carefully.", data: null }],
     [400, "Organization Policy constraint constraints/vertexai.allowedModels violated for `p`"],
+    [400, "The model returned the following errors: You have not filled out the required use-case"],
     [400, "x/y is not a valid model ID"],
     [400, { error: { code: "model_decommissioned" } }],
     [400, coded("model_not_available", "Unable to access non-serverless")],
