@@ -22,7 +22,6 @@ const coded = (code: string, message: string) => ({ error: { code, message } });
 /** By what they mean. A text is the message of an error; what is no text is the body. */
 const CASES: Readonly<Record<string, Refused[]>> = {
   "context_length_exceeded, not counted by the breaker": [
-    [400, "Prompt is too long"],
     [400, "Input Tokens Exceeded: x"],
     [400, "The input is longer than the model's context length."],
     [400, "tokens in request more than max tokens allowed"],
@@ -115,6 +114,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [429, { code: "x", error: "Your team t has either used all available credits or" }],
     [429, "Your prepayment credits are depleted. Please go to AI Studio."],
     [429, "Your project has exceeded its monthly spending cap. Please go to AI Studio."],
+    [429, "you (x) have reached your session usage limit, upgrade for higher limits: https://x"],
     [429, { error: { message: "x", type: "budget_exceeded", code: "429" } }],
   ],
   "model_unavailable, not counted by the breaker": [
