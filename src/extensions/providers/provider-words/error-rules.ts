@@ -68,7 +68,7 @@ const NO_MODEL = [
   /^(the model returned the following errors: )?you have not filled out the required use-case/i,
   /^model (does )?not (exist|found)|^\S+ is not a valid model id|^1211 /i,
   /^the supported api model names are |^organization policy constraint \S+allowedmodels violated/i,
-  /^the provided model identifier is invalid/i,
+  /^the provided model identifier is invalid|aierror: no such model/i,
   /^invocation of model id \S+ with on-demand throughput|^your organization must be verified/i,
 ];
 /** NVIDIA's answer while the model's servers are out of order. */
@@ -99,7 +99,7 @@ const FILTER = [
   /content safety|safety (system|filter|polic)|sensitive[_ ]?(content|words?)/i,
   /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
   /^content exists risk|violating our usage policy|^request blocked: /i,
-  /^1301 |^base_resp 102[67] /i,
+  /^1301 |^base_resp 102[67] |censorship_blocked/i,
 ];
 /** Amazon's answer to a mark for the cache of a model that has none. */
 const NO_CACHE = [
@@ -128,7 +128,7 @@ const NO_CREDIT = [
   /credit_balance_exhausted|_(spend|usage)_limit_(exceeded|reached)/i,
   /^your team \S+ has either used all available credits|^your prepayment credits are depleted/i,
   /^your (project|billing account) has exceeded its monthly spending cap|budget_exceeded$/i,
-  /^you.{3,60} reached your \w+ usage limit/i,
+  /^you.{3,60} reached your \w+ usage limit|used up your daily free|exhausted its free trial/i,
 ];
 /** Alibaba's words for its limit of tokens a minute are those of others for an empty account. */
 const MINUTE_FULL = [/error-code#token-limit/];
@@ -149,7 +149,8 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: /^(4(00|13|22|24)|5..)$/, ...CONTENT_FAILED, names: FAILED_NAMES, messages: FAILED },
   { status: /^(400|413|422|424)$/, code: "context_length_exceeded", messages: CONTEXT },
   { status: /^424$/, ...CONTENT_FAILED },
-  { status: /^(400|413|422|403)$/, code: "content_filter", messages: FILTER },
+  // 451: StepFun.
+  { status: /^(400|413|422|403|451)$/, code: "content_filter", messages: FILTER },
   { status: /^413$/, ...OVER_LIMIT, names: LIMITED_NAMES },
   { status: BAD, code: "upstream_rejected" },
   // A client of the Messages API can send headers that are too large for the provider.
