@@ -147,11 +147,14 @@ function jsonText(value: unknown): string {
   }
 }
 
-/** Gemini's RetryInfo, `"retryDelay": "17s"`, without its unit. "" if there is none. */
+/**
+ * Gemini's RetryInfo, `"retryDelay": "17s"`, without its unit, or OpenRouter's seconds, which an
+ * error inside a 200 has too. "" if there is none.
+ */
 function retryDelayIn(body: unknown): string {
-  const delays = asArray(asObject(errorIn(body))["details"]).map((detail) =>
-    asString(asObject(detail)["retryDelay"]),
-  );
-  const delay = delays.find((delay) => delay !== undefined) ?? "";
+  const { details, metadata } = asObject(errorIn(body));
+  const delays = asArray(details).map((detail) => asString(asObject(detail)["retryDelay"]));
+  const seconds = asTokenCount(asObject(metadata)["retry_after_seconds"]);
+  const delay = delays.find((delay) => delay !== undefined) ?? String(seconds ?? "");
   return delay.replace(/s$/, "");
 }
