@@ -159,6 +159,8 @@ describe("the core's view of a refusal", () => {
     [302, null, "upstream_error", "provider"],
   ] as const)
     it(`${status} with the code ${code} is ${expected}, the ${blame}'s`, () => {
+      const typed = { error: { code: "project_spend_limit_exceeded", type: code } };
+      assert.equal(refusal(status, NO_HEADERS, typed).code, expected);
       const error = refusal(status, NO_HEADERS, { error: { code, message: "sk-secret" } });
       assert.deepEqual([error.code, error.blame], [expected, blame]);
       assert.equal(error.detail.status, status);

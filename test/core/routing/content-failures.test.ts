@@ -143,29 +143,20 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
 
 const withCode = (code: string) => Object.assign(new Error("failed"), { code });
 const ofFetch = (cause?: Error) => new TypeError("fetch failed", { cause });
-const REFUSED = withCode("ECONNREFUSED");
+const [REFUSED, RESET] = [withCode("ECONNREFUSED"), withCode("ECONNRESET")];
 const CONNECTION = "the connection failed: ";
+const UNAVAILABLE = ["model_unavailable", `${CONNECTION}ECONNREFUSED`] as const;
 
 describe("an error of the network", () => {
   for (const [name, error, code, message] of [
     ...["ECONNREFUSED", "ENOTFOUND", "CERT_HAS_EXPIRED", "ERR_SSL_WRONG_VERSION_NUMBER"].map(
       (code) => [code, withCode(code), "model_unavailable", CONNECTION + code] as const,
     ),
-    ["a reset connection", withCode("ECONNRESET"), "upstream_error", `${CONNECTION}ECONNRESET`],
-    [
-      "an error that fetch wraps",
-      ofFetch(REFUSED),
-      "model_unavailable",
-      `${CONNECTION}ECONNREFUSED`,
-    ],
+    ["a reset connection", RESET, "upstream_error", `${CONNECTION}ECONNRESET`],
+    ["an error that fetch wraps", ofFetch(REFUSED), ...UNAVAILABLE],
     ["fetch without a code", ofFetch(), "upstream_error", `${CONNECTION}fetch failed`],
     ["a cause of fetch", ofFetch(new Error("bad port")), "upstream_error", `${CONNECTION}bad port`],
-    [
-      "several addresses, of which the first counts",
-      new AggregateError([REFUSED, withCode("ECONNRESET")]),
-      "model_unavailable",
-      `${CONNECTION}ECONNREFUSED`,
-    ],
+    ["the first of several addresses", new AggregateError([REFUSED, RESET]), ...UNAVAILABLE],
     ["a slow connection", new ConnectTimeout("none"), "upstream_timeout", "none"],
     ["a bound that was exceeded", new RangeError("too large"), "upstream_error", "too large"],
   ] as const)

@@ -11,7 +11,7 @@ interface Meaning {
   readonly operator?: "key" | "other";
 }
 
-/** By the error's code. */
+/** By the error's code, else by its type, which may be more general. */
 const BY_CODE = new Map<unknown, Meaning>([
   ["context_length_exceeded", { code: "context_length_exceeded" }],
   ["content_filter", { code: "content_filter" }],
@@ -34,9 +34,9 @@ export function refusal(
   body: unknown,
   now = systemClock.now(),
 ): ProviderError {
-  const { code: stated, message } = asObject(asObject(body)["error"]);
+  const { code: stated, type, message } = asObject(asObject(body)["error"]);
   const [, byStatus] = BY_STATUS.find(([pattern]) => pattern.test(String(status)))!;
-  const { code, operator } = BY_CODE.get(stated) ?? byStatus;
+  const { code, operator } = BY_CODE.get(stated) ?? BY_CODE.get(type) ?? byStatus;
   return new ProviderError(code, `the provider answered with status ${status}`, {
     status,
     operator,

@@ -43,10 +43,17 @@ const INVALID_KEY = [
   /^incorrect api key|^your credit balance|^user location is not supported/i,
   /^gemini api free tier is not available/i,
 ];
-const CLOSED_NAMES = /^arrearage|billing_hard_limit_reached|organization_restricted/i;
+const CLOSED_NAMES = new RegExp(
+  "^arrearage|billing_hard_limit_reached|organization_restricted|^blocked_api_access|^spend_" +
+    "| budget_exceeded$",
+  "i",
+);
 /** The account is closed, or its own limit of spending is reached. */
 const CLOSED = [
-  /^you have reached your specified api usage limits|^this organization has been disabled/i,
+  // Azure's answer to all requests, whatever their content.
+  /^your resource has been temporarily blocked/i,
+  /^you have reached your specified (workspace )?api usage limits/i,
+  /^this organization has been disabled/i,
   /^account \S+ is suspended|^operation not allowed\.?$|^your account is not authorized/i,
 ];
 const NO_MODEL_NAMES = new RegExp(
@@ -58,8 +65,10 @@ const NO_MODEL_NAMES = new RegExp(
 const NO_MODEL = [
   /^publisher model \S+ is not servable|^access to \S+ models? is not a(llowed|vailable)/i,
   /^project \S+ is not allowed to use publisher model|^invalid params, unknown model/i,
-  /^model not (exist|found)|^\S+ is not a valid model id|^1211 /i,
-  /^the provided model identifier is invalid/i,
+  /^(the model returned the following errors: )?you have not filled out the required use-case/i,
+  /^model (does )?not (exist|found)|^\S+ is not a valid model id|^1211 /i,
+  /^the supported api model names are |^organization policy constraint \S+allowedmodels violated/i,
+  /^the provided model identifier is invalid|aierror: no such model/i,
   /^invocation of model id \S+ with on-demand throughput|^your organization must be verified/i,
 ];
 /** NVIDIA's answer while the model's servers are out of order. */
@@ -81,15 +90,16 @@ const CONTEXT = [
   /maximum allowed input length|prompt token count|exceeds the available context size/i,
   /`inputs` (tokens \+ `max_new_tokens` must be|must have less than)|tokens_limit_reached/i,
   /must be less than max_seq_len|exceed max message tokens|max tokens of \d+ exceeded/i,
-  /cannot exceed the total tokens limit/i,
+  /cannot exceed the total tokens limit|should not exceed max_num_tokens|\[input_too_large\]/i,
+  /exceed model maximum \(|too many total text bytes|^total message size \d+ exceeds limit/i,
   /input length \d+ exceeds the maximum length/i,
 ];
 const FILTER = [
-  /content[ _]filter|content[ _]policy|content management policy|data_?inspection/i,
+  /content[ _]filter|(content|cyber)[ _]policy|content management policy|data_?inspection/i,
   /content safety|safety (system|filter|polic)|sensitive[_ ]?(content|words?)/i,
   /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
-  /^content exists risk|violating our usage policy/i,
-  /^1301 |^base_resp 102[67] /i,
+  /^content exists risk|violating our usage policy|^request blocked: /i,
+  /^1301 |^base_resp 102[67] |censorship_blocked/i,
 ];
 /** Amazon's answer to a mark for the cache of a model that has none. */
 const NO_CACHE = [
@@ -98,19 +108,30 @@ const NO_CACHE = [
 const NO_FILE = [
   /permission to access the file|^no such file object|does not have storage\.objects\.get access/i,
 ];
-/** The model's servers (OpenRouter, llama.cpp) are not set up for what this request needs. */
+/** The model, or its server as it is set up, cannot do what this request needs. */
 const UNABLE = [
+  // vLLM, Ollama, Amazon.
+  /^"auto" tool choice requires |^\S+ does not support (tools|thinking)$/i,
+  /^\S+ is not a multimodal model|^this model doesn't support /i,
+  // OpenRouter, llama.cpp.
   /^no endpoints found that (support|can handle)/i,
   /^tools param requires|^(image|audio) input is not supported|^unsupported param: /i,
 ];
 /** A firewall in front of the provider rejects the content with a page of its own. */
 const WEB_PAGE = [/^\s*<(!doctype|html)/i];
 /** The account has credit, but not enough for this request. */
-const CREDIT_TOO_LOW = [/fewer max_tokens|^prompt tokens limit exceeded/i];
+const CREDIT_TOO_LOW = [/fewer max_tokens|^prompt tokens limit exceeded|^weight_exceeds_budget /i];
+/** OpenRouter holds the account's credit for the requests in progress. */
+const CREDIT_HELD = [/^in_flight_budget_exhausted /];
 const NO_CREDIT = [
-  /insufficient_quota|exceeded_current_quota|insufficient balance|^1113 /i,
+  /insufficient_quota|exceeded_current_quota|insufficient balance|^1113 |^SetLimitExceeded /i,
+  /credit_balance_exhausted|_(spend|usage)_limit_(exceeded|reached)/i,
   /^your team \S+ has either used all available credits|^your prepayment credits are depleted/i,
+  /^your (project|billing account) has exceeded its monthly spending cap|budget_exceeded$/i,
+  /^you.{3,60} reached your \w+ usage limit|used up your daily free|exhausted its free trial/i,
 ];
+/** Alibaba's words for its limit of tokens a minute are those of others for an empty account. */
+const MINUTE_FULL = [/error-code#token-limit/];
 const TOO_LARGE = [/^request too large/i];
 /** Groq's name for it. */
 const LIMITED_NAMES = /^rate_limit_exceeded/;
@@ -121,14 +142,15 @@ const BAD = /^(400|413|422)$/;
 export const ERROR_RULES: readonly ErrorRule[] = [
   { status: BAD, ...KEY_REFUSED, names: INVALID_KEY_NAMES, messages: INVALID_KEY },
   // 412: Fireworks.
-  { status: /^4(00|12|13|22)$/, ...KEY_REFUSED, names: CLOSED_NAMES, messages: CLOSED },
+  { status: /^4(00|03|12|13|22)$/, ...KEY_REFUSED, names: CLOSED_NAMES, messages: CLOSED },
   { status: BAD, ...GATEWAY_REFUSED, names: NO_MODEL_NAMES, messages: NO_MODEL },
   { status: /^400$/, code: "upstream_error", messages: DOWN },
-  { status: /^(404|5..)$/, ...GATEWAY_REFUSED, messages: UNABLE, fromContent: true },
+  { status: /^(40[04]|5..)$/, ...GATEWAY_REFUSED, messages: UNABLE, fromContent: true },
   { status: /^(4(00|13|22|24)|5..)$/, ...CONTENT_FAILED, names: FAILED_NAMES, messages: FAILED },
   { status: /^(400|413|422|424)$/, code: "context_length_exceeded", messages: CONTEXT },
   { status: /^424$/, ...CONTENT_FAILED },
-  { status: /^(400|413|422|403)$/, code: "content_filter", messages: FILTER },
+  // 451: StepFun.
+  { status: /^(400|413|422|403|451)$/, code: "content_filter", messages: FILTER },
   { status: /^413$/, ...OVER_LIMIT, names: LIMITED_NAMES },
   { status: BAD, code: "upstream_rejected" },
   // A client of the Messages API can send headers that are too large for the provider.
@@ -137,18 +159,20 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: /^403$/, code: "upstream_rejected", messages: NO_CACHE },
   { status: /^403$/, ...GATEWAY_REFUSED, messages: WEB_PAGE, fromContent: true },
   { status: /^402$/, ...KEY_REFUSED, messages: CREDIT_TOO_LOW, fromContent: true },
+  { status: /^402$/, code: "model_overloaded", messages: CREDIT_HELD },
   { status: /^(401|402|403)$/, ...KEY_REFUSED },
+  { status: /^429$/, code: "model_overloaded", messages: MINUTE_FULL },
   { status: /^429$/, ...KEY_REFUSED, messages: NO_CREDIT },
   { status: /^429$/, ...OVER_LIMIT, messages: TOO_LARGE },
-  // 498: Groq has no room for requests of its service tier `flex`.
-  { status: /^(408|409|425|429|498|503|529)$/, code: "model_overloaded" },
+  // 498: Groq has no room for requests of its service tier `flex`. 499: Google gave up under load.
+  { status: /^(408|409|425|429|498|499|503|529)$/, code: "model_overloaded" },
   { status: /^4..$/, ...GATEWAY_REFUSED },
   { status: /^.*$/, code: "upstream_error" },
 ];
 
 /** The status that an error's code or type stands for, where an error inside a 200 states none. */
 export const STATUS_BY_NAME: readonly { readonly status: number; readonly names: RegExp }[] = [
-  { status: 429, names: /insufficient_quota|rate_limit|too_many_requests/i },
+  { status: 429, names: /insufficient_quota|rate_limit|too_many_requests|^throttling/i },
   { status: 401, names: /authentication|invalid_api_key|permission|insufficient_balance|billing/i },
   { status: 404, names: /not_found/i },
   { status: 413, names: /request_too_large/i },

@@ -2,7 +2,13 @@
 // Reads the forms that errors have at all known providers. wire.md "Provider errors".
 import { systemClock } from "../../../core/clock.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
-import { asArray, asObject, asString, asTokenCount } from "../../../core/schema/untrusted-json.ts";
+import {
+  asArray,
+  asObject,
+  asString,
+  asTokenCount,
+  parseJson,
+} from "../../../core/schema/untrusted-json.ts";
 import { statedWait } from "./wait-times.ts";
 import { ERROR_RULES, STATUS_BY_NAME, type ErrorRule } from "./error-rules.ts";
 
@@ -19,15 +25,16 @@ interface ErrorTexts {
 }
 
 /**
- * The error of an answer other than 200. `body` is its JSON, or its text (or the beginning of it)
+ * The error of an answer other than 200. `written` is its JSON, or its text (or the beginning of it)
  * if it is not JSON. `now` is the wall clock in milliseconds.
  */
 export function refusal(
   status: number,
   headers: { get(name: string): string | null },
-  body: unknown,
+  written: unknown,
   now = systemClock.now(),
 ): ProviderError {
+  const body = eventIn(written) ?? written;
   const texts = errorTexts(body);
   const rule = ERROR_RULES.find(
     (rule) => rule.status.test(String(status)) && matchesTexts(rule, texts),
@@ -40,6 +47,10 @@ export function refusal(
     providerMessage: texts.message || undefined,
   });
 }
+
+/** The JSON of an event: Alibaba refuses a request for a stream by one. Undefined: it is none. */
+const eventIn = (text: unknown): unknown =>
+  parseJson(/^data: ?(\{.*)/m.exec(asString(text) ?? "")?.[1] ?? "");
 
 /** Throws the ProviderError of an error inside a 200. Does nothing if there is none. */
 export function throwErrorIn(json: unknown): void {
@@ -115,10 +126,13 @@ function errorTexts(body: unknown): ErrorTexts {
   const stated = asObject(error);
   const { message, type, status, code = asObject(body)["code"] } = stated;
   const { detail = stated["errors"] } = stated; // Cloudflare's errors are a list
-  const name = `${asString(code) ?? asString(status) ?? ""} ${asString(type) ?? ""}`;
+  // The finer words of Anthropic, and of OpenRouter.
+  const { error_code } = asObject(stated["details"]);
+  const { reason, error_type, raw = stated["originalMessage"] } = asObject(stated["metadata"]);
+  const words = [code, status, error_code, reason, error_type].map(asString);
+  const name = `${words.find((word) => word !== undefined) ?? ""} ${asString(type) ?? ""}`;
   const own = asString(error) ?? asString(message) ?? asString(detail) ?? jsonText(detail);
   // The error of the server behind this one (OpenRouter, Bedrock).
-  const { raw = stated["originalMessage"] } = asObject(stated["metadata"]);
   const behind = asString(raw) ?? jsonText(raw ?? undefined);
   const text = behind === "" ? own : `${own}: ${behind}`;
   return { name: name.slice(0, MAX_CHARS), message: text.slice(0, MAX_CHARS) };
@@ -133,11 +147,14 @@ function jsonText(value: unknown): string {
   }
 }
 
-/** Gemini's RetryInfo, `"retryDelay": "17s"`, without its unit. "" if there is none. */
+/**
+ * Gemini's RetryInfo, `"retryDelay": "17s"`, without its unit, or OpenRouter's seconds, which an
+ * error inside a 200 has too. "" if there is none.
+ */
 function retryDelayIn(body: unknown): string {
-  const delays = asArray(asObject(errorIn(body))["details"]).map((detail) =>
-    asString(asObject(detail)["retryDelay"]),
-  );
-  const delay = delays.find((delay) => delay !== undefined) ?? "";
+  const { details, metadata } = asObject(errorIn(body));
+  const delays = asArray(details).map((detail) => asString(asObject(detail)["retryDelay"]));
+  const seconds = asTokenCount(asObject(metadata)["retry_after_seconds"]);
+  const delay = delays.find((delay) => delay !== undefined) ?? String(seconds ?? "");
   return delay.replace(/s$/, "");
 }

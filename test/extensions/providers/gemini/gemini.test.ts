@@ -466,13 +466,11 @@ describe("Gemini's errors", () => {
   const EXPIRED = "API key expired. Please renew the API key.";
   const PLACE = "User location is not supported for the API use.";
   const CASES: [status: number, body: object, code: string, retryAfterMs?: number][] = [
-    [400, google(400, "INVALID_ARGUMENT"), "upstream_rejected"],
     [400, google(400, "FAILED_PRECONDITION", PLACE), "model_unavailable"],
     [400, google(400, "INVALID_ARGUMENT", TOO_LONG), "context_length_exceeded"],
     [400, google(400, "INVALID_ARGUMENT", EXPIRED, badKey), "model_unavailable"],
     [429, google(429, "RESOURCE_EXHAUSTED", "No.", retryInfo), "model_overloaded", 17_000],
-    [499, google(499, "CANCELLED"), "model_unavailable"],
-    [503, google(503, "UNAVAILABLE", "No.", retryInfo), "model_overloaded", 17_000],
+    [499, google(499, "CANCELLED"), "model_overloaded"],
   ];
   for (const [status, body, code, retryAfterMs] of CASES)
     it(`${status} ${Object.values(body)[0].status}: ${code}; bare, in a list, and inside a stream`, () => {

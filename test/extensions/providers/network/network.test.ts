@@ -87,6 +87,7 @@ describe("a provider behind a proxy", () => {
     const options = asked as net.TcpNetConnectOpts[];
     const toProxy = options.find(({ port }) => port === Number(new URL(proxy.url).port))!;
     assert.deepEqual([toProxy.keepAlive, toProxy.keepAliveInitialDelay], [true, 15_000]);
+    assert.equal(toProxy.autoSelectFamilyAttemptTimeout, 2_000, "time for each of its addresses");
   });
 
   it("has a proxy of its own, with a name and a password, or none", async (t) => {
@@ -106,11 +107,7 @@ describe("a provider behind a proxy", () => {
 
   const AT = "the proxy 127\\.0\\.0\\.1:\\d+";
   for (const [name, answer, detail] of [
-    [
-      "refuses the connection",
-      "HTTP/1.1 407 Who are you\r\n\r\n",
-      `${AT} answered with status 407`,
-    ],
+    ["refuses the connection", "HTTP/1.1 407 Who?\r\n\r\n", `${AT} answered with status 407`],
     ["cuts the connection", "", `${AT} closed the connection without an answer`],
     ["speaks something else", "SSH-2.0-x\r\n\r\n", "did not answer by HTTP"],
     [
