@@ -112,6 +112,14 @@ describe("a sealed statement", () => {
     assert.deepEqual(verified(await statement("2026-01", dir)).findings, []);
   });
 
+  it("is proved where a day closed before seals were switched on", () => {
+    const older = forged(({ days: [day] }) => {
+      const { signature: _signature, public_key: _key, ...line } = JSON.parse(day.line);
+      day.line = JSON.stringify(line);
+    });
+    assert.deepEqual(verified(older).findings, []);
+  });
+
   it("is found out if any byte of it was changed", () => {
     const bytes = Buffer.from(text);
     for (let at = 0; at < bytes.length - 2; at += 101) {
