@@ -20,6 +20,7 @@ import {
   C,
   command,
   copyOf,
+  D,
   E,
   edit,
   findingsIn,
@@ -230,11 +231,13 @@ describe("books rebuild", { concurrency: 2 }, () => {
   it("that dies leaves books into which nothing is copied before the next one", async () => {
     const dir = copyOf(scene.dir);
     rmSync(join(dir, "usage/cursor.json"));
-    mkdirSync(join(dir, "usage/2026-02-01.jsonl.new"));
-    rmSync(join(dir, "usage/2026-02-01.jsonl"));
+    mkdirSync(join(dir, "usage/2026-02-01.sums.new"));
     assert.equal((await command(dir, ["books", "rebuild"])).code, 1);
-    rmSync(join(dir, "usage/2026-02-01.jsonl.new"), { recursive: true });
-    const { code, stderr } = await command(dir, ["usage", "sync", "--once"]);
+    rmSync(join(dir, "usage/2026-02-01.sums.new"), { recursive: true });
+    const grown = copyOf(dir);
+    for (const name of [A, B, C, D, E])
+      edit(grown, `spend/${name}`, (all) => [...all, JSON.stringify(openLine(200))]);
+    const { code, stderr } = await command(grown, ["usage", "sync", "--once"]);
     assert.equal(code, 1);
     assert.match(stderr, /run 'books rebuild'/);
     assert.equal((await command(dir, ["books", "rebuild"])).code, 0);
