@@ -212,6 +212,17 @@ describe("books rebuild", { concurrency: 2 }, () => {
       assertAsBefore(dir);
     });
 
+  it("opens days again whose lines are lost, also what their deleted segments had", async () => {
+    const { dir } = await rebuilt((copy) => {
+      retire(copy, [A, B]);
+      rmSync(join(copy, "days.jsonl"));
+    });
+    const january = ["billing", "statement", "--account", "acme", "--month", "2026-01"];
+    const { code, stdout, stderr } = await command(dir, january);
+    assert.equal(code, 0, stderr);
+    assert.equal(stdout, (await command(scene.dir, january)).stdout);
+  });
+
   it("replaces a closed day of which a segment is deleted if it is then what its line says", async () => {
     const end = await rebuilt((dir) => {
       retire(dir, [A]);
