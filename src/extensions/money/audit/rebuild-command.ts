@@ -46,15 +46,18 @@ async function rebuildBooks(context: BooksContext) {
   // After a power failure the usage records must not hold requests that the spend log lost.
   for (const name of proof.segments.keys()) await syncToDisk(join(spendDir, name));
   // The cursor is ahead of every segment during a rebuild, so that no pass copies anything if the
-  // rebuild is killed.
+  // rebuild is killed, even while a gateway writes.
   await store.setCursor(cursorOf(proof, coverage, "ahead"));
+  const counted = await store.days();
+  // The cursor does not count the records of a day whose line in days.jsonl is lost.
+  const isCounted = ({ day, lines }: DayProof): boolean => lines === 0 || counted.includes(day);
   const not_rebuilt: string[] = [];
   const result = { added: 0, changed: 0, removed: 0, unchanged: 0, left: 0, not_rebuilt };
   for (const day of proof.days ?? []) {
     const { same, changed, missing, pending, inserted, unlogged, unreadable } = day.totals;
     const added = missing.records + pending.records;
     const removed = inserted.records + unreadable.records;
-    const isRight = added + changed.records + removed === 0 && day.matchesLine;
+    const isRight = added + changed.records + removed === 0 && day.matchesLine && isCounted(day);
     const unequal = isRight ? [] : await differencesAnew(day);
     if (unequal.length > 0) {
       await store.giveUp(day.day);
@@ -88,7 +91,7 @@ async function differencesAnew({ closed, records }: DayProof): Promise<readonly 
 }
 
 /**
- * How far the segments were read. `ahead`: a cursor beyond their ends. A segment is cut if records
+ * How far the segments were read. `ahead`: further than they can grow. A segment is cut if records
  * or closed days have lines beyond its end. A segment that is gone or empty, but has records, stays
  * in the cursor so that no new segment takes its name. That of a closed day is safe already.
  */
@@ -99,8 +102,8 @@ function cursorOf({ segments, days = [] }: BooksProof, coverage: Coverage, ahead
   const gone = [...cut]
     .filter((name) => !names.has(name) && coverage.of(name).length === 0)
     .map((name) => [name, GONE] as const);
-  const reached = read.map(([name, { end, proof }]) => {
-    const bytes = ahead ? end.bytes + proof.torn_bytes + 1 : end.bytes;
+  const reached = read.map(([name, { end }]) => {
+    const bytes = ahead ? Number.MAX_SAFE_INTEGER : end.bytes;
     const isCut = cut.has(name) || end.bytes < (coverage.of(name).at(-1)?.bytes ?? 0);
     const mark = isCut ? { isCut: true as const, unsettled: 0 } : {};
     return [name, { ...end, bytes, ...mark }] as const;

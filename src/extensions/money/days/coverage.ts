@@ -11,6 +11,13 @@ export interface Listing extends DaySegment {
   readonly day: string;
 }
 
+/**
+ * The day from which a segment is kept for spend.keep_days: that of its last entry or, if days were
+ * closed long after they were over, of its name.
+ */
+export const keptFrom = ({ day, segment }: Listing): string =>
+  day > segment ? day : segment.slice(0, 10);
+
 export interface Coverage {
   /** The names of all segments that the lines list. */
   segments(): readonly string[];

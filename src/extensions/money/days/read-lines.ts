@@ -12,6 +12,9 @@ export interface LineBatch {
   readonly bytes: Buffer;
 }
 
+/** Copies a part of a line. The part itself would keep its whole batch in memory. */
+export const copyOfPart = (part: string): string => Buffer.from(part).toString();
+
 /** Which part of a file to read. */
 export interface ReadOptions {
   /** The first byte. Absent: 0. */

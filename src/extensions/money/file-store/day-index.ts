@@ -133,10 +133,11 @@ export function createFinder(
       // The day was sorted meanwhile, so the offsets are wrong: search again.
       if (identityOf(pathOf(files, day)) !== file) return await find(query);
     }
-    for (const month of new Set([...closed].map((day) => day.slice(0, 7)))) {
+    const isWholeIndex = createIndexCheck(files);
+    for (const month of new Set([...closed].map(monthOf))) {
       if (found.length === limit) break;
       const index = indexFile(files, month);
-      if (!isWholeIndex(files, month)) throw new BooksFault(lostIndex(index));
+      if (!isWholeIndex(month)) throw new BooksFault(lostIndex(index));
       // The index may already have a day that is just being closed.
       take(findInMonth(index, query).filter(({ day }) => closed.has(day)));
     }
@@ -150,14 +151,21 @@ export function createFinder(
 /** The file with the index of the closed days of a month. */
 export const indexFile = ({ dir }: DayFiles, month: string): string => join(dir, `${month}.ids`);
 
-/** Whether the index of a month has entries for all records of its closed days. */
-export function isWholeIndex(files: DayFiles, month: string): boolean {
-  const closed = files.closedDays.all().map((line) => line.closed);
+export const monthOf = (day: string): string => day.slice(0, 7);
+
+/**
+ * Returns a function that tells whether the index of a month has entries for all records of its
+ * closed days.
+ */
+export function createIndexCheck(files: DayFiles): (month: string) => boolean {
   const { lost = [] } = readCursor(cursorFile(files));
-  const records = closed
-    .filter(({ day }) => day.startsWith(month) && !lost.includes(day))
-    .reduce((sum, day) => sum + day.records, 0);
-  return entryCountIn(indexFile(files, month)) >= records;
+  const stated = new Map<string, number>();
+  for (const { closed } of files.closedDays.all()) {
+    const month = monthOf(closed.day);
+    const records = lost.includes(closed.day) ? 0 : closed.records;
+    stated.set(month, (stated.get(month) ?? 0) + records);
+  }
+  return (month) => entryCountIn(indexFile(files, month)) >= (stated.get(month) ?? 0);
 }
 
 /** The error text for an index that is gone or incomplete. */

@@ -24,10 +24,11 @@ import {
   addLines,
   createDayIndex,
   createFinder,
+  createIndexCheck,
   createOpenDays,
   indexFile,
-  isWholeIndex,
   lostIndex,
+  monthOf,
 } from "./day-index.ts";
 import { matcherOf, orderedLines, parseLine, recordOf, textMatcherOf } from "./lines.ts";
 import { mergeIntoMonth } from "./request-ids.ts";
@@ -120,13 +121,12 @@ async function* linesFor(records: AsyncIterable<readonly UsageRecord[]>): Batche
     yield { lines: batch.map((record) => ({ text: JSON.stringify(record), record })) };
 }
 
-const monthOf = (day: string): string => day.slice(0, 7);
-
 /** The months whose index is gone or incomplete: receipts of closed days cannot be found. */
 function lostIndexes(files: DayFiles): readonly StoreFault[] {
   const closed = dayFiles.daysOf(files).filter((day) => isClosed(files, day));
+  const isWholeIndex = createIndexCheck(files);
   return [...new Set(closed.map(monthOf))]
-    .filter((month) => !isWholeIndex(files, month))
+    .filter((month) => !isWholeIndex(month))
     .map((month) => lostIndex(indexFile(files, month)))
     .map((detail) => ({ event: "usage_index_lost", detail }));
 }
@@ -146,7 +146,7 @@ async function replaceLines(files: DayFiles, day: string, batches: Batches): Pro
   await dayFiles.replaceDayFile(files, day, draft, index.bytes);
   const month = monthOf(day);
   // The entries of an open day would stand in for lost ones until the day has its line.
-  if (isClosed(files, day) || isWholeIndex(files, month))
+  if (isClosed(files, day) || createIndexCheck(files)(month))
     await mergeIntoMonth(indexFile(files, month), day, index.ids);
   await replaceFile(sumsFile(files, day), sumsText(index.summer.sums()));
 }

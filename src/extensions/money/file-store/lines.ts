@@ -6,7 +6,7 @@ import {
   type UsageFilter,
   type UsageRecord,
 } from "../records/index.ts";
-import { BooksFault, readLines } from "../days/index.ts";
+import { BooksFault, copyOfPart, readLines } from "../days/index.ts";
 
 /** A range of bytes in the file of a day whose records all come from one segment. */
 interface Run {
@@ -49,7 +49,7 @@ async function runsIn(path: string, to: number): Promise<Run[]> {
       const next = bytes.indexOf("\n", at) + 1;
       const last = runs.at(-1);
       if (last?.segment === segment) last.to = from + next;
-      else runs.push({ segment, from: from + at, to: from + next, line });
+      else runs.push({ segment: copyOfPart(segment), from: from + at, to: from + next, line });
       at = next;
       line += 1;
     }

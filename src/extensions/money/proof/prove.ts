@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { BooksContext } from "../books/index.ts";
-import { createCoverage, type ClosedDay } from "../days/index.ts";
+import { createCoverage, keptFrom, type ClosedDay } from "../days/index.ts";
 import { segmentsIn } from "../ledger/index.ts";
 import type { UsageLine, UsageStore } from "../records/index.ts";
 import {
@@ -151,12 +151,12 @@ function findGoneSegments(
 ): readonly GoneSegment[] {
   const listed = coverage.segments().map((name) => coverage.of(name).at(-1)!);
   const whole = listed.filter(({ segment, bytes }) => segments.get(segment)?.end.bytes === bytes);
-  const oldest = whole.map(({ day }) => day).sort()[0] ?? "9999";
+  const oldest = whole.map(keptFrom).sort()[0] ?? "9999";
   const gone: GoneSegment[] = [];
   for (const name of [...new Set([...coverage.segments(), ...Object.keys(cursor)])].sort()) {
     if (segments.has(name)) continue;
     const last = coverage.of(name).at(-1);
-    const isTooYoung = last && (last.day >= oldest || !isExpired(last.day));
+    const isTooYoung = last && (keptFrom(last) >= oldest || !isExpired(keptFrom(last)));
     const by = last?.by ?? "the cursor of the usage records";
     if (isTooYoung || (cursor[name]?.bytes ?? 0) > 0)
       findings.add(`spend/${name}`, `is not there: ${by} has it`);

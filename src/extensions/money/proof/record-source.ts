@@ -35,7 +35,10 @@ export const openStoreSource = async (store: UsageStore): Promise<RecordSource> 
   linesOf: store.linesOf,
 });
 
-/** Opens the records in the files of a data_dir. Of open days, it reads the bytes in the cursor. */
+/**
+ * Opens the records in the files of a data_dir. Of open days, it reads the bytes in the cursor, and
+ * all bytes of those whose lines in days.jsonl are lost.
+ */
 export function openFileSource(
   dataDir: string,
   closedDays: readonly ClosedDay[],
@@ -47,21 +50,24 @@ export function openFileSource(
   const openDays = Object.keys(cursor.days).filter((day) => day > last);
   const nameOf = (day: string): string => `usage/${day}.jsonl`;
   // The sync writes the file of a new day before the cursor, so the newest file may not be in it.
-  for (const day of dayFilesIn(dir))
-    if (day > last && !openDays.includes(day) && openDays.some((open) => open > day))
-      findings.add(
-        `days.jsonl, line ${closedDays.length + 1}`,
-        `is gone: ${nameOf(day)} is there, and the cursor counts it no more as an open day`,
-      );
+  const reopened = dayFilesIn(dir).filter(
+    (day) => day > last && !openDays.includes(day) && openDays.some((open) => open > day),
+  );
+  for (const day of reopened)
+    findings.add(
+      `days.jsonl, line ${closedDays.length + 1}`,
+      `is gone: ${nameOf(day)} is there, and the cursor counts it no more as an open day`,
+    );
   return {
     cursor: cursor.segments,
-    days: openDays,
+    days: [...openDays, ...reopened],
     nameOf,
     async *linesOf(day) {
       const closed = closedDays.find((line) => line.day === day);
-      const bytes = closed?.file_bytes ?? cursor.days[day] ?? 0;
       const path = join(dataDir, nameOf(day));
       const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+      const uncounted = reopened.includes(day) ? size : 0;
+      const bytes = closed?.file_bytes ?? cursor.days[day] ?? uncounted;
       if (size < bytes) findings.add(nameOf(day), brokenFile(path, size, bytes));
       if (closed && size > bytes)
         findings.add(`${nameOf(day)}, line ${closed.records + 1}`, "stands after the end");

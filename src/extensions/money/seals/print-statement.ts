@@ -3,7 +3,7 @@
 // whole statement is signed. It is printed day by day, so that only the open days and one closed
 // day are in memory.
 import { createHash } from "node:crypto";
-import { createMerkleRoot, leafOf, type DaysLine } from "../days/index.ts";
+import { copyOfPart, createMerkleRoot, leafOf, type DaysLine } from "../days/index.ts";
 import { parseMoney, parseUsageLine, type UsageRecord } from "../records/index.ts";
 import type { BooksFiles, Signer, StatementToSeal } from "../usage/index.ts";
 
@@ -70,7 +70,7 @@ async function withProof(
     for (const { text, record } of lines) {
       const isIncluded = record !== undefined && isBilled(record);
       merkle.add(leafOf(text), isIncluded);
-      if (isIncluded) records.push([index, text]);
+      if (isIncluded) records.push([index, copyOfPart(text)]);
       index += 1;
     }
   if (!line) return { day, records };

@@ -1,14 +1,15 @@
 // Detects segments that exist under two names, as after a faulty restore: their requests would be
 // billed twice. Copies are recognized by the spend_id of the first line, which is unique.
 import { closeSync, openSync, readSync } from "node:fs";
-import type { Coverage } from "../days/index.ts";
+import { copyOfPart, type Coverage } from "../days/index.ts";
 import type { SegmentCursor } from "../records/index.ts";
 
 /** Enough bytes of a line to contain its spend_id. */
 const HEAD_BYTES = 256;
 
 /** The spend_id in the first line of a segment. Empty: it is no line of the log. */
-export const firstIdIn = (line: string): string => /"spend_id":"(\w+)"/.exec(line)?.[1] ?? "";
+export const firstIdIn = (line: string): string =>
+  copyOfPart(/"spend_id":"(\w+)"/.exec(line)?.[1] ?? "");
 
 /** The spend_id of the first line of the segment at a path. Empty: it has no line yet. */
 export function firstIdOf(path: string): string {

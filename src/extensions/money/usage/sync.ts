@@ -11,7 +11,14 @@ import {
   type SegmentCursor,
   type StoreFault,
 } from "../records/index.ts";
-import { BooksFault, brokenFile, createCoverage, MENDING, type Coverage } from "../days/index.ts";
+import {
+  BooksFault,
+  brokenFile,
+  createCoverage,
+  keptFrom,
+  MENDING,
+  type Coverage,
+} from "../days/index.ts";
 import type { BooksFiles } from "./books-files.ts";
 import { closeDays } from "./close-days.ts";
 import { isClockSteady, isExpired } from "./retention.ts";
@@ -96,7 +103,7 @@ function segmentsToCopy(
     // deleteOldSegments() removes a segment from the cursor first. So if its deletion was
     // interrupted, it has records; if the database was replaced by an empty one, it has none.
     const hasRecords = days.of(last.day)?.closed.records === 0 || recordDays.includes(last.day);
-    if (!cursor[name] && isExpired(books, last.day) && hasRecords) return false;
+    if (!cursor[name] && isExpired(books, keptFrom(last)) && hasRecords) return false;
     throw new BooksFault(
       `usage records of ${last.day} are lost, which ${name} has and ${days.path} states: ` +
         "stop the gateway, run 'books rebuild' and start again",
@@ -215,7 +222,7 @@ async function deleteOldSegments(
     const known = cursor[name];
     const isWhole = known?.bytes === last?.bytes && known?.unsettled === 0;
     const isListed = !known || known.isCut || isWhole;
-    return last !== undefined && isListed && isExpired(books, last.day);
+    return last !== undefined && isListed && isExpired(books, keptFrom(last));
   });
   if (old.length === 0) return;
   // The cursor first: a segment that the cursor names must exist.

@@ -20,6 +20,7 @@ import {
   C,
   command,
   copyOf,
+  D,
   E,
   edit,
   findingsIn,
@@ -211,6 +212,17 @@ describe("books rebuild", { concurrency: 2 }, () => {
       assertAsBefore(dir);
     });
 
+  it("opens days again whose lines are lost, also what their deleted segments had", async () => {
+    const { dir } = await rebuilt((copy) => {
+      retire(copy, [A, B]);
+      rmSync(join(copy, "days.jsonl"));
+    });
+    const january = ["billing", "statement", "--account", "acme", "--month", "2026-01"];
+    const { code, stdout, stderr } = await command(dir, january);
+    assert.equal(code, 0, stderr);
+    assert.equal(stdout, (await command(scene.dir, january)).stdout);
+  });
+
   it("replaces a closed day of which a segment is deleted if it is then what its line says", async () => {
     const end = await rebuilt((dir) => {
       retire(dir, [A]);
@@ -230,11 +242,13 @@ describe("books rebuild", { concurrency: 2 }, () => {
   it("that dies leaves books into which nothing is copied before the next one", async () => {
     const dir = copyOf(scene.dir);
     rmSync(join(dir, "usage/cursor.json"));
-    mkdirSync(join(dir, "usage/2026-02-01.jsonl.new"));
-    rmSync(join(dir, "usage/2026-02-01.jsonl"));
+    mkdirSync(join(dir, "usage/2026-02-01.sums.new"));
     assert.equal((await command(dir, ["books", "rebuild"])).code, 1);
-    rmSync(join(dir, "usage/2026-02-01.jsonl.new"), { recursive: true });
-    const { code, stderr } = await command(dir, ["usage", "sync", "--once"]);
+    rmSync(join(dir, "usage/2026-02-01.sums.new"), { recursive: true });
+    const grown = copyOf(dir);
+    for (const name of [A, B, C, D, E])
+      edit(grown, `spend/${name}`, (all) => [...all, JSON.stringify(openLine(200))]);
+    const { code, stderr } = await command(grown, ["usage", "sync", "--once"]);
     assert.equal(code, 1);
     assert.match(stderr, /run 'books rebuild'/);
     assert.equal((await command(dir, ["books", "rebuild"])).code, 0);

@@ -8,6 +8,7 @@ import { before, describe, it } from "node:test";
 import { createSigner } from "../../../../src/extensions/money/seals/sign.ts";
 import { verifyStatement } from "../../../../src/extensions/money/seals/verify-statement.ts";
 import { createMerkleRoot, leafOf, rootFrom } from "../../../../src/extensions/money/days/index.ts";
+import { heldNow } from "../../../support/effort.ts";
 import { folder } from "../../../support/folder.ts";
 import { createRandom } from "../../../support/random.ts";
 import { runHere } from "../../../support/run-here.ts";
@@ -110,6 +111,36 @@ describe("a sealed statement", () => {
     const dir = copyOf(scene.dir);
     retire(dir, [A, B, C]);
     assert.deepEqual(verified(await statement("2026-01", dir)).findings, []);
+  });
+
+  it("is proved where a day closed before seals were switched on", () => {
+    const older = forged(({ days: [day] }) => {
+      const { signature: _signature, public_key: _key, ...line } = JSON.parse(day.line);
+      day.line = JSON.stringify(line);
+    });
+    assert.deepEqual(verified(older).findings, []);
+  });
+
+  it("is printed without the text around its records in memory", async () => {
+    const { account, month, currency, total } = JSON.parse(text).bill;
+    const size = 1_000_000;
+    async function* linesOf(day: string) {
+      for await (const { lines, first } of scene.books.store.linesOf(day)) {
+        const parts = lines.map((line) => line.text.padEnd(size).slice(0, line.text.length));
+        yield { lines: lines.map((line, at) => ({ ...line, text: parts[at]! })), first };
+      }
+    }
+    const books = { ...scene.books, store: { ...scene.books.store, linesOf } };
+    const bill = { account, month, currency, total };
+    const before = heldNow();
+    await createSigner(scene.dir).printStatement(
+      books,
+      async () => bill,
+      async () => {
+        const held = heldNow() - before;
+        assert.ok(held < size, `${held} bytes`);
+      },
+    );
   });
 
   it("is found out if any byte of it was changed", () => {

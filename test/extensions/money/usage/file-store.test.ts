@@ -1,10 +1,11 @@
 // Questions to the file store: sums of open and closed days, single requests, records of a span.
 
 import assert from "node:assert/strict";
-import fs, { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import fs, { appendFileSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
+import { orderedLines } from "../../../../src/extensions/money/file-store/index.ts";
 import {
   createDayIds,
   findInMonth,
@@ -17,11 +18,14 @@ import {
   type SumBy,
   type UsageRecord,
 } from "../../../../src/extensions/money/records/index.ts";
+import { createSegmentReader } from "../../../../src/extensions/money/usage/index.ts";
+import { heldNow } from "../../../support/effort.ts";
 import { folder } from "../../../support/folder.ts";
 import {
   createScene,
   numbersOf,
   request,
+  spendId,
   sumTexts,
   type Scene,
 } from "../../../support/projection.ts";
@@ -170,6 +174,37 @@ describe("the file store", () => {
     mkdirSync(join(other.dir, "usage", "2026-01.ids.new")); // no index of the month can be made
     await assert.rejects(store.finish("2026-01-31"));
     assert.deepEqual(numbersOf(await store.find(query)), [1]);
+  });
+
+  it("reads the cursor, which may be large, no more often for more closed months", async (t) => {
+    const { books, write, pass } = createScene({ now: "2026-03-02T12:00:00.000Z" });
+    for (const day of ["2026-01-31", "2026-02-01", "2026-03-01"])
+      write(`${day}.0001.jsonl`, ...request(Number(day.slice(5, 7)), `${day}T12:00:00.000Z`));
+    await pass();
+    const { mock } = t.mock.method(fs, "readFileSync");
+    syncBuiltinESMExports();
+    await books.store.inspect();
+    await books.store.find({ requestId: "none", limit: 1 });
+    mock.restore();
+    syncBuiltinESMExports();
+    assert.equal(mock.calls.filter(({ arguments: [path] }) => /cursor/.test(`${path}`)).length, 4);
+  });
+
+  it("remembers parts of lines without the rest of their text", async () => {
+    const path = join(folder({ inMemory: true }), "a day");
+    const text = "x".repeat(400_000);
+    for (let n = 0; n < 10; n += 1) {
+      const segment = `2026-01-31.000${n}.jsonl`;
+      appendFileSync(path, `{"spend_id":"${spendId(n)}"${text}"log":{"segment":"${segment}"}}\n`);
+    }
+    const before = heldNow();
+    const readers = Array.from({ length: 10 }, () => createSegmentReader(path, "a segment"));
+    for (const reader of readers) for await (const _batch of reader.read(Infinity));
+    const reading = orderedLines(path, Infinity)[Symbol.asyncIterator]();
+    await reading.next();
+    const held = heldNow() - before;
+    await reading.return?.();
+    assert.ok(held < 1_000_000, `${held} bytes, with ${readers.length} readers`);
   });
 
   it("yields batches without records too, so that readers can stop", async () => {

@@ -8,6 +8,7 @@ import { describe, it, type TestContext } from "node:test";
 import { acquireSocketLock } from "../../../../src/extensions/scale/data-files/index.ts";
 import { socketOf } from "../../../../src/extensions/money/ledger/index.ts";
 import { createCoverage, type ClosedDay } from "../../../../src/extensions/money/days/index.ts";
+import { createFindings, proveBooks } from "../../../../src/extensions/money/proof/index.ts";
 import { BooksFault, copyFaults, syncUsage } from "../../../../src/extensions/money/usage/index.ts";
 import { linesOf, openLine, settleLine, spendId } from "../../../support/books.ts";
 import { startEffort } from "../../../support/effort.ts";
@@ -222,6 +223,20 @@ describe("old segments", () => {
     assert.deepEqual(numbersOf(await at.records()), [1, 2]);
     const [found] = await at.books.store.find({ requestId: "request 2", limit: 1 });
     assert.equal(found?.log?.segment, A);
+  });
+
+  it("stay for as long after their own day if older days close together with it", async () => {
+    const at = createScene({ keepDays: 3, now: "2026-02-05T12:00:00.000Z" });
+    const young = "2026-02-04.0001.jsonl";
+    at.write(A, ...request(1, NOON));
+    at.write(young, ...request(2, "2026-02-04T12:00:00.000Z"));
+    await at.pass();
+    await at.pass();
+    assert.deepEqual([at.closed().length, existsSync(at.segment(A))], [5, false]);
+    assert.ok(existsSync(at.segment(young)));
+    const findings = createFindings();
+    await proveBooks({ dataDir: at.dir, records: "files" }, findings);
+    assert.deepEqual(findings.list(), []);
   });
 
   it("stay if somebody adds a line to them that no day has yet", async () => {
