@@ -129,7 +129,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     await assert.rejects(late.setCursor({}), /usage_cursors has moved on/);
   });
 
-  it("a database that is not there, or refuses the password: an error that does not say it", async (t) => {
+  it("a database that is not there, or refuses the password: an error without the password", async (t) => {
     const url = await db.database("refused");
     await assert.rejects(scene(t, db.wrongPassword(url)).pass(), (error: Error) => {
       assert.match(error.message, /password authentication failed/);
