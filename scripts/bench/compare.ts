@@ -1,4 +1,4 @@
-// The first table: what the same work costs each target, side by side.
+// The table `compare`: what the same work costs each target, side by side.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { bodyOf, checkReplies } from "./chat.ts";
