@@ -39,7 +39,7 @@ export function segmentsIn(dir: string): string[] {
   const other = named.find((entry) => !entry.isFile());
   if (other)
     throw new BooksFault(
-      `${join(dir, other.name)} is no file but has a segment's name: ${MENDING}`,
+      `${join(dir, other.name)} is not a file but has a segment's name: ${MENDING}`,
     );
   return named.map(({ name }) => name).sort();
 }

@@ -246,7 +246,7 @@ describe("books rebuild", { concurrency: 2 }, () => {
     writeFileSync(join(dir, "days.jsonl"), "{}\n");
     const { code, stderr } = await command(dir, ["books", "rebuild"]);
     assert.equal(code, 1);
-    assert.match(stderr, /days.jsonl: line 1 is no line of a closed day/);
+    assert.match(stderr, /days.jsonl: line 1 is not a closed day's line/);
     assertAsBefore(dir);
   });
 

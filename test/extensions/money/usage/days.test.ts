@@ -140,7 +140,7 @@ describe("lines of the spend log that should not be there", () => {
     [
       "lines that cannot be read",
       ["{", open, "", '{"type":"note"}', settle, "\u0000\u0000"],
-      [1, 3, 4, 6].map((line) => `line ${line} is no line of the spend log`),
+      [1, 3, 4, 6].map((line) => `line ${line} is not a line of the spend log`),
     ],
   ];
   for (const [what, lines, expected] of CASES)

@@ -144,7 +144,7 @@ describe("status", () => {
       const server = http.createServer((_, res) => res.end(answer));
       const { port } = new URL(await listening(t, server));
       const { code, stdout } = await status(fileFor(Number(port)));
-      assert.deepEqual([code, /is no chat-gateway$/m.test(stdout)], [1, true]);
+      assert.deepEqual([code, /is not a chat-gateway$/m.test(stdout)], [1, true]);
     }
   });
 });
