@@ -26,7 +26,7 @@ export interface Figures {
 
 /**
  * A young generation so large that nothing is collected while it is counted, and code that is
- * optimised at the same moments in every run.
+ * optimized at the same moments in every run.
  */
 const FLAGS = [
   "--min-semi-space-size=512",
