@@ -20,7 +20,7 @@ export const headersOf = (value: Check<string>): Check<ReadonlyMap<string, strin
     for (const [name, text] of values) {
       if (!isSettable(name)) fail("invalid_value", "is not a header that may be set", [name]);
       const same = name.toLowerCase();
-      if (headers.has(same)) fail("invalid_value", "stands there twice", [name]);
+      if (headers.has(same)) fail("invalid_value", "is set twice", [name]);
       headers.set(same, text);
     }
     return headers;

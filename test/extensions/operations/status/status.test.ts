@@ -170,7 +170,7 @@ describe("the admin listener with a password", () => {
     assert.deepEqual([right.code, right.stderr], [0, ""]);
     const wrong = await status(fileFor(port, { ...admin, tls: certificate() }));
     assert.equal(wrong.code, 1);
-    assert.match(wrong.stdout, /^not healthy: https:\S+ has another certificate than /);
+    assert.match(wrong.stdout, /^not healthy: https:\S+ has a certificate other than /);
   });
 });
 

@@ -201,7 +201,7 @@ describe("the settings of the collector", () => {
     ["the path of the signal", { endpoint: `${endpoint}/v1/traces` }, /to which \/v1\/traces/],
     ["a header of HTTP's own", withHeaders({ Host: "x" }), /headers\.Host: is not a header/],
     ["no header name", withHeaders({ "a b": "x" }), /headers\["a b"\]: is not a header/],
-    ["a header twice", withHeaders({ a: "x", A: "y" }), /headers\.A: stands there twice/],
+    ["a header twice", withHeaders({ a: "x", A: "y" }), /headers\.A: is set twice/],
     ["a line end", withHeaders({ a: "secret\nx" }), /headers\.a: expected printable/],
     ["an unset variable", withHeaders({ a: "Bearer $NO_SUCH" }), /NO_SUCH is not set$/],
     ["an unknown field", { endpoint, header: {} }, /telemetry\.otlp/],
