@@ -5,7 +5,7 @@ import { appendFileSync, cpSync, rmSync, truncateSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { folder } from "../../../support/folder.ts";
-import type { Scene } from "../../../support/projection.ts";
+import type { Scene } from "../../../support/written-books.ts";
 import {
   A,
   B,

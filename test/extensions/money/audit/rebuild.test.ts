@@ -13,7 +13,7 @@ import {
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { openLine, settleLine } from "../../../support/books.ts";
-import { createScene, type Scene } from "../../../support/projection.ts";
+import { createScene, type Scene } from "../../../support/written-books.ts";
 import {
   A,
   B,

@@ -16,7 +16,7 @@ import { receiptsOf } from "../../../../src/extensions/money/receipts/index.ts";
 import { syncUsage } from "../../../../src/extensions/money/usage/index.ts";
 import { folder } from "../../../support/folder.ts";
 import { noPostgres, PG_FOLDER, startPostgres, type Postgres } from "../../../support/postgres.ts";
-import { DAY_MS, type Scene } from "../../../support/projection.ts";
+import { DAY_MS, type Scene } from "../../../support/written-books.ts";
 import { until, within } from "../../../support/wait.ts";
 import { idsOf, linesOf, lot, NOON, own, recordsOf, scene } from "./scene.ts";
 

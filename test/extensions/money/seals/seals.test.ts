@@ -7,7 +7,7 @@ import { before, describe, it } from "node:test";
 import { createSigner, isSignedBy } from "../../../../src/extensions/money/seals/sign.ts";
 import { lineOf } from "../../../../src/extensions/money/usage/index.ts";
 import { folder } from "../../../support/folder.ts";
-import { request, type Scene } from "../../../support/projection.ts";
+import { request, type Scene } from "../../../support/written-books.ts";
 import { runHere } from "../../../support/run-here.ts";
 import {
   A,

@@ -11,7 +11,7 @@ import { createMerkleRoot, leafOf, rootFrom } from "../../../../src/extensions/m
 import { folder } from "../../../support/folder.ts";
 import { createRandom } from "../../../support/random.ts";
 import { runHere } from "../../../support/run-here.ts";
-import type { Scene } from "../../../support/projection.ts";
+import type { Scene } from "../../../support/written-books.ts";
 import {
   A,
   B,

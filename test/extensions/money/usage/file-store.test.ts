@@ -24,7 +24,7 @@ import {
   request,
   sumTexts,
   type Scene,
-} from "../../../support/projection.ts";
+} from "../../../support/written-books.ts";
 import { FILTERS, START, writeDays } from "./some-days.ts";
 
 describe("the file store", () => {
