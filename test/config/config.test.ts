@@ -298,7 +298,7 @@ describe("references", () => {
       /the anthropic dialect does not know it/,
       of("anthropic", logprobs),
     ],
-    // The dialect is that of a model with one of its own.
+    // A model's own dialect decides, where it has one.
     [
       "providers.x.thinking",
       THINKING,

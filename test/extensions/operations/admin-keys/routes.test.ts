@@ -143,7 +143,7 @@ describe("keys over the admin listener", () => {
     const [{ key_id: configured }] = (await ask("/keys")).body.keys;
     const revoke = async (id: string) => (await ask(`/keys/${id}`, "DELETE")).body.error.message;
     assert.match(await revoke(configured), /is in the configuration/);
-    // Nor is one revoked that stands there too: it would go on.
+    // Nor is one of keys.json that the configuration has too: it would stay valid.
     const { key_id } = (await make({ account: "acme" })).body;
     writeFileSync(file, readFileSync(file, "utf8").replaceAll(key_id, configured));
     assert.match(await revoke(configured), /is in the configuration/);
