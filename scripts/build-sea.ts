@@ -26,7 +26,7 @@ import { build } from "esbuild";
 import { PROGRAM } from "./build.ts";
 
 const POSTJECT = "postject@1.0.0-alpha.6";
-/** Stands in executables of Node that look for a program in themselves. */
+/** A text in those executables of Node that look for a program in themselves. */
 const FUSE = "NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2";
 
 const { values } = parseArgs({
@@ -53,7 +53,8 @@ async function writeCommonJs(file: string): Promise<void> {
     logLevel: "error",
     // Node 20 has no import() in a single executable: it becomes a call of require.
     supported: { "dynamic-import": false },
-    // Strict as the built file is, an ES module; behind a banner esbuild's own words have no effect.
+    // Strict, as the built file is by being an ES module. After a banner esbuild's own "use strict"
+    // would have no effect.
     banner: {
       js: `"use strict"; const programUrl = require("node:url").pathToFileURL(process.execPath).href; ${DROP_PATH}`,
     },
@@ -97,7 +98,7 @@ try {
     `build-sea: ${values.out}, ${(statSync(out).size / 1e6).toFixed(0)} MB, with Node ${process.version}`,
   );
 } catch (error) {
-  // Half made it is an executable all the same: Node without the program.
+  // A half-made file is an executable too: Node without the program.
   rmSync(out, { force: true });
   give((error as Error).message);
 }

@@ -8,7 +8,7 @@ import { build, type Plugin } from "esbuild";
 
 const SRC = resolve(import.meta.dirname, "../src");
 
-/** What would end the comment, or would not be itself there. */
+/** Characters that would end the comment, or that it cannot have as they are. */
 const ESCAPED = /\\|(?<=\*)\/|[^\n -~]/g;
 const escaped = (text: string): string =>
   text.replace(ESCAPED, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);

@@ -1,13 +1,13 @@
-// Attacks the built gateway as clients that mean it no good do: with mutated HTTP requests over raw
-// sockets (fuzz/mutated.ts), with crowds, streams that nobody reads and JSON that costs more than it
-// is long (fuzz/crowds.ts): `npm run build && node --import tsx scripts/fuzz.ts [--cases 100000]
+// Attacks the built gateway as hostile clients do: with mutated HTTP requests over raw sockets
+// (fuzz/mutated.ts), with crowds, streams that nobody reads and JSON that costs more than it is long
+// (fuzz/crowds.ts): `npm run build && node --import tsx scripts/fuzz.ts [--cases 100000]
 // [--scale 1] [--seed N] [--case 7,8]`.
 // Loopback only; bounded in count, concurrency and time: some four minutes in all.
 //
-// It holds if every answer is well-formed and one that is right (fuzz/judge.ts), and what each
-// attack must leave as it was is so (fuzz/attack.ts). Exit 1 otherwise, with the reasons: for a
+// It passes if every answer is well-formed and right (fuzz/judge.ts), and if each attack leaves
+// unchanged what it must (fuzz/attack.ts). Otherwise it exits with 1 and prints the reasons: for a
 // mutated request its seed, number and bytes; `--case` sends it again, several one after the other.
-// First comes the proof that the judge notices a server that answers wrongly.
+// First it proves that the judge notices a server that answers wrongly.
 
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";

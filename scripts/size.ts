@@ -10,7 +10,7 @@ export const CORE_CEILING = 5_000;
 /** The most lines of code that an extension may have. */
 export const EXTENSION_CEILING = 700;
 
-/** Whether a line of TypeScript is code. Comments are recognised by their first characters. */
+/** Whether a line of TypeScript is code. Comments are recognized by their first characters. */
 export const isCode = (line: string): boolean => !/^\s*($|\/\/|\/\*|\*)/.test(line);
 
 /** All TypeScript files below a folder, by their paths from there. */

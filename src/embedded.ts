@@ -13,7 +13,7 @@ const isBuilt = typeof EMBEDDED_TEXTS !== "undefined";
 
 let sections: ReadonlyMap<string, string> | undefined;
 
-/** The texts as they stand in the comment, by their paths under src. */
+/** The texts in the comment, by their paths under src. */
 function builtTexts(): ReadonlyMap<string, string> {
   sections ??= new Map(
     EMBEDDED_TEXTS.toString()

@@ -50,9 +50,7 @@ const FAULTS: ReadonlyMap<string, Fault> = new Map([
   ...responsesFaults,
 ]);
 const RPM = 3;
-/**
- * Where nothing is to fail: a reply in single bytes takes its time while others use the machine.
- */
+/** For checks that are to pass: a reply in single bytes takes long on a busy machine. */
 const PATIENT_MS = 30_000;
 const matrix = process.env["CONFORMANCE_MATRIX"];
 const [PART = 1, PARTS = 1] = (process.env["CONFORMANCE_PART"] ?? "1/1").split("/").map(Number);

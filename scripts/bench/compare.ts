@@ -1,4 +1,4 @@
-// The first table: what the same work costs each target, side by side.
+// The table `compare`: what the same work costs each target, side by side.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { bodyOf, checkReplies } from "./chat.ts";
@@ -17,7 +17,7 @@ const WARM_UP_SECONDS = 30;
 /** The load after which memory is read, where a target manages it in this time. */
 const REPLIES = 200_000;
 const REPLIES_SECONDS = 60;
-/** From this part of a core on, it is the target that limits the replies a second. */
+/** If a target uses this share of its core, it is the target that limits the replies a second. */
 const BUSY = 0.9;
 
 type Round = Awaited<ReturnType<typeof measure>>;

@@ -1,5 +1,5 @@
-// The third table: what the relay and the gateway create for one request, counted instead of timed:
-// promises, timers and bytes of memory. No load of the machine changes these figures.
+// The table `counts`: what the relay and the gateway create for one request, counted instead of
+// timed: promises, timers and bytes of memory. No load of the machine changes these figures.
 
 import { once } from "node:events";
 import http from "node:http";
@@ -14,7 +14,7 @@ export interface Counts {
   readonly timers: number;
   /** Allocated on the heap. */
   readonly bytes: number;
-  /** Those of them that are there after a collection of young memory, which is to leave nothing. */
+  /** Those of them that a collection of young memory leaves. It ought to leave none. */
   readonly kept: number;
 }
 
@@ -26,7 +26,7 @@ export interface Figures {
 
 /**
  * A young generation so large that nothing is collected while it is counted, and code that is
- * optimised at the same moments in every run.
+ * optimized at the same moments in every run.
  */
 const FLAGS = [
   "--min-semi-space-size=512",
@@ -45,18 +45,18 @@ interface Work {
   readonly batches: number;
   /** The requests of a batch, one after the other on one connection. */
   readonly requests: number;
-  /** How many of what is counted a batch has. */
+  /** How many replies or events a batch has: its counts are divided by this number. */
   readonly count: number;
 }
 /**
- * What a whole reply takes. The least of so many counts has nothing of what happens once a second
- * beside requests: a batch is shorter than that on a busy machine too.
+ * What a whole reply takes. A batch lasts less than a second, even on a busy machine, so the least
+ * of the counts has nothing of what happens once a second beside requests.
  */
 const WHOLE: Work = { words: "bytes=300", warmUp: 1_500, batches: 25, requests: 20, count: 20 };
 /** What an event takes. Its stream lasts a third of a second. */
 const EVENT: Work = { words: "events=300 every=1", warmUp: 1, batches: 5, requests: 1, count: 300 };
 
-/** The least of several counts, each of what a batch creates, for each of what is counted. */
+/** The least of the counts of several batches, for one reply or event. */
 async function least(
   work: Work,
   target: Target,
@@ -97,8 +97,8 @@ async function least(
 }
 
 /**
- * Counts in a program of Node that takes requests as the target does, and says where it listens. It
- * is started for it under the counter.
+ * Starts a program of Node under the counter, sends it the requests of `target`, and returns the
+ * counts. The program prints its address.
  */
 export async function countIn(command: readonly string[], target: Target): Promise<Figures> {
   let heard: (counts: Counts) => void = () => undefined;

@@ -1,5 +1,5 @@
-// The second table: what happens to the cost of one unit of work when there is much more of
-// something. Flat is 1.0.
+// The table `growth`: what happens to the cost of one unit of work when there is much more of
+// something. A ratio of 1.0: nothing.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { bodyOf } from "./chat.ts";
@@ -7,7 +7,7 @@ import { cpuOf, cpuPerEvent, median, openStreams, wholeReplies, type Effort } fr
 import { table } from "./table.ts";
 import { gateway, type Kind, type Target } from "./targets.ts";
 
-/** After a load, for what the gateway still does for it: logs, books, the collector of garbage. */
+/** How long the gateway may still work after a load: logs, books, garbage collection. */
 const QUIET_MS = 1_000;
 
 /** One side of a comparison: a gateway of its own, and how the cost of its work is measured. */

@@ -79,7 +79,7 @@ export const memoryOf = (pid: number): number =>
     0,
   );
 
-/** What came of a load of whole replies. */
+/** The result of a load of whole replies. */
 export interface Whole {
   readonly count: number;
   readonly perSecond: number;

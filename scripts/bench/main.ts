@@ -1,10 +1,10 @@
 // What the gateway costs, beside a bare relay and other gateways, in one run on one machine: `npm
 // run bench`. Loopback only, bounded: some twenty minutes with all peers. The measured process has
-// one core, the provider and the load have another, where taskset can say so. Rounds go over all
+// one core, the provider and the load have another, where there is taskset. Rounds go over all
 // targets in turn, so that what the machine does meanwhile hits all alike; the tables show medians.
 //   --rounds N     how many rounds (3)
-//   --seconds N    of whole replies, each time (4)
-//   --only a,b     only targets whose name begins so
+//   --seconds N    how long whole replies are asked for in each round (4)
+//   --only a,b     only targets whose names begin so
 //   --tables a,b   of "compare", "growth" and "counts"
 
 import { parseArgs } from "node:util";

@@ -109,7 +109,7 @@ const provider = await startProvider();
 try {
   const config = { data_dir: books, keys: [...keys, { account: "bench", key: "sk-bench" }] };
   const target = await gateway(config).start(provider.url);
-  // It was started on one core. Lookups are to take what they take where nobody says so.
+  // It was started on one core. Lookups are measured with all cores, as operators run it.
   if (pinned) spawnSync("taskset", ["-acp", `0-${cpus().length - 1}`, String(target.pid)]);
   await measure(target).finally(() => target.stop());
 } finally {

@@ -1,4 +1,4 @@
-// The floor: what any gateway on node:http has to do at least. It parses and re-serialises both
+// The floor: what any gateway on node:http has to do at least. It parses and re-serializes both
 // bodies, and each event of a stream, over pooled keep-alive sockets, and does nothing else.
 
 import http, { type IncomingMessage, type OutgoingHttpHeaders } from "node:http";

@@ -116,7 +116,7 @@ export async function startProvider(): Promise<Target> {
 /** What any gateway on `node:http` has to do at least. */
 export const relay: Kind = {
   name: "relay",
-  switchedOn: "nothing but parsing and re-serialising both bodies and each event, on `node:http`",
+  switchedOn: "nothing but parsing and re-serializing both bodies and each event, on `node:http`",
   diskBytes: undefined,
   isPeer: false,
   start: (upstream) =>

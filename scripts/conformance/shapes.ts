@@ -1,6 +1,6 @@
 // Looking into JSON that nobody has checked yet: values by their path, and what a value must be.
 
-/** A value, where it stands, and what it stands in. */
+/** A value, its path, and the values that contain it. */
 export interface Found {
   readonly path: string;
   readonly value: unknown;
@@ -18,9 +18,8 @@ export const isCount = (value: unknown): value is number =>
 export const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 /**
- * The values at a path such as `choices[].message.content`. A field that is missing where it could
- * stand is found as undefined; where there is no object to hold it, nothing is found: that is the
- * fault of another field.
+ * The values at a path such as `choices[].message.content`. A field that its object lacks is found
+ * as undefined. Without that object nothing is found: its absence is the fault of another field.
  */
 export function find(root: unknown, path: string): Found[] {
   let found: Found[] = [{ path: "", value: root, parent: undefined, root }];

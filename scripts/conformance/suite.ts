@@ -27,13 +27,13 @@ export interface Check {
   readonly needs: readonly Need[];
   /** Absent: beside others. "alone": one at a time, after these. "last": after all others. */
   readonly when?: "alone" | "last" | undefined;
-  /** Throws an Expectation if the gateway does not keep the rule, or another error if it is dumb. */
+  /** Throws an Expectation if the gateway breaks the rule, or another error if it is silent. */
   run(t: Tester): unknown;
 }
 
 export const levelOf = ({ id }: Pick<Check, "id">): string => id.slice(0, id.indexOf("."));
 
-/** Thrown where a rule cannot be looked at; why is the fault of another rule. */
+/** Thrown where a rule cannot be checked, for a reason that another rule reports. */
 export class Skipped extends Error {}
 
 export interface Options {

@@ -10,10 +10,10 @@ export const CHAT = "/v1/chat/completions";
 /** The word that a usual request asks for, so that a reply can be told from another. */
 export const WORD = "pineapple";
 export const question = (content: string) => [{ role: "user", content }];
-/** What all that is sampled asks. */
+/** What all requests of the sample ask. */
 const GREETING = question("Say hello.");
 const MAX_WAITS = 10;
-/** Stands for a check where requests are those of the sample. */
+/** The name of the check for requests of the sample. */
 export const SAMPLE = "the sample";
 
 /** A chat request: fields to set, or to leave out (undefined); or a body as it is. */

@@ -17,8 +17,8 @@ export const MB = 1e6;
 export const mb = (bytes: number): string => (bytes / MB).toFixed(0);
 const AUDIT_MS = 600_000;
 /**
- * Options of Node: the process, and workers that it starts, collect all garbage on SIGUSR2. Garbage
- * may lie about for as long as nobody needs its room.
+ * Options of Node: the process, and workers that it starts, collect all garbage on SIGUSR2. By
+ * itself Node keeps garbage until its room is needed.
  */
 const COLLECTS = [
   "--expose-gc",
@@ -26,7 +26,7 @@ const COLLECTS = [
   `data:text/javascript,${encodeURIComponent('process.on("SIGUSR2", () => gc())')}`,
 ];
 
-/** The gateway that an attack has before it. */
+/** The gateway under attack. */
 export interface Stage {
   readonly pid: number;
   readonly port: number;
@@ -65,11 +65,11 @@ export interface Attack {
   readonly run: (stage: Stage) => Promise<readonly [did: string, answered: string]>;
 }
 
-/** Waits for what no event tells: the state of another process. False when the time is over. */
+/** Waits for the state of another process, which no event reports. False: it took too long. */
 export const until = (check: () => boolean, ms: number): Promise<boolean> =>
   waitFor(check, "the state of another process", ms).catch(() => false);
 
-/** A line of the access log for every answer, and none that tells of another 5xx than is allowed. */
+/** A line of the access log as it must be: no 5xx other than 503, and that only where allowed. */
 const isAccessLine = (line: string, mayBeBusy: boolean): boolean =>
   /^\{"time":"[^"]+","request_id":"[^"].*"status":([124]\d\d|503),.*\}$/.test(line) &&
   (mayBeBusy || !line.includes('"status":503,'));

@@ -47,7 +47,7 @@ const assistant = (calls: string): string =>
   `{"role":"assistant","content":null,"tool_calls":[${calls}]}`;
 const turn = (at: number, text: string): string =>
   `{"role":"${at % 2 ? "assistant" : "user"}","content":"${text}"}`;
-/** Calls that have taken the ids which the gateway gives to calls with an id of the history. */
+/** Calls whose ids are those that the gateway would give to calls with a repeated id. */
 const clashing = (count: number): string =>
   `${listOf(count, (at) => call(`repeated_${at + 1}`))},${listOf(count, () => call("a"))}`;
 /** The size in bytes of the largest of these requests. */

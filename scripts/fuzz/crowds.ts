@@ -33,7 +33,7 @@ const ask = (stage: Stage, path: string, body: string, expected: readonly number
     expected,
   });
 
-/** The same, where only the status will do that is demanded; the answer. */
+/** The same, which must be answered with the demanded status. Returns the answer. */
 async function demand(stage: Stage, body: string, demanded: Omit<CostlyRequest, "body">) {
   const { name, path = CHAT, status } = demanded;
   const { statuses, text, fault } = await ask(stage, path, body, [status]);
@@ -221,7 +221,7 @@ function attacksOfBodies(scale: number, costly: Costly): Attack[] {
   const common = (name: string) => ({ ...behind(name, "", costly.config), mayBeBusy: true });
   return [
     {
-      // Each of them alone takes a good part of a second. Whoever finds no room is told so.
+      // Each of them alone takes a good part of a second. Those without room are refused.
       ...common("a hundred large bodies"),
       heightMb: 3_000,
       afterMb: 500,

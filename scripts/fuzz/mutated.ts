@@ -11,7 +11,7 @@ import { play } from "./play.ts";
 
 const CONCURRENCY = 192;
 const MAX_MS = 900_000;
-/** So many of the cases that are over are among those that may have made the gateway crash. */
+/** How many of the cases that ended last may have made the gateway crash. */
 const LAST = 20;
 
 interface MutatedOptions {

@@ -6,15 +6,15 @@ import type { Case } from "./cases.ts";
 import { judge } from "./judge.ts";
 
 /**
- * Connections that the gateway keeps open, because all that was asked is answered, are ended by us
- * so long after its last byte, and not before the first answer.
+ * The gateway keeps a connection open when it has answered everything. We end it this long after
+ * the last byte, but not before the first answer.
  */
 const IDLE_MS = 4_000;
-/** So long a client that leaves waits for the bytes after which it wants to. */
+/** How long a client that is to leave waits for the bytes after which it leaves. */
 const PATIENCE_MS = 100;
 /** No connection may last longer. */
 const DEADLINE_MS = 60_000;
-/** A bound: no answer has a tenth of it. */
+/** A bound that is more than ten times the longest answer. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
 export interface Played {

@@ -55,8 +55,8 @@ const streamed = (...events: string[]) => {
 const DONE = event("[DONE]");
 
 /**
- * Noticed must be what the pattern says; undefined: nothing is wrong. Of the suite's rules one of
- * each kind: the others have faults of their own in test/conformance.test.ts.
+ * Answers, each with a pattern of what the judge must find; undefined: nothing. They break one of
+ * the suite's rules of each kind: test/conformance.test.ts breaks the others.
  */
 const ANSWERS: readonly [answer: string, noticed: RegExp | undefined][] = [
   [answer("200 OK", OK), undefined],
@@ -96,7 +96,7 @@ const ANSWERS: readonly [answer: string, noticed: RegExp | undefined][] = [
   [answer("200 OK", OK, { close: false }).repeat(4), /4 answers to at most 3/],
 ];
 
-/** What was noticed wrongly, or not at all. */
+/** What the judge found wrongly, or did not find. */
 export async function selfTest(): Promise<string[]> {
   let current = "";
   let [silent, stands] = [false, false];

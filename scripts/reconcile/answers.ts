@@ -78,7 +78,7 @@ export function judgeStatements(house: House, matches: readonly Match[], finding
   }
 }
 
-/** What must be spent of a budget. */
+/** What a budget must state as spent. */
 function spentOf({ account, key_id, period, ends }: Line, matches: readonly Match[]): bigint {
   const length = { day: 10, month: 7, total: 0 }[period as "day" | "month" | "total"];
   // The period in which the budget was asked for ends there.
@@ -166,7 +166,7 @@ export function judgeSeals(house: House, entries: readonly Entry[], findings: Fi
   }
 }
 
-/** What a receipt says by the names of the books. */
+/** The fields of a receipt that the books have under the same names. */
 const STATED = [
   ...["spend_id", "request_id", "status", "error_code", "finish_reason", "currency", "cost"],
   ...["usage_source", "started_at", "ended_at", "first_token_ms", "model_requested", "notes"],
@@ -184,7 +184,7 @@ const billedOf = ({ model, usage, prices = null, cost }: Line) =>
 const shareOf = ({ model, share }: Line) =>
   share ? [model, countsOf(share), share.prices ?? null, share.cost] : [model];
 
-/** The line of days.jsonl that proves it: the gateway that was asked knows only its own. */
+/** The seal that a receipt must state. The gateway that was asked knows only its own days. */
 function sealOf({ estates }: House, { gateway, day }: Entry, asked: number): unknown {
   const line = estates[gateway]!.days.find((each) => each["day"] === day);
   return line && gateway === asked ? { day, number: line["number"] } : null;

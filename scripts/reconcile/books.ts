@@ -22,8 +22,8 @@ const dayAfter = (day: string): string =>
   new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10);
 
 /**
- * The day on which a settle line is booked: from the day on which its request ended, the first one
- * whose line in days.jsonl has seen it, or else the first one that is open.
+ * The day on which a settle line is booked: the first day, from the end of its request on, whose
+ * line in days.jsonl covers it or, if no line does, the first open day.
  */
 function bookedDay(days: readonly Line[], ended: string, segment: string, line: number): string {
   let seen = 0;

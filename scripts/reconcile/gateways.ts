@@ -105,13 +105,13 @@ export function createGateways(options: GatewaysOptions) {
     crowd.turnTo(gateway.number, gateway.address);
   }
 
-  /** What first looks after the books of a killed gateway dies too: the next one, or a command. */
+  /** The next gateway, or a command, that takes over the books of a killed one is killed too. */
   async function killEarly({ config }: Gateway): Promise<void> {
     const args = random.pick([["serve"], ["usage", "sync", "--once"]]);
     const running = launch(program, [...args, ...config]);
     await Promise.race([pause(random.between(0, EARLY_MS)), running.ended]); // the moment is tried
     running.child.kill("SIGKILL");
-    // The database may be dead, of which a command complains.
+    // The database may be down, and a command then fails.
     if (args[0] === "usage" && phase.postgres !== undefined) await running.ended;
     else await ended(running, args.join(" "), [0, null]);
   }

@@ -98,8 +98,8 @@ export const LEAVE_MS = 300;
 const SEGMENT_BYTES = 16_384;
 
 /**
- * What happens during a phase: a gateway is killed, and a process that finds its books then; a worker
- * is killed; PostgreSQL is killed, with a gateway.
+ * What happens during a phase: a gateway is killed, and so is the process that takes over its
+ * books; a worker is killed; PostgreSQL is killed, with a gateway.
  */
 export type PhaseEvent = "kill" | "kill worker" | "kill database";
 
@@ -183,7 +183,7 @@ const beyondReference = (phase: Phase): object => ({
     purse: { budget: { amount: purseOf(phase), period: "day" } },
   },
   keys: KEYS.map(({ account, key, budget }) => ({ account, key, budget })),
-  // Only where the store's silence refuses is no budget overspent by two gateways.
+  // With "local" two gateways could overspend a budget while the store is silent.
   limits: {
     rpm: null,
     ...(phase.redis !== undefined && { store: phase.redis, on_error: "refuse" }),

@@ -19,7 +19,7 @@ const SLACK_MS = 50;
 const DEAD_MS = 1_000;
 /** A power failure takes the last second of the books, and the time that it took to write them. */
 const LOST_MS = 1_200;
-/** What its client left a busy gateway may open, read on and settle so much later. */
+/** How much later a busy gateway may settle a request whose client has left. */
 const LEFT_MS = LEAVE_MS + 5_000;
 
 /** Whether the world failed the gateway that was asked, or all. */

@@ -264,8 +264,8 @@ async function isFound(bug: Bug, sound: Bundles): Promise<boolean> {
 }
 
 /**
- * Returns how many of the bugs were not found. `only`: a part of a bug's name. Of those that have
- * it, one of so many is planted, by `which`: such as 2/3.
+ * Returns how many of the bugs were not found. `only`: only bugs with this text in their names.
+ * `which`: only a part of those; 2/3 is the second third.
  */
 export async function selfTest(only = "", which = "1/1"): Promise<number> {
   const [part = 0, parts = 0] = which.split("/").map(Number);

@@ -59,7 +59,7 @@ async function killWorker(at: Installation, run: Run): Promise<void> {
 }
 
 /** The files of days and the cursor. Segments of the log have a number behind the day. */
-const PROJECTION = /cursor\.json|-\d\d\.jsonl$|cuts a file/;
+const RECORD_FILES = /cursor\.json|-\d\d\.jsonl$|cuts a file/;
 
 /** The process that writes dies between two changes of the disk, or in the middle of one. */
 async function killAtDisk(at: Installation, run: Run): Promise<void> {
@@ -68,13 +68,13 @@ async function killAtDisk(at: Installation, run: Run): Promise<void> {
   const { owner } = at.gateway();
   const victim = pick(processesOf(at).slice(-2));
   if (at.workers > 1 && victim === owner) return; // it writes nothing
-  // Half of them where records are projected, which is a small part of what is written.
-  const isProjection = random() < 0.5;
-  if (isProjection) at.killAtDisk(victim, PROJECTION, between(1, 12));
+  // Half of them where records are copied, which is a small part of what is written.
+  const isCopying = random() < 0.5;
+  if (isCopying) at.killAtDisk(victim, RECORD_FILES, between(1, 12));
   else at.killAtDisk(victim, /./, between(1, 40));
   const patience = world.time() + 3_000;
   await at.until(() => !victim.alive || world.time() > patience, "it dies at the disk");
-  // It may be another worker that projects.
+  // It may be another worker that copies.
   world.end(victim, "kill -9");
   if (victim !== owner) return await replaced(at, run);
   note(at, run, "kill");

@@ -15,7 +15,7 @@ import type { SimProcess, World } from "./world.ts";
 export const LIMITED_RPM = 3;
 /** A stream that waits for its first token begins with a comment after this time. */
 const KEEP_ALIVE_MS = 250;
-/** Each pass of the projection takes some twenty events. */
+/** Each pass of the usage sync takes some twenty events. */
 const SYNC_MS = 400;
 
 const CONFIG_FILE = "/gateway.json";

@@ -18,9 +18,9 @@ import type { SimProcess } from "./world.ts";
 export interface Change {
   /** Relative to src: `core/accounts/limiter.ts`. */
   readonly file: string;
-  /** Stands in the file once. */
+  /** A text that the file has once. */
   readonly find: string;
-  /** Absent: nothing stands there instead. */
+  /** Its replacement. Absent: nothing. */
   readonly replace?: string;
 }
 

@@ -30,11 +30,11 @@ const DAY_MS = 86_400_000;
 /** Midnights at the end of a month, of a year, and of a day. Half of all runs begin just before. */
 const MIDNIGHTS = [Date.UTC(2026, 3, 1), Date.UTC(2027, 0, 1), Date.UTC(2026, 6, 15)];
 const CLIENTS = 16;
-/** The purse is that of so many requests: two or three of its dearest fit in at once. */
+/** The budget of the purse is for so many requests: two or three of the dearest fit at once. */
 const PURSE_REQUESTS = 250;
 /** The share of runs whose gateway is looked at long after its last request. */
 const REST_SHARE = 0.15;
-/** Longer than idle connections are kept, and stalled ones stand still. */
+/** Longer than idle connections are kept, and than connections stall. */
 const REST_MS = 200_000;
 
 /** With the fault "redis" two gateways share it. */
@@ -225,7 +225,7 @@ async function collect(all: readonly Installation[], house: House): Promise<void
   for (const { run } of all) await run("usage", "sync", "--once");
   await collectAudits(house, all);
   for (const { number, reader } of all) readFiles(house, number, DATA_DIR, reader);
-  // One gateway's tell as much as another's.
+  // Those of any gateway will do.
   const [{ world, postgres }] = all as [Installation];
   const { pick } = world.random;
   await collectStatements(house, pick(all), world.wallClock());

@@ -68,7 +68,7 @@ export function createWorld({ seed, startsAt, hear }: WorldOptions) {
   const nobody = newProcess("nobody");
   let current = nobody;
 
-  /** Of two at one time that is first which was asked for first. */
+  /** Of two events at the same time, the one that was asked for first comes first. */
   function queue(event: Pending): void {
     order += 1;
     event.order = order;

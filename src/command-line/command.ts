@@ -113,7 +113,5 @@ export const programSlots = {
   work: slot<(program: WorkerProgram) => () => void>("work"),
 };
 
-/**
- * A gateway is to start on this machine. Throws a ValidationError if it can never start.
- */
+/** A gateway is to start on this machine. Throws a ValidationError if it can never start. */
 export const beforeServing = moment<(config: Config) => void>("beforeServing");

@@ -45,8 +45,8 @@ export const integer = (min: number, max: number): Check<number> =>
 export const positive = number({ min: 1, integer: true });
 
 /**
- * Currency per million tokens. Money is counted in pico-units (1 per million = 1e6 a token), so
- * more decimals cannot be billed.
+ * Currency per million tokens. A millionth of that is one pico-unit per token, in which money is
+ * counted, so more decimals cannot be billed.
  */
 export const price = refine(number({ min: 0, max: 1_000_000 }), (value) =>
   Number(value.toFixed(6)) === value
@@ -71,8 +71,8 @@ export const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 
 /**
- * An http:// or https:// address without credentials, query and fragment; the slashes at its end
- * are taken off.
+ * An http:// or https:// address without credentials, query or fragment. Slashes at its end are
+ * removed.
  */
 export const url = refine(nonEmpty, (text) => {
   const parsed = URL.canParse(text) ? new URL(text) : undefined;

@@ -18,10 +18,9 @@ export const headersOf = (value: Check<string>): Check<ReadonlyMap<string, strin
   refine(record(value), (values) => {
     const headers = new Map<string, string>();
     for (const [name, text] of values) {
-      if (!isSettable(name))
-        fail("invalid_value", "is no name of a header that may be set", [name]);
+      if (!isSettable(name)) fail("invalid_value", "is not a header that may be set", [name]);
       const same = name.toLowerCase();
-      if (headers.has(same)) fail("invalid_value", "stands there twice", [name]);
+      if (headers.has(same)) fail("invalid_value", "is set twice", [name]);
       headers.set(same, text);
     }
     return headers;
@@ -45,7 +44,7 @@ export const openHeaders: Check<Readonly<Record<string, string>>> = refine(
 
 /** The name of one such header, in small letters. */
 export const openHeaderName: Check<string> = refine(string(), (name) => {
-  if (!isSettable(name)) fail("invalid_value", "is no name of a header that may be set");
+  if (!isSettable(name)) fail("invalid_value", "is not a header that may be set");
   refuseKey(name, []);
   return name.toLowerCase();
 });

@@ -18,7 +18,6 @@ import {
   type FileContent,
 } from "./regular-file.ts";
 import type { Config } from "../core/config.ts";
-import { asObject } from "../core/schema/untrusted-json.ts";
 import { createSecretFiles, type Environment, type SecretFiles } from "./secrets.ts";
 
 export const DEFAULT_FILE = "gateway.json";
@@ -72,8 +71,8 @@ export interface Loaded {
 }
 
 /**
- * Rejects with a ValidationError that has every issue at its path; that of an unreadable file has
- * the root's. It never holds the event loop while the file is read.
+ * Rejects with a ValidationError that has every issue at its path; that of an unreadable file
+ * is at the root. Reading the file does not block the event loop.
  */
 export async function loadConfig(options: LoadOptions): Promise<Loaded> {
   const name = options.file ?? DEFAULT_FILE;
@@ -93,7 +92,7 @@ export async function loadConfig(options: LoadOptions): Promise<Loaded> {
   if (!isObject(json)) fail("invalid_type", `expected an object in ${name}`);
   const { members } = options;
   const loaded = members
-    ? await checked(onlyMembers(asObject(json), members), "", options)
+    ? await checked(onlyMembers(json, members), "", options)
     : await checked(json, text, options);
   return { ...loaded, source: name };
 }
@@ -133,8 +132,8 @@ async function checked(
 }
 
 /**
- * With the host and port of the command line. Only an object can be overridden in; anything else is
- * an issue that the check must see.
+ * With the host and port of the command line. Anything but an object is returned as it is, so that
+ * the check reports it.
  */
 function withOverrides(json: unknown, { host, port }: LoadOptions): unknown {
   const server = isObject(json) ? (json["server"] ?? {}) : undefined;

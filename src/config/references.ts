@@ -181,7 +181,7 @@ function aliasIssues(
   return [
     ...(Object.hasOwn(models, name) ? [invalid(path, "a model has the same name")] : []),
     ...list.flatMap((model, at) => unknownName([...path, "models", at], model, "model", [models])),
-    ...repeatedIn(list).map((at) => invalid([...path, "models", at], "stands in the list twice")),
+    ...repeatedIn(list).map((at) => invalid([...path, "models", at], "is in the list twice")),
   ];
 }
 

@@ -1,5 +1,5 @@
-// The vendors whose rows in vendors.json preset a provider's address and traits, and which of them,
-// and which wire formats, a configuration can name.
+// The vendors, whose rows in vendors.json preset a provider's address and traits. Also says which
+// vendors and wire formats a configuration can name.
 import { dialectsIn } from "../core/extension/places.ts";
 import type { Installed } from "../core/extension/installer.ts";
 import type { DialectDefinition } from "../core/providers/dialect.ts";
@@ -163,7 +163,7 @@ export function modelDialect(
 }
 
 /** The text with the provider's settings in the place of `{region}` and the like. */
-export const filledIn = (text: string, places: Places): string =>
+const filledIn = (text: string, places: Places): string =>
   PLACES.reduce((filled, name) => filled.replaceAll(`{${name}}`, () => places[name] ?? ""), text);
 
 /** The address of a vendor's API for a provider that states none. Empty: it must state one. */
@@ -187,7 +187,7 @@ export function modelAddress(
   return vendorAddress(variant, provider);
 }
 
-/** Whoever states a path and none of streams has the same path for both. */
+/** A path that is stated without a stream_path is the path of streams too. */
 const withPaths = (general: Traits, { path, ...own }: TraitOverrides): Traits =>
   withOverrides(path === undefined ? general : { ...general, path, stream_path: path }, own);
 

@@ -1,5 +1,5 @@
 // What the client suites share: one gateway that serves the demo models and those of three fake
-// providers, each in a format of its own; what their models say; and the words to skip with where a
+// providers, each in a format of its own; what their models say; and why a suite is skipped where a
 // client library is not installed.
 
 import assert from "node:assert/strict";
@@ -44,7 +44,7 @@ export const notInstalled = () =>
 
 export const PYTHON = process.env["CLIENTS_PYTHON"] ?? "python3";
 
-/** Whether a Python has a module. To look for one is quick; to import some of them takes seconds. */
+/** Whether a Python has a module. Looking for it is quick; importing some takes seconds. */
 export function hasModule(python: string, name: string): boolean {
   const look = `import importlib.util as u, sys; sys.exit(u.find_spec("${name}") is None)`;
   return spawnSync(python, ["-c", look]).status === 0;
@@ -61,7 +61,7 @@ export const noPython = () => noModule("openai");
 
 export const QUESTION = "What time is it in Oslo?";
 
-/** The tool that they offer. */
+/** The tool that the clients offer. */
 export const TOOL = { name: "get_time", description: "The time in a city" };
 export const PARAMETERS = {
   type: "object" as const,
@@ -102,7 +102,7 @@ export const AFTER_CALLS = "It is 14:05 in Oslo and 08:05 in Lima.";
 export const clock = (city: string): string =>
   ({ Oslo: "14:05", Lima: "08:05" })[city] ?? `no clock in ${city}`;
 
-/** What a model says that is to answer with an object, as a text or by its one tool. */
+/** The object that the model `shaped` answers with, as a text or by its one tool. */
 export const OPENING = { city: "Oslo", hours: 7, open: true };
 
 /** The models that every provider has. */
@@ -129,8 +129,8 @@ export const BAD_ENDINGS = ["error-event", "cut", "unfinished"] as const;
 export const BEFORE_BAD_ENDING = "Half of";
 
 /**
- * What can be behind a model, with how it is said in the configuration: who serves it, and under
- * which names; and how the fake provider is started.
+ * The formats of the fake providers: the name of each provider in the configuration, the beginning
+ * of its own names of models, and the function that starts it.
  */
 export const BEHIND = {
   openai: { provider: "lab", upstream: "", start: startOpenai },
@@ -139,7 +139,7 @@ export const BEHIND = {
 } as const;
 export type Behind = keyof typeof BEHIND;
 
-/** What every test that speaks of replies is run with. */
+/** The formats that every test of replies runs with. */
 export const DIALECTS = Object.keys(BEHIND) as readonly Behind[];
 
 /** The name by which a client of the gateway asks for one of MODELS. */
@@ -206,7 +206,7 @@ export function startBefore(
     apis: [api],
     models: { [name]: { provider: "lab", upstream_model, reasoning: true } },
   });
-  // The provider of configFor is of the format of OpenAI.
+  // configFor() gives its provider OpenAI's format.
   const lab = { dialect, base_url: url, api_key: PROVIDER_KEY };
   return startGateway(t, { ...config, providers: { lab } });
 }
@@ -226,7 +226,7 @@ export async function statuses(lab: Lab, count: number): Promise<unknown[]> {
   return lab.access.map(({ status }) => status);
 }
 
-/** The client of the model has gone: the provider's connection is closed and the log says 499. */
+/** The client of `endless` has left: the provider's connection is closed and the log says 499. */
 export async function assertLeft({ provider, access }: Lab, behind: Behind): Promise<void> {
   const asked = () => provider(behind).heard.find(({ model }) => model === "endless");
   await waitFor(
@@ -249,8 +249,8 @@ export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 export const scriptAt = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 
 /**
- * Runs the Python with the client libraries to its end, with these arguments: its exit code, and what
- * it printed on both streams. `what` names the run if it takes too long.
+ * Runs the Python with the client libraries to its end. Returns its exit code, and what it printed
+ * on both streams. `what` names the run if it takes too long.
  */
 export async function runPython(what: string, args: readonly string[]) {
   const env = { PYTHONIOENCODING: "utf-8", PYTHONDONTWRITEBYTECODE: "1" };
@@ -260,8 +260,8 @@ export async function runPython(what: string, args: readonly string[]) {
 }
 
 /**
- * Runs lines of bash that a reader copies, in a folder, with a new home and nothing else of these
- * surroundings but PATH. Returns how they ended, and what they printed.
+ * Runs lines of bash that a reader copies, in a folder, with a new home and, of this environment,
+ * PATH alone. Returns the exit code, and what they printed.
  */
 export async function runLines(t: TestContext, lines: string, cwd: string, env: object) {
   const { PATH } = process.env;

@@ -27,7 +27,7 @@ const LAB = {
 
 const HEX = "0123456789abcdef".repeat(4);
 
-/** The faults of what must be refused, as path and message. */
+/** The faults for which `run` is refused. */
 function faultsOf(run: () => unknown): { path: string; code: string; message: string }[] {
   try {
     run();
@@ -49,7 +49,7 @@ const nest = (path: string, value: unknown): object =>
     .split(".")
     .reduceRight((inner, step) => (step === "" ? inner : { [step]: inner }), value) as object;
 
-/** What nothing but empty tables of providers and models stands for. */
+/** The configuration of empty tables of providers and models: nothing but defaults. */
 const DEFAULTS = checkConfig(MINIMAL, {});
 
 /** An account or a key that has neither a budget nor a limit of tokens. */
@@ -170,7 +170,7 @@ describe("ranges", () => {
 
 describe("unknown fields", () => {
   for (const path of ["sever", "server.prot", "providers.lab.retry.retries", "models.m.contxt"])
-    it(`${path} is a fault that tells the known ones`, () => {
+    it(`${path} is a fault that lists the known ones`, () => {
       const [fault, ...others] = refusedConfig(nest(path, {}));
       assert.equal(fault?.path, path);
       assert.match(fault?.message ?? "", /is not a known field; known here: \w+/);
@@ -226,7 +226,7 @@ describe("all faults at once", () => {
       ],
     ));
 
-  it("what the parts say of each other is gathered too", () =>
+  it("faults between the sections are gathered too", () =>
     assert.deepEqual(
       pathsOf({
         providers: { far: { dialect: "openai" }, claude: { base_url: "https://x" } },
@@ -243,7 +243,7 @@ describe("all faults at once", () => {
       ],
     ));
 
-  it("what is no object is no configuration", () =>
+  it("anything but an object is refused", () =>
     assert.deepEqual(
       faultsOf(() => checkConfig([], {})),
       [{ path: "", code: "invalid_type", message: "expected an object, got an array" }],
@@ -298,7 +298,7 @@ describe("references", () => {
       /the anthropic dialect does not know it/,
       of("anthropic", logprobs),
     ],
-    // The dialect is that of a model with one of its own.
+    // A model's own dialect decides, where it has one.
     [
       "providers.x.thinking",
       THINKING,
@@ -310,12 +310,12 @@ describe("references", () => {
     ["providers.x.auth", /no request would carry the key/, openai({ auth: "none", api_key: "k" })],
     [
       "providers.x.auth",
-      /cannot stand beside credentials/,
+      /cannot be used with credentials/,
       openai({ auth: "bearer", credentials }),
     ],
-    ["providers.x.api_keys[1].key", /stands in the list twice/, openai({ api_keys: [one, one] })],
+    ["providers.x.api_keys[1].key", /is in the list twice/, openai({ api_keys: [one, one] })],
     ["providers.x.rename.stop", /is the name of another field/, openai({ rename })],
-    ["providers.x.headers.A", /stands there twice/, openai({ headers: { a: "x", A: "y" } })],
+    ["providers.x.headers.A", /is set twice/, openai({ headers: { a: "x", A: "y" } })],
     ["models.m.supports[0]", /expected one of/, nest("models.m.supports", ["x"])],
     ["models.m.omit[0]", /expected one of/, nest("models.m.omit", ["messages"])],
     ["models.m.efforts[0]", /a string that is not empty/, nest("models.m.efforts", [""])],
@@ -545,7 +545,7 @@ describe("where it comes from", () => {
     ["another quotation mark", "['b']", 1, 2],
     ["a missing comma after a BOM", '\ufeff{\n  "a": 1\n  "b": 2\n}', 3, 3],
   ] as const) {
-    it(`${what} is told with its line and column`, async (t) => {
+    it(`${what} is reported with its line and column`, async (t) => {
       const file = written(t, text);
       const place = `the fault is at line ${line}, column ${column}`;
       assert.deepEqual(await rejectedWith({ file }), [
@@ -554,13 +554,13 @@ describe("where it comes from", () => {
     });
   }
 
-  it("V8 states no place of a bare word: in a large file its first character is told", async (t) => {
+  it("of a bare word in a large file only the first character is reported: V8 states no place", async (t) => {
     const file = written(t, `{"a": ${" ".repeat(1_000_000)} xyz}`);
     const message = `${file} is not JSON: Unexpected token 'x'`;
     assert.equal((await rejectedWith({ file }))[0]?.message, message);
   });
 
-  it("host and port given beside it do not hide a fault in its own", async (t) => {
+  it("host and port of the command line do not hide a fault in the file's own", async (t) => {
     const file = written(t, "");
     for (const [server, path] of [
       ["x", "server"],

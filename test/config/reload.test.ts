@@ -1,6 +1,5 @@
 // A new configuration while the gateway runs: for requests that come from then on, all or nothing,
-// with breakers carried over; by SIGHUP, by a change of the file, and by an editor that
-// puts a new file in its place.
+// with breakers carried over; and a file that changes back after it was read by hand.
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -65,7 +64,7 @@ describe("reload", () => {
       [503, 3],
       "what is gone from the configuration is forgotten",
     );
-    // What the provider says is redacted of the key in force.
+    // The key in force is removed from what the provider says.
     gateway.gateway.reload(config("CANARY-plain"));
     assert.equal(await ask(), 503);
     assert.match(JSON.stringify(gateway.diagnostics), /you sent \[redacted\]"/);
@@ -125,7 +124,7 @@ describe("reload", () => {
 });
 
 describe("watching the file", () => {
-  it("changed back soon after it was read by hand: put in force", async (t) => {
+  it("a file that is changed back soon after it was read by hand is put in force", async (t) => {
     const file = join(folder(), "gateway.json");
     const write = (rpm: number) => writeFileSync(file, JSON.stringify(demo({ limits: { rpm } })));
     write(1);

@@ -41,10 +41,7 @@ const everyFile = (dir: string): string =>
     )
     .join("\n");
 
-/**
- * No secret, nor the part of one that tells it, in a text; what is looked through must not be
- * empty.
- */
+/** Asserts that no text has a secret, or the telling part of one, and that no text is empty. */
 function assertClean(texts: Readonly<Record<string, string>>, secrets: readonly string[]): void {
   for (const [name, text] of Object.entries(texts)) {
     assert.notEqual(text, "", name);

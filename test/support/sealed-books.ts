@@ -10,7 +10,7 @@ import { verifyBooks } from "../../src/extensions/money/seals/verify.ts";
 import { configFile, openLine, textOf } from "./books.ts";
 import { folder } from "./folder.ts";
 import { demo } from "./gateway.ts";
-import { createScene, request, type Scene } from "./projection.ts";
+import { createScene, request, type Scene } from "./written-books.ts";
 import { runHere } from "./run-here.ts";
 
 /** Signs for the data_dir, as `seals.enabled` has it. */
@@ -99,7 +99,7 @@ export function edit(dir: string, file: string, change: (lines: string[]) => str
   writeFileSync(join(dir, file), textOf(change(lines)));
 }
 
-/** Deletes segments as the projection does it after keep_days. */
+/** Deletes segments as the usage sync does after keep_days. */
 export function retire(dir: string, names: readonly string[]): void {
   const file = "usage/cursor.json";
   const cursor = JSON.parse(textOfFile(dir, file));

@@ -21,7 +21,7 @@ const header =
     expect.field({ [name]: headers[name] }, name, expected);
 const json: Expected = /^application\/json\b/;
 
-/** Where the numbers are none, that is the fault of another rule. */
+/** Values that are no numbers are for another rule to find. */
 const sum =
   (whole: string, ...parts: readonly string[]) =>
   (reply: Exchange): void => {
@@ -29,7 +29,7 @@ const sum =
     if (isCount(total) && isCount(one) && isCount(other))
       expect.that(one + other === total, `${whole} to be ${parts.join(" + ")}`, reply.usage);
   };
-/** Compared with another figure; where that is none, it is the fault of another rule. */
+/** Compared with another figure. One that is no number is for another rule to find. */
 const compared = (words: string, path: string, holds: (one: number, other: number) => boolean) =>
   new Shape(words, (value, { root }) => {
     const other = first(root, path);
@@ -105,9 +105,9 @@ logprobs.rules("reply", {
 });
 compatible('wire.md "Token counts"').fields("reply", "reply", DETAILS);
 
-// An event of a comment or of other fields is none by itself; another rule is about them.
+// A block of nothing but a comment or other fields is no event; another rule is about these.
 const isHarmless = (line: string) => /^(:|(event|id|retry)\b)/.test(line);
-/** The same in all chunks that have it: where it is missing, that is the fault of another rule. */
+/** The same in all chunks that have it. Where it is missing is for another rule to find. */
 const isSame =
   (path: string) =>
   ({ parts }: Exchange): void => {

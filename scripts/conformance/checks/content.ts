@@ -1,7 +1,7 @@
 // Level `robust`, continued: what becomes of a provider's figures, wherever it states them, and what
 // one request or one reply may do to others. Its content must not close a model to them, nor keep the
 // gateway from answering; settings reach the provider as they are meant; and names that mean
-// something to JavaScript are names as any other.
+// something to JavaScript are names like any other.
 
 import { parseRaw, type Exchange, type Opened } from "../client.ts";
 import { positive } from "../forms.ts";
@@ -170,7 +170,7 @@ robust('contract.md "Limits"', {
   },
 });
 
-/** What is done is finished within PATIENT_MS, and /healthz answers all the while, each time soon. */
+/** The work is done within PATIENT_MS, and /healthz always answers soon meanwhile. */
 async function expectAlive<T>(t: Tester, work: Promise<T>): Promise<T> {
   let busy = true;
   const done = expect.within(work, "the answer to what costs much", PATIENT_MS).finally(() => {
@@ -182,7 +182,7 @@ async function expectAlive<T>(t: Tester, work: Promise<T>): Promise<T> {
   return done;
 }
 
-/** Answered or refused, as the gateway likes: but it is not its own fault. */
+/** The gateway may answer or refuse, but must not fail. */
 function expectNoFault(reply: Exchange): void {
   const { status, shown } = reply;
   const isFault = status !== 200 && !(status >= 400 && status < 500);
@@ -203,8 +203,8 @@ const callOf = (id: string) => ({
   function: { name: "get_time", arguments: "{}" },
 });
 /**
- * Turns with so many calls, of which each id is used again, and one is what a number put behind it
- * makes of another.
+ * A turn of `count` calls with ids such as `a_7`, and as many turns that all use the id `a`: making
+ * that one unique by a number meets all the ids that are taken.
  */
 function reusedIds(count: number): object[] {
   const turnOf = (ids: readonly string[]) => [

@@ -11,7 +11,7 @@ import { idHeader, overLimit, sectionsOf, valuesAt } from "./kit.ts";
 const [spec, compatible] = [sectionsOf("spec"), sectionsOf("compatible")];
 const plain = compatible('wire.md "Responses without a handler"');
 
-/** A GET is answered so. */
+/** A GET of this path gets an answer with these fields. */
 const gets = (path: string, expected: Fields, headers?: Headers) => async (t: Tester) =>
   expect.fields(await t.get(path, headers), expected);
 const listed = async (t: Tester): Promise<unknown> =>

@@ -86,13 +86,9 @@ export const slots = {
    * it is kept.
    */
   boundLog: slot<(stream: Writable, events: DropEvents) => WriteLines>("boundLog"),
-  /**
-   * Bounds the unanswered requests of a connection. Empty: there is no bound.
-   */
+  /** Bounds the unanswered requests of a connection. Empty: there is no bound. */
   boundPipeline: slot<BoundPipeline>("boundPipeline"),
-  /**
-   * Bounds the connections of the public listener and their memory. Empty: there is no bound.
-   */
+  /** Bounds the connections of the public listener and their memory. Empty: there is no bound. */
   capacity: slot<(config: Config) => Capacity>("capacity"),
   /** Starts the parts that exist once, however many processes serve. Empty: there are none. */
   host: slot<(sources: HostSources) => HostRunner>("host"),

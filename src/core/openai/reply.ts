@@ -133,8 +133,8 @@ function openingOf({ id, ...rest }: ReplyHead): string {
 }
 
 /**
- * Writes a stream of chunks. The constant part of a chunk is serialised once; for each part only
- * the delta is serialised.
+ * Writes a stream of chunks. The constant part of a chunk is serialized once; for each part only
+ * the delta is serialized.
  */
 export function createChunkWriter(
   head: ReplyHead,

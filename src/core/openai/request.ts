@@ -1,5 +1,5 @@
 // The request body of POST /v1/chat/completions: fields, ranges, combinations. contract.md "Request
-// fields" and "Messages", wire.md "From the client". The checked request is normalised (no nulls,
+// fields" and "Messages", wire.md "From the client". The checked request is normalized (no nulls,
 // text parts joined, `developer` as `system`) and has known fields only. What fields demand of each
 // other is a rule here and, for /openapi.json, a JSON Schema in request.json.
 import type { NativeRequest } from "./native-request.ts";

@@ -28,10 +28,7 @@ export interface ProviderErrorDetail {
    * not say.
    */
   readonly retryAfterMs?: number | undefined;
-  /**
-   * The provider's own message, unredacted: it may hold secrets. Absent: it
-   * sent none.
-   */
+  /** The provider's own message, unredacted: it may hold secrets. Absent: it sent none. */
   readonly providerMessage?: string | undefined;
   /**
    * The provider refuses this gateway and not this request: its key (or its account), or something

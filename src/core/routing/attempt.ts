@@ -207,7 +207,7 @@ function readReply(
   const { dialect } = call;
   if (mediaType === dialect.framing.mediaType) return readStream(call, body, deliver);
   if (mediaType === "application/json") return readWhole(call, body, deliver);
-  throw upstreamError("the answer has another content type than was asked for");
+  throw upstreamError("the answer does not have the content type that was asked for");
 }
 
 /** Reads a reply that comes as one JSON document. */

@@ -8,9 +8,7 @@ const DIGITS = 12;
 /** The fingerprint of these parts: `fp_` and hexadecimal digits. */
 export type Fingerprint = (parts: readonly (string | number)[]) => string;
 
-/**
- * `readKey` is called when the first fingerprint is needed. Absent: the key is random.
- */
+/** `readKey` is called when the first fingerprint is needed. Absent: the key is random. */
 export function createFingerprint(readKey: () => Buffer = () => randomBytes(32)): Fingerprint {
   let key: Buffer | undefined;
   /** Hashes by the parts as text. Bounded by the models that were ever configured. */

@@ -46,8 +46,8 @@ async function iterate(body: AsyncIterable<Uint8Array>, take: TakePiece): Promis
 }
 
 /**
- * The text of a body, up to and with the piece that makes it larger than `maxBytes`; the rest is
- * abandoned.
+ * The text of a body, up to and including the piece that makes it larger than `maxBytes`. The rest
+ * is abandoned.
  */
 export async function readAll(body: UpstreamBody, maxBytes: number): Promise<string> {
   const pieces: Uint8Array[] = [];

@@ -13,7 +13,7 @@ import { heldNow } from "../../support/effort.ts";
 import { LONG } from "../../support/long.ts";
 import { createRandom } from "../../support/random.ts";
 
-/** Without the time of the admission, which only a refund needs. */
+/** A decision without the time of the admission, which only a refund needs. */
 const figures = ({ countedAt, ...decision }: AdmissionDecision) => decision;
 
 /** A limiter on a clock that stands still until it is set. */
@@ -125,10 +125,7 @@ describe("random schedules", () => {
 });
 
 const MB = 1024 * 1024;
-/**
- * A name of 4 KiB, made of bytes: of texts that were put together V8 would keep one end for all of
- * them.
- */
+/** A name of 4 KiB, made of bytes: V8 would share the common end of texts that it joined. */
 const long = (name: string): string =>
   Buffer.from(`${name} `.padEnd(4_096, "x")).toString("latin1");
 

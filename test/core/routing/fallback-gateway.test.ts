@@ -65,7 +65,7 @@ describe("attempts", () => {
       [status(503), { breaker: { failures: 1 } }],
       [refusing(429, "3"), { timeouts: { total_ms: 2_000 } }],
     ] as const) {
-      // On a clock that stands still, whatever waits does not end.
+      // On a clock that stands still, a wait would never end.
       const { gateway, first } = await bench(
         t,
         busyProvider,

@@ -76,13 +76,13 @@ const bytes =
     socket.write(text);
   };
 
-/** The fault is silence, or what goes on after the end. */
+/** The fault is silence: the deadline that notices it, and the forms in which it is tried. */
 const MUTE = { deadline: "first_token_ms" } as const;
 const STALLS = { deadline: "idle_ms" } as const;
 const WHOLE = { only: "whole" } as const;
 const STREAMED = { only: "streamed" } as const;
 const NO_CLOSE = { ...STREAMED, deadline: "closing_ms" } as const;
-/** How often the first model is asked, what a client of its name gets, and one of the alias. */
+/** How often the first model is asked; what clients get that name it, and that name the alias. */
 const FINE = [1, "ok", "a"] as const;
 const FINE_AGAIN = [2, "ok", "a"] as const;
 const OVERLOADED = [2, "model_overloaded", "b"] as const;

@@ -37,8 +37,8 @@ export const fault = (
 ): Row => ({ fault: name, behaviour, tries, named, alias, falls: alias === "b", ...more });
 
 /**
- * The deadlines of an attempt, where the fault is not silence: beyond what an answer is waited for,
- * because an attempt that is let down otherwise must not wait for a deadline.
+ * The deadlines of an attempt whose fault is not silence. They are longer than the tests wait for
+ * an answer: such a fault must be noticed without a deadline.
  */
 const PATIENCE_MS = 10 * ANSWER_MS;
 const PATIENCE = {
@@ -63,9 +63,7 @@ function assertDiagnosed({ named, tries }: Row, { gateway }: Bench, requestId: s
   assert.equal(cut?.["request_id"], isCut ? requestId : undefined);
 }
 
-/**
- * Named, the faulty model has no fallback, and waits for no deadline but where one is the fault.
- */
+/** A client that names the faulty model gets no fallback, and waits only for a fault of silence. */
 async function assertByName(row: Row, streaming: boolean, made: Bench) {
   const { named, retryAfter, tries } = row;
   const from = performance.now();
@@ -91,7 +89,7 @@ async function assertByAlias(row: Row, streaming: boolean, { gateway, first, sec
   assert.equal(after.status, 200, "the gateway serves on");
 }
 
-/** What takes a second of the machine takes 50 ms: the body of a refusal is waited for so long. */
+/** A clock with 50 ms in the place of a second, which is how long a refusal's body is awaited. */
 const brisk = {
   after: (ms: number, listener: () => void) =>
     unhurriedClock.after(ms === 1_000 ? 50 : ms, listener),

@@ -80,13 +80,13 @@ const PARAMS: Readonly<Record<string, string | null>> = {
   upstream_rejected: null,
 };
 
-/** What every error says, before a stream and in it: nothing of the provider. */
+/** Asserts that an error, before a stream or in it, says nothing of the provider. */
 function assertDiscreet(error: { request_id: string }, { headers }: ChatAnswer): void {
   assert.equal(error.request_id, headers.get("x-request-id"));
   assert.ok(!/sk-provider|127\.0\.0\.1|10\.0\.0\.1|\blab\b|\bother\b/.test(JSON.stringify(error)));
 }
 
-/** A refusal as it must be. Its code. */
+/** Asserts that a refusal is as it must be. Returns its code. */
 async function codeOf(response: ChatAnswer): Promise<string> {
   const { error } = await json(response);
   const isClients = error.code in PARAMS;

@@ -46,7 +46,7 @@ function originOf(text: string): string | undefined {
 const list = refine(array(origin, { min: 1 }), (origins) => {
   const [repeated] = repeatedIn(origins);
   if (repeated === undefined) return origins;
-  return fail("invalid_value", "stands in the list twice", [repeated]);
+  return fail("invalid_value", "is in the list twice", [repeated]);
 });
 
 /** A list of exact origins, or `"*"`. */

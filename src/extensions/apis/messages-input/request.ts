@@ -145,9 +145,7 @@ function toolsOf(request: MessagesRequest, note: Note) {
   return { tools: kept, toolMarks };
 }
 
-/**
- * `isNativeOnly`: only a provider of the same format is asked. The choice may name its own tool.
- */
+/** `isNativeOnly`: only a provider of the same format is asked, whose own tools may be chosen. */
 function toolUse({ tool_choice: choice }: MessagesRequest, tools: Tool[], isNativeOnly: boolean) {
   const isDemanded = choice?.type === "any" || choice?.type === "tool";
   if (tools.length === 0) {

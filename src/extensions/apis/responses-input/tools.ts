@@ -3,8 +3,8 @@
 // functions begin with that of the namespace. Hosted tools, which the vendor's service runs, are
 // left out. `tool_choice` is followed exactly or refused: a hosted tool is never confused with a
 // client's tool of the same name.
-import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
+import { sha256 } from "../../../core/hash.ts";
 import type { ChatRequest, Tool as FunctionTool } from "../../../core/openai/request.ts";
 import { cut, fail } from "../../../core/schema/checker.ts";
 import { asString } from "../../../core/schema/untrusted-json.ts";
@@ -56,7 +56,7 @@ const HASH_DIGITS = 8;
 export function functionName(name: string, namespace: string | undefined): string {
   const whole = namespace === undefined ? name : `${namespace}__${name}`;
   if (whole.length <= MAX_NAME) return whole;
-  const hash = createHash("sha256").update(whole).digest("hex").slice(0, HASH_DIGITS);
+  const hash = sha256(whole).slice(0, HASH_DIGITS);
   return `${whole.slice(0, MAX_NAME - HASH_DIGITS - 1)}_${hash}`;
 }
 

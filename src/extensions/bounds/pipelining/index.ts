@@ -122,8 +122,5 @@ function takeParser(socket: Duplex): (bytes: Buffer) => void {
   return parse;
 }
 
-/**
- * Node's server sets `_paused` while too many response bytes are unsent. It must get no bytes
- * then.
- */
+/** Node's server sets `_paused` while too many response bytes are unsent. It gets no bytes then. */
 const isHeldByNode = (socket: Duplex & { _paused?: boolean }): boolean => socket._paused === true;

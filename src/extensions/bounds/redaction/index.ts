@@ -1,5 +1,5 @@
 // Providers' own messages and paths in the operator's logs, /status and the ledger, without the
-// secrets that may stand in them.
+// secrets that may be in them.
 import type { Config } from "../../../core/config.ts";
 import { section } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";

@@ -5,7 +5,7 @@
 // characters are removed, so that they cannot forge lines or colours.
 //
 // The work is bounded: a long text is cut first, and every pattern runs in linear time. Not
-// recognised: a short key of another party without a prefix or name, and a key with blanks in it.
+// recognized: a short key of another party without a prefix or name, and a key with blanks in it.
 import { sha256 } from "../../../core/hash.ts";
 
 /** Characters of a text that are read. */

@@ -4,7 +4,7 @@ import { DAY_MS } from "../../../config/fields.ts";
 import type { GatewayContext } from "../../../core/extension/installer.ts";
 import { waitAtMost } from "../ledger/index.ts";
 import { copySettled, openBooks, type BooksFiles } from "../usage/index.ts";
-import { dayOf, parseMoney } from "../records/index.ts";
+import { dayOf, isoTime, parseMoney } from "../records/index.ts";
 import type { Spent } from "./spend-counters.ts";
 
 /** Milliseconds between a failure to read the books and the next attempt. */
@@ -93,7 +93,7 @@ export function createOpeningSpend(
   onSpent: (spent: readonly Spent[]) => Promise<void>,
 ): OpeningSpend {
   const { clock, diagnose } = context;
-  const startedAt = new Date(clock.now()).toISOString();
+  const startedAt = isoTime(clock.now());
   let isKnown = false;
   let isFailing = false;
   let reading: Promise<void> | undefined;

@@ -82,7 +82,7 @@ export interface Days {
   append(text: string): Promise<void>;
 }
 
-/** Reads a line. Undefined: it is not the line of a closed day. */
+/** Reads a line. Undefined: it is not a closed day's line. */
 export function parseClosedDay(text: string): ClosedDay | undefined {
   const line = asObject(parseJson(text));
   const isReadable =
@@ -118,7 +118,7 @@ export function createDays(path: string): Days {
   function parse(text: string, index: number): DaysLine {
     const closed = parseClosedDay(text);
     if (!closed)
-      throw new BooksFault(`${path}: line ${index + 1} is no line of a closed day: ${MENDING}`);
+      throw new BooksFault(`${path}: line ${index + 1} is not a closed day's line: ${MENDING}`);
     return { text, closed };
   }
 

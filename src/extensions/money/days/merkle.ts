@@ -11,7 +11,7 @@ export const leafOf = (line: string): Buffer =>
   createHash("sha256").update(LEAF).update(line).digest();
 
 /** The node above two others. */
-export const nodeOf = (left: Buffer, right: Buffer): Buffer =>
+const nodeOf = (left: Buffer, right: Buffer): Buffer =>
   createHash("sha256").update(NODE).update(left).update(right).digest();
 
 /** Computes the root of leaves that are added one by one. Holds one node a level in memory. */

@@ -242,7 +242,7 @@ const base64Length = (text: string): number =>
 const UNKNOWN_OUTPUT = 8_192;
 
 /** The most tokens of a model's reply if the client states no bound. */
-export function longestReply({ traits, contextTokens = Infinity }: Model): number {
+function longestReply({ traits, contextTokens = Infinity }: Model): number {
   const { max_output_tokens, default_output_tokens = UNKNOWN_OUTPUT } = traits;
   return max_output_tokens ?? Math.min(default_output_tokens, contextTokens);
 }

@@ -60,7 +60,7 @@ export function createDayIndex(path: string, day: string): DayIndex {
   return { path, file: identityOf(path), summer, ids: createDayIds(day), bytes: 0 };
 }
 
-/** Adds the next lines of the file. Throws, and adds none, if one of them is no usage record. */
+/** Adds the next lines of the file. Throws, and adds none, if one of them is not a usage record. */
 export function addLines(index: DayIndex, lines: readonly UsageLine[]): void {
   const records = lines.map((line) => recordOf(index.path, line));
   for (const [at, record] of records.entries()) {
@@ -72,7 +72,7 @@ export function addLines(index: DayIndex, lines: readonly UsageLine[]): void {
 
 /**
  * Returns a function that resolves with the index of an open day, up to the last byte that counts.
- * It rejects if a line is no usage record.
+ * It rejects if a line is not a usage record.
  */
 export function createOpenDays(files: DayFiles): (day: string) => Promise<DayIndex> {
   const known = new Map<string, DayIndex>();

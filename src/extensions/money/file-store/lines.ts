@@ -75,10 +75,10 @@ export function compareTexts(one: string, other: string): number {
   return one < other ? -1 : 1;
 }
 
-/** The record of a line. Throws a BooksFault if it is no usage record. */
+/** The record of a line. Throws a BooksFault if it is not a usage record. */
 export function recordOf(path: string, { text, record }: UsageLine): UsageRecord {
   if (record) return record;
-  throw new BooksFault(`${path} holds a line that is no usage record: ${text.slice(0, 80)}`);
+  throw new BooksFault(`${path} holds a line that is not a usage record: ${text.slice(0, 80)}`);
 }
 
 /** The columns that a filter can test. */

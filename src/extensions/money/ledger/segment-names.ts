@@ -1,7 +1,7 @@
 // The names in the folder of the spend log: segments, `YYYY-MM-DD.NNNN.jsonl`, and sockets. The
 // process that writes a segment listens on the socket (`.sock`) beside it. If the socket does not
-// answer, another process may take over the segment and put its own socket there. The first process
-// then notices that the socket is gone or is another file.
+// answer, another process may take over the segment and put its own socket there. By this the
+// process that wrote it, if it lives, notices that it has lost the segment.
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { isLockHeld } from "../../scale/data-files/index.ts";
@@ -39,7 +39,7 @@ export function segmentsIn(dir: string): string[] {
   const other = named.find((entry) => !entry.isFile());
   if (other)
     throw new BooksFault(
-      `${join(dir, other.name)} is no file but has a segment's name: ${MENDING}`,
+      `${join(dir, other.name)} is not a file but has a segment's name: ${MENDING}`,
     );
   return named.map(({ name }) => name).sort();
 }

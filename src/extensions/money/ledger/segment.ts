@@ -264,7 +264,7 @@ function damageTo(path: string, inode: number | undefined, size: number): string
 }
 
 const takenOver = (name: string): string =>
-  `another process took over ${name}: its socket is gone or another's. ` +
+  `another process took over ${name}: its socket is gone or was replaced. ` +
   "This process must end. Only processes of one machine may use a data_dir";
 
 const broken = (name: string, damage: string | undefined): string =>

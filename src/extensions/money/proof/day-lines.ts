@@ -27,7 +27,7 @@ export function readDayLines(dataDir: string, findings: Findings): readonly DayL
     const where = `days.jsonl, line ${line}`;
     const closed = parseClosedDay(text);
     if (!closed || JSON.stringify(closed) !== text) {
-      findings.add(where, "is no line of a closed day");
+      findings.add(where, "is not a closed day's line");
       continue;
     }
     if (closed.number !== line) findings.add(where, `has the number ${closed.number}`);

@@ -240,7 +240,7 @@ function compareRequest(
 /** Finds out what a line is that belongs to no request of its day. */
 function classifyLine({ text }: RecordLine, isClosed: boolean, log: Log): Comparison {
   const record = parseUsageLine(text);
-  if (!record?.log) return { verdict: "unreadable", problem: "is no usage record" };
+  if (!record?.log) return { verdict: "unreadable", problem: "is not a usage record" };
   const { segment, line } = record.log;
   const place = `spend/${segment}, line ${line}`;
   if (!isUnlogged(record, log)) {

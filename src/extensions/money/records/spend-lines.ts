@@ -118,7 +118,7 @@ export const isBillable = (line: Unchecked, texts: readonly string[], counts: Un
 const TEXTS = ["spend_id", "gateway_request_id", "account", "key_id", "model_requested"];
 
 /**
- * Reads a line. Undefined if it is no line of the spend log, or if a field that its usage record
+ * Reads a line. Undefined if it is not a line of the spend log, or if a field that its usage record
  * needs is missing or malformed.
  */
 export function parseSpendLine(line: string): SpendRecord | undefined {

@@ -84,7 +84,7 @@ export interface StoreFault {
 export interface UsageLine {
   /** As the sync wrote it, without its line end. */
   readonly text: string;
-  /** Undefined: the line is no usage record. */
+  /** Undefined: the line is not a usage record. */
   readonly record: UsageRecord | undefined;
 }
 

@@ -75,10 +75,10 @@ export const openSigner = (config: Config, dataDir: string): Signer | undefined 
 export const publicPem = (publicHex: string): string =>
   publicKeyOf(publicHex).export({ format: "pem", type: "spki" }).toString();
 
-/** The 64 hex digits of a public key in PEM. Throws if it is no Ed25519 key. */
+/** The 64 hex digits of a public key in PEM. Throws if it is not an Ed25519 key. */
 export function publicHexOf(pem: string): string {
   const key = createPublicKey(pem);
-  if (key.asymmetricKeyType !== "ed25519") throw new Error("it is no Ed25519 key");
+  if (key.asymmetricKeyType !== "ed25519") throw new Error("it is not an Ed25519 key");
   return hexOf(key);
 }
 

@@ -84,7 +84,7 @@ function readDay(json: JsonObject, publicKey: string, findings: Findings): State
     .map(([index, text]) => ({ index: Number(index), text: String(text) }));
   const records = entries.flatMap(({ text }) => parseUsageLine(text) ?? []);
   if (records.length < entries.length)
-    findings.add(`the records of ${day}`, "have a line that is no usage record");
+    findings.add(`the records of ${day}`, "have a line that is not a usage record");
   if (line === undefined) return { day, line, records };
   const closed = parseClosedDay(line);
   // A line without a signature is older than the seals: that of the statement covers it.

@@ -59,7 +59,7 @@ export function parseKeptLines(
       return [{ text, closed }];
     const problem = closed
       ? `of ${closed.day}: was changed, or signed by another key`
-      : `is no line of a closed day: ${text.slice(0, 80)}`;
+      : `is not a closed day's line: ${text.slice(0, 80)}`;
     findings.add("the head that was kept", problem);
     return [];
   });

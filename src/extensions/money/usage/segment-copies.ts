@@ -7,7 +7,7 @@ import type { SegmentCursor } from "../records/index.ts";
 /** Enough bytes of a line to contain its spend_id. */
 const HEAD_BYTES = 256;
 
-/** The spend_id in the first line of a segment. Empty: it is no line of the log. */
+/** The spend_id in the first line of a segment. Empty: it is not a line of the log. */
 export const firstIdIn = (line: string): string =>
   copyOfPart(/"spend_id":"(\w+)"/.exec(line)?.[1] ?? "");
 

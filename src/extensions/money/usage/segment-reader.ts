@@ -75,7 +75,7 @@ export function createSegmentReader(path: string, segment: string): SegmentReade
   function take(text: string, line: number, settled: Settled[]): string | undefined {
     if (line === 1) first = firstIdIn(text);
     const record = parseSpendLine(text);
-    if (!record) return "is no line of the spend log";
+    if (!record) return "is not a line of the spend log";
     const id = record.spend_id;
     const before = open.get(id);
     if (record.type === "open") {

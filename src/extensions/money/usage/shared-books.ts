@@ -62,7 +62,7 @@ function open(config: Config, options: BooksOptions): OpenBooks {
       report(result.faults);
       return result;
     } catch (error) {
-      const detail = `the spend log waits: ${(error as Error).message}`;
+      const detail = `the spend log is not copied: ${(error as Error).message}`;
       // A BusyError is no fault: the process that holds the lock copies.
       if (!(error instanceof BusyError)) report([{ event: "usage_sync_failed", detail }]);
       throw error;

@@ -122,7 +122,7 @@ function keyRoutes(host: Host): Routes {
     "/keys/{id}": {
       async DELETE(exchange, id) {
         if (isConfigured(host.current(), id))
-          throw wrongKey("This key stands in the configuration: take it out there.");
+          throw wrongKey("This key is in the configuration: remove it there.");
         const revoked = await fromFile(() => revokeKey(dataDir, id, host.clock.now()));
         if (!revoked) throw wrongKey("There is no key of this id.");
         log("key_revoked", revoked, exchange);

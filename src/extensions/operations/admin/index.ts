@@ -20,7 +20,7 @@ import { createCapacity } from "../../bounds/capacity/index.ts";
 import { createGuard } from "./access.ts";
 import { DEFAULT_ADDRESS, portIssues, portWarnings } from "./port.ts";
 
-/** The most connections of an operator's listener: they use up file descriptors of the clients. */
+/** The most connections of an operator's listener: clients need the same file descriptors. */
 export const MAX_CONNECTIONS = 256;
 
 export interface AdminSettings {

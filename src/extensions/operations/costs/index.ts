@@ -64,7 +64,7 @@ const fields = strict({
   key: optional(name),
   model: optional(name),
   provider: optional(string({ pattern: /^[^\0]*$/, expected: "a name" })),
-  /** Sums are told apart by the currency too; `currency` alone: by nothing else. */
+  /** What sums are grouped by, in addition to the currency. `currency`: by nothing else. */
   by: withDefault(by, "model"),
   skip: withDefault(string({ pattern: /^\d{1,12}$/, expected: "a number" }), "0"),
 });

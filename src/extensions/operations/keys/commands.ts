@@ -85,8 +85,7 @@ async function list(args: CommandArguments, terminal: Terminal): Promise<void> {
 async function revoke(args: CommandArguments, terminal: Terminal): Promise<void> {
   const { config } = await terminal.load(args, NO_SECRETS);
   const { operand: id } = args;
-  if (isConfigured(config, id))
-    throw new Error(`${id} stands in the configuration: take it out there`);
+  if (isConfigured(config, id)) throw new Error(`${id} is in the configuration: remove it there`);
   const revoked = await revokeKey(config.data_dir, id, Date.now());
   if (!revoked) throw new Error(`there is no key ${id}; 'keys list' shows them`);
   const data = { key_id: revoked.key_id, revoked: revoked.revoked };

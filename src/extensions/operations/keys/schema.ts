@@ -135,6 +135,6 @@ export const keysInConfig = ({ keys }: Config): ListedKey[] =>
       return { key_id, account, name: null, ...limits, created: null, expires, revoked };
     });
 
-/** Whether a key stands in the configuration, where no command revokes it. */
+/** Whether a key is in the configuration, where no command revokes it. */
 export const isConfigured = (config: Config, keyId: string): boolean =>
   keysInConfig(config).some(({ key_id }) => key_id === keyId);

@@ -16,7 +16,7 @@ interface YamlPackage {
 
 interface YamlOptions {
   readonly version: "1.1";
-  /** Returns the types to recognise, out of those of the version. */
+  /** Returns the types to recognize, out of those of the version. */
   readonly customTags: (types: readonly YamlType[]) => readonly YamlType[];
 }
 

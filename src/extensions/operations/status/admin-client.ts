@@ -86,7 +86,7 @@ async function ask(place: Place, path: string): Promise<string> {
     let text = "";
     for await (const piece of response.setEncoding("utf8")) {
       text += piece;
-      if (text.length > MAX_CHARS) throw new Refused("answers without an end");
+      if (text.length > MAX_CHARS) throw new Refused("sends an answer without an end");
     }
     if (response.statusCode === 200) return text;
     throw refusal(response.statusCode, text);
@@ -108,7 +108,7 @@ async function connect({ host, port, certFile }: Place): Promise<Socket> {
   if ((socket as TLSSocket).getPeerX509Certificate()?.raw.equals(expected)) return socket;
   socket.destroy();
   throw new Refused(
-    "has another certificate than admin.tls.cert_file: it gets no password. If the file was " +
+    "has a certificate other than admin.tls.cert_file: it gets no password. If the file was " +
       "renewed, restart the gateway",
   );
 }

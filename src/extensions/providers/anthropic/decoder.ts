@@ -24,9 +24,7 @@ export function createAnthropicDecoder(
   let replyId: unknown;
   let hasBegun = false;
 
-  /**
-   * A second message_start with another id begins another reply, such as after a proxy's retry.
-   */
+  /** A second message_start with another id begins another reply, such as after a proxy's retry. */
   function begin(id: unknown): void {
     if (hasBegun && id !== replyId) {
       isOver = true; // neither its content nor its figures belong to this reply

@@ -40,9 +40,7 @@ export function withShortIds(messages: readonly Message[], most = Infinity): rea
   return hasLong ? withIds(messages, (id) => (id.length > most ? hashedId(id) : id)) : messages;
 }
 
-/**
- * Restores the provider's own ids of calls, except for an id that several calls share.
- */
+/** Restores the provider's own ids of calls, except for an id that several calls share. */
 export function withStatedIds(messages: readonly Message[]): readonly Message[] {
   const calls = messages.flatMap((message) =>
     message.role === "assistant" ? message.tool_calls : [],

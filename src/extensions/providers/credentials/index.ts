@@ -63,12 +63,12 @@ const issuesOf = (json: unknown): readonly ValidationIssue[] =>
     if (!isStated("credentials")) return [];
     const path = ["providers", name];
     const key = ["api_key", "api_keys"].find(isStated);
-    if (key) return [invalid([...path, "credentials"], `cannot stand beside ${key}`)];
+    if (key) return [invalid([...path, "credentials"], `cannot be used with ${key}`)];
     if (isStated("auth"))
       return [
         invalid(
           [...path, "auth"],
-          "cannot stand beside credentials, which have headers of their own",
+          "cannot be used with credentials, which have headers of their own",
         ),
       ];
     const isAmazon = asObject(provider["credentials"])["type"] === "aws";

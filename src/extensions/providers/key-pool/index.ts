@@ -220,8 +220,8 @@ const issuesIn = (json: unknown): readonly ValidationIssue[] =>
     const { api_key, api_keys } = asObject(written);
     if ((api_keys ?? null) === null) return [];
     const path = ["providers", name, "api_keys"];
-    if ((api_key ?? null) !== null) return [invalid(path, "cannot stand beside api_key")];
+    if ((api_key ?? null) !== null) return [invalid(path, "cannot be used with api_key")];
     return repeatedIn(asArray(api_keys).map((row) => asObject(row)["key"])).map((at) =>
-      invalid([...path, at, "key"], "stands in the list twice"),
+      invalid([...path, at, "key"], "is in the list twice"),
     );
   });

@@ -1,8 +1,7 @@
 // Estimates the tokens of a prompt's images, audio and files. The estimate is used where a
 // provider stated no figures, and for the room in a model's context.
 //
-// The rules are those of the vendors' documentation. A vendor's own count may differ
-// by model.
+// The rules are those of the vendors' documentation. A vendor's own count may differ by model.
 // - OpenAI ("Images and vision", "Calculating costs"), also for every provider that speaks its
 //   format: an image of `detail: "low"` is 85 tokens. Any other is scaled down to fit 2048 x 2048,
 //   then until its shorter side is 768 pixels, and is 85 tokens and 170 for each tile of 512 x 512.

@@ -13,7 +13,7 @@ export interface ErrorRule {
    * error stands for.
    */
   readonly status: RegExp;
-  /** Are looked for in the error's code and type. */
+  /** Looked for in the error's code and type. */
   readonly names?: RegExp;
   /**
    * Matched with the error's code and type, and with its message. A rule without names and messages

@@ -17,7 +17,7 @@ const sticky = defineSetting("aliases.*.sticky", false, () => boolean());
 export const settings = [sticky];
 
 export function install(gateway: Installer): void {
-  // It recognises a conversation by what the client sent, without the beginning of an answer that
+  // It recognizes a conversation by what the client sent, without the beginning of an answer that
   // recovery asks a model to continue.
   const outside = ["recovery"];
   gateway.around(createStaying, { outside });

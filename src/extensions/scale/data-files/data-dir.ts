@@ -24,9 +24,7 @@ const isTransient = (error: unknown): boolean => TRANSIENT.includes(codeOf(error
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "";
 
-/**
- * Reads the raw JSON, so that it works in spite of issues elsewhere. Leaves the disk unchanged.
- */
+/** Reads the raw JSON, so that it works in spite of issues elsewhere. Leaves the disk unchanged. */
 export function dataDirIssues(json: unknown): ValidationIssue[] {
   const dataDir = asObject(json)["data_dir"] ?? "./data";
   if (typeof dataDir !== "string" || dataDir === "") return []; // the check of the shape reports it

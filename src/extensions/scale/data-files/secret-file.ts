@@ -1,10 +1,11 @@
 // Random values that a data_dir keeps for good, each in a file that only the owner may read: its
 // id, and a secret. Also a fingerprint that distinguishes a data_dir from its copies.
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { readRegularFile, whyUnreadable } from "../../../config/regular-file.ts";
+import { sha256 } from "../../../core/hash.ts";
 import { moveUnlessTaken, writeError } from "./replace-file.ts";
 
 const MAX_BYTES = 1024;
@@ -73,8 +74,5 @@ export function dataDirFingerprint(dataDir: string): string {
   gatewayInstanceId(dataDir);
   const { ino, birthtimeMs } = statSync(join(dataDir, "gateway-id"));
   const system = existsSync(BOOT_ID) ? readFileSync(BOOT_ID, "utf8") : hostname();
-  return createHash("sha256")
-    .update(`${system} ${ino} ${Math.floor(birthtimeMs)}`)
-    .digest("hex")
-    .slice(0, 32);
+  return sha256(`${system} ${ino} ${Math.floor(birthtimeMs)}`).slice(0, 32);
 }

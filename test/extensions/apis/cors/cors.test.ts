@@ -204,7 +204,7 @@ describe("server.cors.origins", () => {
     ] as const)
       assert.match(faultsOf(origins).join(), faults);
     assert.deepEqual(faultsOf(["a", PAGE, "b"]), [`[0]: ${expected}`, `[2]: ${expected}`]);
-    assert.deepEqual(faultsOf([PAGE, OTHER, PAGE]), ["[2]: stands in the list twice"]);
+    assert.deepEqual(faultsOf([PAGE, OTHER, PAGE]), ["[2]: is in the list twice"]);
     const more = () => checkConfig(demo({ server: { cors: { origins: "*", headers: [] } } }));
     assert.throws(more, /server.cors.headers/);
     assert.ok(checkConfig(demo({ server: { cors: null } })));

@@ -1,4 +1,4 @@
-// POST /v1/responses at a running gateway: the way of all requests, in another format.
+// POST /v1/responses at a running gateway: from the key to the receipt, in another format.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request, type IncomingMessage } from "node:http";
@@ -27,7 +27,7 @@ const TOOLS = [
 ];
 const hello = { role: "user", content: "hi" };
 const called = { id: "call_1", type: "function", function: { name: "get_time", arguments: "{}" } };
-/** Of the call of the model `caller`. */
+/** The result of the call that the model `caller` makes. */
 const result = { type: "function_call_output", call_id: "call_1", output: "14:05" };
 const behaviours: Behaviours = {
   model: speak("It is 14:05.", { reasoning: "First the city." }),
@@ -101,7 +101,7 @@ describe("POST /v1/responses", () => {
     assert.deepEqual([line["request_id"], line["tools"]], ["left-out", ["web_search"]]);
   });
 
-  it("notes them for the receipt, however the request ends", async (t) => {
+  it("notes the tools that it leaves out for the receipt, however the request ends", async (t) => {
     const data_dir = folder();
     const { ask } = await start(t, { data_dir, timeouts: { leave_ms: 0 } });
     const asked = { tools: TOOLS, stream: true };
@@ -182,7 +182,7 @@ describe("POST /v1/responses", () => {
       assert.equal((await accessOf(request_id))["error_code"], code);
     });
 
-    it("is as before for all other requests, and without the API", async (t) => {
+    it("answers all other requests as ever, and is unknown without the API", async (t) => {
       const { url } = await start(t);
       const off = await start(t, { apis: [] });
       const post = { ...handshake, "content-type": "application/json" };
@@ -196,7 +196,7 @@ describe("POST /v1/responses", () => {
     });
   });
 
-  it("says an error before the first word as events, if the stream has begun", async (t) => {
+  it("sends an error before the first word as events, if the stream has begun", async (t) => {
     const { ask } = await start(t, { ...QUICK, timeouts: { first_token_ms: 200 } });
     const more = { instructions: "Be brief.", temperature: 0.5, metadata: { a: "b" } };
     const asked = { model: "silent", tools: TOOLS, tool_choice: "none", ...more };

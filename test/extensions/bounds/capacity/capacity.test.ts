@@ -64,7 +64,7 @@ describe("bytes in hand", () => {
     JSON.stringify({ model: "m", messages: user("x".repeat(size)), stream: true });
   const bound = { server: { max_bytes_in_flight: 100 * KB } };
 
-  /** A gateway with 60 of 100 KB in hand: those of a request that is answered at `release`. */
+  /** A gateway with 60 of 100 KB in hand, for a request that is answered at `release`. */
   async function crowded(t: TestContext, behaviours: Record<string, Behaviour> = {}, over = {}) {
     const { behaviour, finish } = held();
     const provider = await startProvider(t, { m: behaviour, ...behaviours });
@@ -207,7 +207,7 @@ describe("what a stream keeps", () => {
 });
 
 describe("connections", () => {
-  /** A gateway with room for so many, one of which waits for the end of its stream. */
+  /** A gateway with a bound on connections, one of which has a stream that has not ended. */
   async function busyGateway(t: TestContext, server: object) {
     const { behaviour, finish } = held();
     const provider = await startProvider(t, { m: behaviour });

@@ -73,7 +73,7 @@ describe("what looks like a key", () => {
     "A task-based risk-free plan 🙂",
     "",
   ];
-  it("is not there, and nothing is lost", () => {
+  it("is all that is hidden: other texts stay as they are", () => {
     for (const text of KEPT) assert.equal(redact(text), text);
   });
 });
@@ -255,7 +255,7 @@ describe("what a provider says", () => {
   it("is nothing where a reply is unusable: no part of it is told", async (t) => {
     const told = await asked(t, { m: status(200, { choices: [{ text: "the reply itself" }] }) });
     assertTold(told, { status: 200 });
-    assert.equal(told.attempts[0]!["detail"], "the answer is no reply");
+    assert.equal(told.attempts[0]!["detail"], "the answer is not a reply");
     assert.doesNotMatch(JSON.stringify([told.log, told.attempts, told.breaker]), /itself/);
   });
 

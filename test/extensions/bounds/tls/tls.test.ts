@@ -96,7 +96,7 @@ describe("another certificate", () => {
     };
   }
 
-  /** The files of one in the place of those of another, as who renews certificates does it. */
+  /** Puts the files of one certificate in the place of another's, as programs that renew it do. */
   function exchange(from: Files, to: Files): void {
     copyFileSync(from.cert_file, to.cert_file);
     copyFileSync(from.key_file, to.key_file);

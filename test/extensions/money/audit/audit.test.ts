@@ -5,7 +5,7 @@ import { appendFileSync, cpSync, rmSync, truncateSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { folder } from "../../../support/folder.ts";
-import type { Scene } from "../../../support/projection.ts";
+import type { Scene } from "../../../support/written-books.ts";
 import {
   A,
   B,
@@ -97,7 +97,7 @@ const WRONG: readonly (readonly [string, (dir: string) => void, ...RegExp[]])[] 
   [
     "lines of the log that cannot be read",
     (dir) => appendFileSync(join(dir, "spend", E), "nonsense\n"),
-    /^spend\/2026-02-02.0002.jsonl, line 15: is no line of the spend log$/,
+    /^spend\/2026-02-02.0002.jsonl, line 15: is not a line of the spend log$/,
   ],
   [
     "second settle lines",
@@ -107,7 +107,7 @@ const WRONG: readonly (readonly [string, (dir: string) => void, ...RegExp[]])[] 
   [
     "records that cannot be read",
     (dir) => edit(dir, CLOSED, (lines) => ["{}", ...lines]),
-    /^usage\/2026-01-31.jsonl, line 1: is no usage record$/,
+    /^usage\/2026-01-31.jsonl, line 1: is not a usage record$/,
   ],
   [
     "a settle line without an open line",
@@ -177,7 +177,7 @@ const WRONG: readonly (readonly [string, (dir: string) => void, ...RegExp[]])[] 
   [
     "the line of a day that cannot be read",
     (dir) => writeFileSync(join(dir, "days.jsonl"), "{}\n"),
-    /^days.jsonl, line 1: is no line of a closed day$/,
+    /^days.jsonl, line 1: is not a closed day's line$/,
   ],
 ];
 

@@ -6,7 +6,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { it } from "node:test";
 import { folder } from "../../../support/folder.ts";
-import { createScene, request } from "../../../support/projection.ts";
+import { createScene, request } from "../../../support/written-books.ts";
 import { blocksOf } from "../../../support/readme.ts";
 import { command } from "../../../support/sealed-books.ts";
 

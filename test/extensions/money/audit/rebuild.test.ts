@@ -13,7 +13,7 @@ import {
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { openLine, settleLine } from "../../../support/books.ts";
-import { createScene, type Scene } from "../../../support/projection.ts";
+import { createScene, type Scene } from "../../../support/written-books.ts";
 import {
   A,
   B,
@@ -260,7 +260,7 @@ describe("books rebuild", { concurrency: 2 }, () => {
     writeFileSync(join(dir, "days.jsonl"), "{}\n");
     const { code, stderr } = await command(dir, ["books", "rebuild"]);
     assert.equal(code, 1);
-    assert.match(stderr, /days.jsonl: line 1 is no line of a closed day/);
+    assert.match(stderr, /days.jsonl: line 1 is not a closed day's line/);
     assertAsBefore(dir);
   });
 

@@ -90,7 +90,8 @@ it("names what is no file, but has the name of a segment", () => {
   ].entries()) {
     const dir = folder();
     make(join(dir, "2026-01-31.0001.jsonl"));
-    const refused = /2026-01-31\.0001\.jsonl is no file but has a segment's name: stop the gateway/;
+    const refused =
+      /2026-01-31\.0001\.jsonl is not a file but has a segment's name: stop the gateway/;
     assert.throws(() => segmentsIn(dir), refused, `${index}`);
   }
 });

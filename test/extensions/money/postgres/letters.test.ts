@@ -9,7 +9,7 @@ import { readSpent } from "../../../../src/extensions/money/budgets/read-books.t
 import { DIMENSIONS, type UsageFilter } from "../../../../src/extensions/money/records/index.ts";
 import { folder } from "../../../support/folder.ts";
 import { noPostgres, startPostgres } from "../../../support/postgres.ts";
-import { createScene, sumTexts, type Scene } from "../../../support/projection.ts";
+import { createScene, sumTexts, type Scene } from "../../../support/written-books.ts";
 import { FILTERS, START, writeDays } from "../usage/some-days.ts";
 import { linesOf, own, recordsOf, scene } from "./scene.ts";
 

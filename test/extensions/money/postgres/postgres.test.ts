@@ -16,7 +16,7 @@ import { receiptsOf } from "../../../../src/extensions/money/receipts/index.ts";
 import { syncUsage } from "../../../../src/extensions/money/usage/index.ts";
 import { folder } from "../../../support/folder.ts";
 import { noPostgres, PG_FOLDER, startPostgres, type Postgres } from "../../../support/postgres.ts";
-import { DAY_MS, type Scene } from "../../../support/projection.ts";
+import { DAY_MS, type Scene } from "../../../support/written-books.ts";
 import { until, within } from "../../../support/wait.ts";
 import { idsOf, linesOf, lot, NOON, own, recordsOf, scene } from "./scene.ts";
 
@@ -129,7 +129,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     await assert.rejects(late.setCursor({}), /usage_cursors has moved on/);
   });
 
-  it("a database that is not there, or refuses the password: an error that does not say it", async (t) => {
+  it("a database that is not there, or refuses the password: an error without the password", async (t) => {
     const url = await db.database("refused");
     await assert.rejects(scene(t, db.wrongPassword(url)).pass(), (error: Error) => {
       assert.match(error.message, /password authentication failed/);

@@ -12,7 +12,7 @@ import {
   request,
   type Scene,
   type SceneOptions,
-} from "../../../support/projection.ts";
+} from "../../../support/written-books.ts";
 import { within } from "../../../support/wait.ts";
 
 export const NOON = "2026-01-31T12:00:00.000Z";

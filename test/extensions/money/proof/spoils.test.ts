@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { appendFileSync, mkdirSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
-import type { Scene } from "../../../support/projection.ts";
+import type { Scene } from "../../../support/written-books.ts";
 import {
   A,
   B,

@@ -7,7 +7,7 @@ import { before, describe, it } from "node:test";
 import { createSigner, isSignedBy } from "../../../../src/extensions/money/seals/sign.ts";
 import { lineOf } from "../../../../src/extensions/money/usage/index.ts";
 import { folder } from "../../../support/folder.ts";
-import { request, type Scene } from "../../../support/projection.ts";
+import { request, type Scene } from "../../../support/written-books.ts";
 import { runHere } from "../../../support/run-here.ts";
 import {
   A,
@@ -175,7 +175,7 @@ describe("seal verify with what was kept", () => {
     );
     assert.match(
       (await findingsIn(scene.dir, { keptLines: ["{}"] }))[0]!,
-      /is no line of a closed day/,
+      /is not a closed day's line/,
     );
   });
 
@@ -215,7 +215,7 @@ describe("seal verify with what was kept", () => {
     assert.match((await verify(scene.dir, '{"event":"other"}\n')).stderr, /holds no head/);
     for (const damaged of [head.slice(0, 600), head.replace('"root"', '"toor"')]) {
       const { code, stdout } = await verify(scene.dir, `${text}${damaged}\n`);
-      assert.deepEqual([code, /is no line of a closed day/.test(stdout)], [1, true]);
+      assert.deepEqual([code, /is not a closed day's line/.test(stdout)], [1, true]);
     }
   });
 });

@@ -12,7 +12,7 @@ import { heldNow } from "../../../support/effort.ts";
 import { folder } from "../../../support/folder.ts";
 import { createRandom } from "../../../support/random.ts";
 import { runHere } from "../../../support/run-here.ts";
-import type { Scene } from "../../../support/projection.ts";
+import type { Scene } from "../../../support/written-books.ts";
 import {
   A,
   B,

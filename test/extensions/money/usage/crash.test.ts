@@ -16,7 +16,7 @@ import {
   request,
   snapshot,
   type Scene,
-} from "../../../support/projection.ts";
+} from "../../../support/written-books.ts";
 
 const A = "2026-01-29.0001.jsonl";
 const B = "2026-01-30.0001.jsonl";

@@ -9,7 +9,7 @@ import { BooksFault, createDays } from "../../../../src/extensions/money/days/in
 import { replaceFile } from "../../../../src/extensions/scale/data-files/index.ts";
 import { openLine, settleLine, spendId, type Line } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
-import { createScene, recordsIn, request, type Scene } from "../../../support/projection.ts";
+import { createScene, recordsIn, request, type Scene } from "../../../support/written-books.ts";
 
 const A = "2026-01-31.0001.jsonl";
 const B = "2026-01-31.0002.jsonl";
@@ -19,7 +19,7 @@ const NEXT_NOON = "2026-02-01T12:00:00.000Z";
 const closedDays = (at: Scene): unknown[] => at.closed().map(({ day, records }) => [day, records]);
 const sha256 = (text: string | Buffer): string => createHash("sha256").update(text).digest("hex");
 
-describe("the projection of the spend log", () => {
+describe("the usage records of the spend log", () => {
   it("closes no day on which a request began that is not settled", async () => {
     const at = createScene({ recovers: false });
     at.write(A, openLine(1, { time: NOON }));
@@ -140,7 +140,7 @@ describe("lines of the spend log that should not be there", () => {
     [
       "lines that cannot be read",
       ["{", open, "", '{"type":"note"}', settle, "\u0000\u0000"],
-      [1, 3, 4, 6].map((line) => `line ${line} is no line of the spend log`),
+      [1, 3, 4, 6].map((line) => `line ${line} is not a line of the spend log`),
     ],
   ];
   for (const [what, lines, expected] of CASES)

@@ -28,7 +28,7 @@ import {
   spendId,
   sumTexts,
   type Scene,
-} from "../../../support/projection.ts";
+} from "../../../support/written-books.ts";
 import { FILTERS, START, writeDays } from "./some-days.ts";
 
 describe("the file store", () => {

@@ -18,7 +18,7 @@ import {
   numbersOf,
   request,
   type Scene,
-} from "../../../support/projection.ts";
+} from "../../../support/written-books.ts";
 
 const A = "2026-01-31.0001.jsonl";
 const B = "2026-01-31.0002.jsonl";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { UsageFilter, UsageRecord } from "../../../../src/extensions/money/records/index.ts";
 import type { Line } from "../../../support/books.ts";
 import { createRandom } from "../../../support/random.ts";
-import { DAY_MS, request, type Scene } from "../../../support/projection.ts";
+import { DAY_MS, request, type Scene } from "../../../support/written-books.ts";
 
 /** When the clock of their books begins. */
 export const START = "2026-01-29T00:00:00.000Z";

@@ -142,11 +142,11 @@ describe("keys over the admin listener", () => {
     const { ask, make, file } = await setUp(t);
     const [{ key_id: configured }] = (await ask("/keys")).body.keys;
     const revoke = async (id: string) => (await ask(`/keys/${id}`, "DELETE")).body.error.message;
-    assert.match(await revoke(configured), /stands in the configuration/);
-    // Nor is one revoked that stands there too: it would go on.
+    assert.match(await revoke(configured), /is in the configuration/);
+    // Nor is one of keys.json that the configuration has too: it would stay valid.
     const { key_id } = (await make({ account: "acme" })).body;
     writeFileSync(file, readFileSync(file, "utf8").replaceAll(key_id, configured));
-    assert.match(await revoke(configured), /stands in the configuration/);
+    assert.match(await revoke(configured), /is in the configuration/);
     assert.match(await revoke("key_none"), /no key of this id/);
   });
 });

@@ -29,7 +29,7 @@ const KEYS_CREATE = [
   /^ {2}--config FILE +the configuration \(default: \.\/gateway\.json /m,
   /\nExample:\n\n {2}keys create --account acme .*\n$/,
 ];
-/** Its commands, and no others. */
+/** The commands of the group `keys`, and no others. */
 const KEYS =
   /^ {2}keys create .*\n {6}.*\n {2}keys list .*\n {6}.*\n {2}keys revoke .*\n {6}.*\n\n`help C/;
 

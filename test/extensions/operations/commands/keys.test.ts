@@ -202,7 +202,7 @@ describe("what cannot be", () => {
     const list = await runHere(["keys", "list", "--json", "--config", file]);
     const [{ key_id }] = JSON.parse(list.stdout);
     const end = await runHere(["keys", "revoke", key_id, "--config", file]);
-    assertOneLine(end, /stands in the configuration/);
+    assertOneLine(end, /is in the configuration/);
     assert.equal(end.code, 1);
   });
 });

@@ -110,10 +110,10 @@ describe("metrics", () => {
     beat.enable();
     t.after(() => beat.disable());
     let late = await delay();
-    // The gateway may have begun anew just before, when it took figures for its history.
+    // The gateway's history may have taken the figures just before, and so begun them anew.
     for (let tries = 0; tries < 5 && !(late["1"]! >= 0.2); tries += 1) {
-      // The measuring begins with the next look at the clock: this one, which begins later, has
-      // had two.
+      // A monitor measures from its next look at the clock on. This one was reset after the
+      // gateway's, so when it has looked twice, both measure.
       beat.reset();
       await waitFor(() => beat.count >= 2, "two looks at the clock");
       for (const end = performance.now() + 300; performance.now() < end; );
@@ -121,7 +121,7 @@ describe("metrics", () => {
       late = await delay();
     }
     assert.ok(late["1"]! >= 0.2 && late["1"]! < 60, JSON.stringify(late));
-    // Also where hardly a moment has passed since the last look.
+    // The figures hold also if hardly any time has passed since they were taken.
     const { "0.5": median, "0.99": most, "1": all } = await delay();
     assert.ok(median! >= 0 && most! >= median! && all! >= most!);
   });

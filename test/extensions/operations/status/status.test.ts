@@ -144,7 +144,7 @@ describe("status", () => {
       const server = http.createServer((_, res) => res.end(answer));
       const { port } = new URL(await listening(t, server));
       const { code, stdout } = await status(fileFor(Number(port)));
-      assert.deepEqual([code, /is no chat-gateway$/m.test(stdout)], [1, true]);
+      assert.deepEqual([code, /is not a chat-gateway$/m.test(stdout)], [1, true]);
     }
   });
 });
@@ -170,7 +170,7 @@ describe("the admin listener with a password", () => {
     assert.deepEqual([right.code, right.stderr], [0, ""]);
     const wrong = await status(fileFor(port, { ...admin, tls: certificate() }));
     assert.equal(wrong.code, 1);
-    assert.match(wrong.stdout, /^not healthy: https:\S+ has another certificate than /);
+    assert.match(wrong.stdout, /^not healthy: https:\S+ has a certificate other than /);
   });
 });
 

@@ -63,7 +63,7 @@ describe("the settings of a cloud", () => {
       azure({ ...APPLICATION, tenant_id: "a\ud800" }),
       new RegExp(`^credentials\\.tenant_id: ${TEXT} and without half of a character`),
     ],
-    [azure({}, { api_key: "k" }), "credentials: cannot stand beside api_key"],
+    [azure({}, { api_key: "k" }), "credentials: cannot be used with api_key"],
     [azure({ type: "kerberos" }), /^credentials/],
     [
       azure({ type: "command", run: ["echo", "a\0b"], ttl_s: 60 }),

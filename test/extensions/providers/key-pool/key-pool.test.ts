@@ -251,7 +251,7 @@ it("the setting api_keys takes the place of api_key, and is refused with its pla
     return issueLines(() => checkConfig({ providers, models: {} }));
   };
   assert.deepEqual(issues({ api_keys: [{ key: "a" }, { key: "b", weight: 2, rpm: 5 }] }), []);
-  const beside = "providers.p.api_keys: cannot stand beside api_key";
+  const beside = "providers.p.api_keys: cannot be used with api_key";
   assert.deepEqual(issues({ api_key: "a", api_keys: [{ key: "b" }] }), [beside]);
   assert.equal(issues({ api_keys: [] }).length, 1);
   assert.equal(issues({ api_keys: [{ key: "a", weight: 0 }] }).length, 1);

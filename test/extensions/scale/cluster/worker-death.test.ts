@@ -28,8 +28,8 @@ describe("a worker that dies", { concurrency: 2 }, () => {
   it("is replaced: told once, its places are free again, its requests are settled by the others, what they held is given back, the others' go on; what it counted stays", async (t) => {
     const acme = { max_in_flight: 16, budget: { amount: "1000", period: "total" } };
     const models = { m: { price: PRICE }, held: { price: PRICE } };
-    const it = await bench(t, { accounts: { acme }, models });
-    const { gw, address, workers, provider, dir, file, told, readStatus, readMetric } = it;
+    const site = await bench(t, { accounts: { acme }, models });
+    const { gw, address, workers, provider, dir, file, told, readStatus, readMetric } = site;
     assert.deepEqual(await everywhere(address, {}), [200]);
     const counted = () =>
       readMetric('chat_gateway_requests_total{path="/v1/chat/completions",status="200",model="m"}');
@@ -41,7 +41,7 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     const before = workers();
     process.kill(before[1]!, "SIGKILL");
     await waitFor(() => told("worker_died").length > 0, "the line that tells");
-    await complete(it);
+    await complete(site);
     await until(
       async () => cut.length > 0 && cut.length + (await readStatus())["in_flight"] === 16,
       "the requests of the dead one to be gone",
@@ -72,14 +72,14 @@ describe("a worker that dies", { concurrency: 2 }, () => {
   });
 
   it("leaves no client waiting: the connection that it was handed and had not taken is closed", async (t) => {
-    const it = await bench(t);
-    await complete(it);
-    const [still] = it.workers();
+    const site = await bench(t);
+    await complete(site);
+    const [still] = site.workers();
     process.kill(still!, "SIGSTOP");
     // Of four connections at once, the worker that stands still is handed one.
     const outcomes: string[] = [];
     const clients = Array.from({ length: 4 }, () =>
-      send(`${it.address}/healthz`)
+      send(`${site.address}/healthz`)
         .then((reply) => String(reply.status))
         .catch((error: NodeJS.ErrnoException) => error.code ?? error.message)
         .then((outcome) => outcomes.push(outcome)),
@@ -88,8 +88,8 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     process.kill(still!, "SIGKILL");
     await within(Promise.all(clients), "the end of the connection that nobody took");
     assert.deepEqual(outcomes, ["200", "200", "200", "ECONNRESET"]);
-    await complete(it);
-    assert.equal(await status(ask(it.address)), 200);
+    await complete(site);
+    assert.equal(await status(ask(site.address)), 200);
   });
 
   it("is replaced though the first certificate is deleted, where a reload has put another in force", async (t) => {

@@ -105,16 +105,16 @@ describe("several workers", { concurrency: 2 }, () => {
     });
 
   it("one that stands still is left out of what is told, comes back, and is killed at the end", async (t) => {
-    const it = await bench(t, { server: { drain_ms: 0 } });
-    const [still] = it.workers();
+    const site = await bench(t, { server: { drain_ms: 0 } });
+    const [still] = site.workers();
     process.kill(still!, "SIGSTOP");
-    await complete(it, 1);
+    await complete(site, 1);
     process.kill(still!, "SIGCONT");
-    await complete(it);
-    assert.equal(it.gw.stderr(), "");
+    await complete(site);
+    assert.equal(site.gw.stderr(), "");
     process.kill(still!, "SIGSTOP");
-    it.gw.child.kill("SIGTERM");
-    const [code] = await within(once(it.gw.child, "exit"), "the gateway to stop");
+    site.gw.child.kill("SIGTERM");
+    const [code] = await within(once(site.gw.child, "exit"), "the gateway to stop");
     assert.equal(code, 0);
   });
 

@@ -129,7 +129,7 @@ function modelRows({ models, faults }) {
     ...UNUSED,
     ...models.find(({ model }) => model === row.model),
     ...row,
-    fault: faults.findLast(({ model }) => model === row.model),
+    fault: faults.find(({ model }) => model === row.model),
   }));
   const weight = ({ breaker, attempts }) => (breaker.state === "closed" ? 0 : 1e12) + attempts;
   return rows.sort((a, b) => weight(b) - weight(a));

@@ -1,6 +1,7 @@
 // Amazon's signature of a request, version 4: an HMAC of the request's canonical form, under a key
 // that is good for one day, region and service.
-import { createHash, createHmac } from "node:crypto";
+import { createHmac } from "node:crypto";
+import { sha256 } from "../../../../core/hash.ts";
 import type { Headers, OutgoingRequest } from "../../token-services/index.ts";
 
 /** Keys that sign. */
@@ -22,7 +23,6 @@ export interface SignatureScope {
 
 const ALGORITHM = "AWS4-HMAC-SHA256";
 
-const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 const hmac = (key: string | Buffer, text: string): Buffer =>
   createHmac("sha256", key).update(text).digest();
 
