@@ -25,8 +25,8 @@ interface ErrorTexts {
 }
 
 /**
- * The error of an answer other than 200. `written` is its JSON, or its text (or the beginning of it)
- * if it is not JSON. `now` is the wall clock in milliseconds.
+ * The error of an answer other than 200. `written` is its JSON, or its text (or the beginning of
+ * it) if it is not JSON. `now` is the wall clock in milliseconds.
  */
 export function refusal(
   status: number,
