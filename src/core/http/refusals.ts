@@ -59,8 +59,8 @@ export function createRefusals(
       refuse(req.socket, malformed(), requestId(req.rawHeaders), req);
     },
     /**
-     * Refuses a request that Node's parser or timers have rejected. A client that left in the middle
-     * of its request gets no answer.
+     * Refuses a request that Node's parser or timers have rejected. A client that left before its
+     * request was whole gets no answer.
      */
     clientError(error: ClientError, socket: Duplex): void {
       if (!socket.writable || error.code === "HPE_INVALID_EOF_STATE") socket.destroy();
