@@ -151,6 +151,8 @@ function createBlockReader(signatures: SignatureStore, reasoning: boolean) {
       case "text_delta":
         return textPart("text", piece["text"]);
       case "thinking":
+        // The provider may withhold the text. Then only this part shows that the model has begun.
+        return [{ type: "reasoning", text: textOf(piece["thinking"]) }];
       case "thinking_delta":
         return textPart("reasoning", piece["thinking"]);
       case "tool_use":
