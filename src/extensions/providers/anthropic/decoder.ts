@@ -81,11 +81,10 @@ const endOf = ({ stop_reason, stop_sequence = null, usage }: Record<string, unkn
   usage,
 });
 
-/** An unchanged event. Its frames, such as empty blocks and stops, do not count as content. */
+/** An unchanged event. Frames, such as the start of a text and stops, do not count as content. */
 function nativePart(event: Record<string, unknown>): NativePart {
   const { type, content_block: block } = event;
-  const isEmptyBlock = ["text", "thinking"].includes(String(asObject(block)["type"]));
-  const startsContent = type === "content_block_start" && !isEmptyBlock;
+  const startsContent = type === "content_block_start" && asObject(block)["type"] !== "text";
   const content = type === "content_block_delta" || type === "message" || startsContent;
   return { type: "native", event, content };
 }
