@@ -59,8 +59,8 @@ export function createRefusals(
       refuse(req.socket, malformed(), requestId(req.rawHeaders), req);
     },
     /**
-     * Refuses a request that Node's parser or timers have rejected. A client that left in the
-     * middle of its request gets no answer.
+     * Refuses a request that Node's parser or timers have rejected. A client that left before its
+     * request was whole gets no answer.
      */
     clientError(error: ClientError, socket: Duplex): void {
       if (!socket.writable || error.code === "HPE_INVALID_EOF_STATE") socket.destroy();
@@ -91,7 +91,7 @@ function closeAfterOwed(connection: Connection): void {
 const malformed = (): ApiError =>
   new ApiError("malformed_request", "This is not a valid HTTP request.");
 
-const NO_PROXY = "This is not a proxy: CONNECT is not supported.";
+const NO_PROXY = "This is no proxy: CONNECT is not supported.";
 
 function refusalOf({ code }: ClientError): ApiError {
   if (code === "HPE_HEADER_OVERFLOW")

@@ -79,11 +79,10 @@ const endOf = ({ stop_reason, stop_sequence = null, usage }: Record<string, unkn
   usage,
 });
 
-/** An unchanged event. Its frames, such as empty blocks and stops, do not count as content. */
+/** An unchanged event. Frames, such as the start of a text and stops, do not count as content. */
 function nativePart(event: Record<string, unknown>): NativePart {
   const { type, content_block: block } = event;
-  const isEmptyBlock = ["text", "thinking"].includes(String(asObject(block)["type"]));
-  const startsContent = type === "content_block_start" && !isEmptyBlock;
+  const startsContent = type === "content_block_start" && asObject(block)["type"] !== "text";
   const content = type === "content_block_delta" || type === "message" || startsContent;
   return { type: "native", event, content };
 }
@@ -149,6 +148,8 @@ function createBlockReader(signatures: SignatureStore, reasoning: boolean) {
       case "text_delta":
         return textPart("text", piece["text"]);
       case "thinking":
+        // The provider may withhold the text. Then only this part shows that the model has begun.
+        return [{ type: "reasoning", text: textOf(piece["thinking"]) }];
       case "thinking_delta":
         return textPart("reasoning", piece["thinking"]);
       case "tool_use":

@@ -171,15 +171,18 @@ it("a refusal without content is a filtered reply", () => {
 });
 
 it("another type of object is no reply", () => {
-  const other = { type: "completion", completion: "Hi." };
-  assert.equal(errorOf(() => answers(other, [])).code, "upstream_error");
+  assert.equal(errorOf(() => answers({ type: "completion" }, [])).code, "upstream_error");
 });
 
 const decoderOf = (native?: { dialect: string; body: object; headers: object }) =>
   newDialect().decoder(DECODED, native as never);
 
-// What follows the end counts for nothing. Another reply inside a stream is a fault: their calls are not
-// spliced (recordings.test.ts).
+it("thinking whose text is withheld begins a reply", () => {
+  const begun = decoderOf().push(streamOf([thought("", "c2ln")])[0]);
+  assert.deepEqual(begun, [{ type: "reasoning", text: "" }]);
+});
+
+// What follows the end counts for nothing. Another reply inside a stream is a fault.
 describe("the end of a stream", () => {
   const begin = (id: unknown) => ({ ...start(), message: { ...start().message, id } });
   const rest = [...streamOf([textBlock("Hello.")]), ended(), STOP];

@@ -41,7 +41,6 @@ const UNLISTED: readonly (readonly [body: Json, param: string, word: string])[] 
   [{ tools: [tool("tool_search_tool_regex")] }, "tools[0].type", "tool_search"],
   [{ tools: [tool("advisor_20260301")] }, "tools[0].type", "advisor"],
   [{ tools: [tool("mcp_toolset")] }, "tools[0].type", "mcp_servers"],
-  [{ tools: [tool("shell_20300101")] }, "tools[0].type", "shell"],
   [editing("clear_thinking_20251015", "compact_20260112"), `${EDITS}[1].type`, "compact"],
   [inUser(IMAGE), `${FIRST}.source`, "files"],
   [inUser({ type: "tool_result", content: [DOCUMENT] }), `${FIRST}.content[0].source`, "files"],
