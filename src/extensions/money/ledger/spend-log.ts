@@ -146,7 +146,7 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
 
 const openRecord = (opening: Opening, idPrefix: string, clock: Clock): OpenRecord => ({
   type: "open",
-  spend_id: idPrefix + (opening.token ?? randomHex(12)),
+  spend_id: idPrefix + (opening.holdId ?? randomHex(12)),
   time: isoTime(clock.now()),
   gateway_request_id: opening.requestId,
   account: opening.account,
