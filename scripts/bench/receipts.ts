@@ -13,7 +13,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import type { Config } from "../../src/core/config.ts";
 import { install } from "../../src/core/extension/install.ts";
 import { usageRecord, type UsageRecord } from "../../src/extensions/money/records/index.ts";
-import type { SettleRecord } from "../../src/extensions/money/records/index.ts";
+import type { SettleLine } from "../../src/extensions/money/records/index.ts";
 import { closeDays } from "../../src/extensions/money/usage/close-days.ts";
 import { openBooks } from "../../src/extensions/money/usage/index.ts";
 import { PRICE, settleLine } from "../../test/support/books.ts";
@@ -42,7 +42,7 @@ function recordOf(n: number, ended: number): UsageRecord {
   const time = new Date(ended).toISOString();
   const about = { time, gateway_request_id: requestIdOf(n), account: accountOf(n), prices: PRICE };
   const place = { segment: "2026-01-01.0001.jsonl", line: n + 1, sha256: hex(n).padStart(64, "0") };
-  return usageRecord(settleLine(n, about) as SettleRecord, time.slice(0, 10), place);
+  return usageRecord(settleLine(n, about) as SettleLine, time.slice(0, 10), place);
 }
 
 /** Writes the records of the months before this one, and closes their days. */

@@ -30,7 +30,7 @@ export function helpText(
   topics: readonly Topic[],
 ): string {
   const { config } = COMMON_OPTIONS;
-  return `chat-gateway: a chat-completions gateway
+  return `chat-gateway: a gateway between programs and model providers
 
 ${commandList(commands)}
 \`help COMMAND\` prints a command's options and an example. \`--version\` prints the version.

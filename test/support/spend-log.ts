@@ -51,8 +51,15 @@ export async function startSpendLog(
     const timer = setInterval(() => clock.advance(2_000), 1); // what is left unsettled is left
     return closing.finally(() => clearInterval(timer));
   });
-  const open = (requestId = "r", token?: string) =>
-    log.open({ requestId, account: "acme", keyId: "k", modelRequested: "m", stream: false, token });
+  const open = (requestId = "r", holdId?: string) =>
+    log.open({
+      requestId,
+      account: "acme",
+      keyId: "k",
+      modelRequested: "m",
+      stream: false,
+      holdId,
+    });
   /** Writes the settle line. */
   const settle = (entry: LedgerEntry) => entry.settle({ ...SETTLEMENT, endedAt: clock.now() });
   /** One request, from its beginning to its end. */

@@ -23,7 +23,7 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices) {
     modelRequested: chat.model,
     stream: chat.stream,
     hold: hold?.amount,
-    token: hold?.token,
+    holdId: hold?.id,
   };
   let entry: LedgerEntry;
   try {

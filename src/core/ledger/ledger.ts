@@ -24,7 +24,7 @@ export interface Opening {
    */
   readonly hold?: string | undefined;
   /** 24 hexadecimal digits, a part of the entry's id. Undefined: the ledger draws them. */
-  readonly token?: string | undefined;
+  readonly holdId?: string | undefined;
 }
 
 /** One attempt at a provider. */
@@ -101,8 +101,8 @@ export interface Settlement {
 export interface Hold {
   /** As Opening.hold. */
   readonly amount: string | undefined;
-  /** As Opening.token. */
-  readonly token?: string | undefined;
+  /** As Opening.holdId. */
+  readonly id?: string | undefined;
   /** The most tokens of the reply that it pays for. Absent or undefined: the client set a limit. */
   readonly maxTokens?: number | undefined;
   /** Releases what was not spent. `settlement` undefined: the ledger could not open the request. */

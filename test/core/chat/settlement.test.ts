@@ -69,7 +69,7 @@ describe("the settlement of a request", () => {
   it("gives back what is held for a request that cannot be opened", () => {
     const given: unknown[] = [];
     const settle = (settlement: unknown) => given.push(settlement);
-    const hold = { amount: "0.5", token: undefined, settle };
+    const hold = { amount: "0.5", id: undefined, settle };
     const unavailable = new Error("the disk is full");
     const open = () => {
       throw unavailable;
@@ -98,7 +98,7 @@ describe("the settlement of a request", () => {
       write = resolve;
     });
     const events: string[] = [];
-    const hold = { amount: "0.5", token: undefined, settle: () => events.push("given back") };
+    const hold = { amount: "0.5", id: undefined, settle: () => events.push("given back") };
     const open = () => ({ opened: Promise.resolve(), settle: () => written });
     const { settlement } = setUp({ hold }, { open });
     const settling = settlement.settle(replied, COMPLETED).then(() => events.push("settled"));

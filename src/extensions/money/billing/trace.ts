@@ -8,7 +8,7 @@ import { receiptsOf } from "../receipts/index.ts";
 import {
   parseSpendLine,
   withoutDetails,
-  type SpendRecord,
+  type SpendLine,
   type UsageRecord,
 } from "../records/index.ts";
 import type { SharedBooks } from "../usage/index.ts";
@@ -52,8 +52,8 @@ async function readSettleLines(
   spendDir: string,
   records: readonly UsageRecord[],
   cancel: Pick<Cancel, "aborted" | "reason">,
-): Promise<readonly SpendRecord[]> {
-  const settled = new Map<string, SpendRecord>();
+): Promise<readonly SpendLine[]> {
+  const settled = new Map<string, SpendLine>();
   for (const segment of new Set(records.map(({ log }) => log!.segment))) {
     const path = join(spendDir, segment);
     if (!existsSync(path)) continue;

@@ -40,7 +40,7 @@ export function createAccountant(context: ReadingContext): Accountant {
   const windows = createTokenWindows(clock.monotonic);
   const warn = createWarnings(context.diagnose);
   const shared = installed.filled(sharedBudgetsSlot)?.({ ...context, counters, warn });
-  /** The granted requests, by ReserveRequest.token. */
+  /** The granted requests, by ReserveRequest.holdId. */
   const running = new Map<string, Granted>();
   let onAllSettled = (): void => undefined;
   let config: Config | undefined;
@@ -82,7 +82,7 @@ export function createAccountant(context: ReadingContext): Accountant {
       else if (knownBudgets().length > 0) await openingSpend.ensureKnown(isFirst);
     },
     async reserve(request) {
-      const { spender, token, tokens } = request;
+      const { spender, holdId, tokens } = request;
       for (const budget of spender.budgets)
         if (!budgets.has(budget.name)) budgets.set(budget.name, budget);
       if (spender.budgets.length > 0 && !(await openingSpend.ensureKnown()))
@@ -91,15 +91,15 @@ export function createAccountant(context: ReadingContext): Accountant {
       const { offer } = decision;
       if (offer) {
         const admission = windows.admit(spender.windows, tokens);
-        running.set(token, { request, cost: offer.cost, admission });
+        running.set(holdId, { request, cost: offer.cost, admission });
       }
       return { tokens: windows.state(spender.windows), ...decision };
     },
-    settle(token = "", outcome) {
+    settle(holdId = "", outcome) {
       if (outcome) counters.spend(outcome);
-      const ended = running.get(token);
+      const ended = running.get(holdId);
       if (!ended) return;
-      running.delete(token);
+      running.delete(holdId);
       const { request, cost, admission } = ended;
       const { spender } = request;
       const tokens = outcome?.tokens ?? 0;

@@ -19,8 +19,8 @@ export interface Spender extends Owner {
 export interface ReserveRequest extends Estimate {
   /** The account and the key of the request. */
   readonly spender: Spender;
-  /** Identifies the request in all processes, and in the spend log as Opening.token. */
-  readonly token: string;
+  /** Identifies the hold in all processes, and its request in the spend log (Opening.holdId). */
+  readonly holdId: string;
 }
 
 /**
@@ -62,10 +62,10 @@ export interface Accountant {
   /** Grants a request and holds its cost and tokens, or refuses it and holds nothing. */
   reserve(request: ReserveRequest): Promise<Decision>;
   /**
-   * Releases the hold of the request with this token, and counts its cost and tokens. `token`
-   * undefined: it has no hold. `outcome` absent or undefined: it cost nothing.
+   * Releases a hold, and counts the cost and tokens of its request. `holdId` undefined: the request
+   * has no hold. `outcome` absent or undefined: it cost nothing.
    */
-  settle(token: string | undefined, outcome?: Outcome): void;
+  settle(holdId: string | undefined, outcome?: Outcome): void;
   /**
    * The figures of the configuration's budgets, and of those of created keys that have asked since
    * it is in force. Undefined: another process has them.

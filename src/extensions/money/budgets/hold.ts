@@ -21,15 +21,15 @@ export function createHold(accountant: Accountant): HoldFor {
 
   /** Also counts requests without a hold, because a reload may add a budget. */
   const createSettle =
-    ({ account, key_id }: Spender, token?: string): Hold["settle"] =>
+    ({ account, key_id }: Spender, holdId?: string): Hold["settle"] =>
     (settlement) =>
-      accountant.settle(token, settlement && { account, key_id, ...amountsOf(settlement) });
+      accountant.settle(holdId, settlement && { account, key_id, ...amountsOf(settlement) });
 
   async function reserve(request: AcceptedRequest, spender: Spender): Promise<Hold> {
     const hasBudget = spender.budgets.length > 0;
-    const token = randomHex(12);
+    const holdId = randomHex(12);
     const estimate = estimateOf(request, hasBudget);
-    const { offer, refusal, tokens } = await accountant.reserve({ spender, token, ...estimate });
+    const { offer, refusal, tokens } = await accountant.reserve({ spender, holdId, ...estimate });
     if (tokens) setTokenHeaders(request.exchange.res, tokens);
     if (!offer) {
       refundRateLimit(request);
@@ -37,9 +37,9 @@ export function createHold(accountant: Accountant): HoldFor {
     }
     return {
       amount: hasBudget ? formatMoney(offer.cost) : undefined,
-      token,
+      id: holdId,
       maxTokens: offer.maxTokens,
-      settle: createSettle(spender, token),
+      settle: createSettle(spender, holdId),
     };
   }
 

@@ -11,8 +11,8 @@ import type { Spent } from "./spend-counters.ts";
 const RETRY_MS = 1_000;
 /** How long a request waits for the books, in milliseconds: a database may hang. */
 const PATIENCE_MS = 5_000;
-/** Where Opening.token begins in a spend_id: after `sp_` and 8 digits of the gateway's id. */
-const TOKEN_AT = "sp_".length + 8;
+/** Where Opening.holdId begins in a spend_id: after `sp_` and 8 digits of the gateway's id. */
+const HOLD_ID_AT = "sp_".length + 8;
 
 /** What a settled request cost and used. */
 export interface Outcome extends Spent {
@@ -59,18 +59,18 @@ export async function readSpent(
   return spent;
 }
 
-/** Reads the outcomes of requests that ended a moment ago, by Opening.token, if they have any. */
+/** Reads the outcomes of requests that ended a moment ago, by Opening.holdId, if they have any. */
 export async function readOutcomes(
   { store, clock }: BooksFiles,
-  tokens: ReadonlySet<string>,
+  holdIds: ReadonlySet<string>,
 ): Promise<ReadonlyMap<string, Outcome>> {
   const outcomes = new Map<string, Outcome>();
   const from = dayOf(clock.now() - DAY_MS);
   for await (const records of store.records({ from, ownOnly: true }))
     for (const { usage_id, account, key_id, day, cost, total_tokens } of records) {
-      const token = usage_id.slice(TOKEN_AT);
+      const holdId = usage_id.slice(HOLD_ID_AT);
       const outcome = { account, key_id, day, cost: parseMoney(cost), tokens: total_tokens };
-      if (tokens.has(token)) outcomes.set(token, outcome);
+      if (holdIds.has(holdId)) outcomes.set(holdId, outcome);
     }
   return outcomes;
 }

@@ -16,7 +16,7 @@ const RETRY_MS = 1_000;
 type Question = ReserveRequest | "open";
 
 /** Settlements of requests: the arguments of Accountant.settle. */
-type Note = (readonly [token: string | undefined, outcome: Outcome | undefined])[];
+type Note = (readonly [holdId: string | undefined, outcome: Outcome | undefined])[];
 
 /** The accountant of a worker. */
 export function createRemoteAccountant(): Accountant {
@@ -34,11 +34,11 @@ export function createRemoteAccountant(): Accountant {
       await first.ask("open");
     },
     reserve: first.ask,
-    settle(token, outcome) {
+    settle(holdId, outcome) {
       if (note.length === 0) setImmediate(send);
-      note.push([token, outcome]);
+      note.push([holdId, outcome]);
       // Release a hold before the client sees the end of the reply and sends its next request.
-      if (token !== undefined) send();
+      if (holdId !== undefined) send();
     },
     figures: () => undefined,
     close() {
@@ -50,7 +50,7 @@ export function createRemoteAccountant(): Accountant {
 
 /** Answers the workers, if there are any. */
 export function serveWorkers(host: Host): HostPart {
-  /** The ids of workers, by the tokens of their requests that wait for a decision or hold. */
+  /** The ids of workers, by the ids of the holds that they ask for or have. */
   const workers = new Map<string, number>();
   let created: Accountant | undefined;
   let isClosed = false;
@@ -65,35 +65,35 @@ export function serveWorkers(host: Host): HostPart {
       await accountant().open(host.current());
       return {}; // an answer is required; the worker ignores it
     }
-    const { token } = question;
-    workers.set(token, worker);
+    const { holdId } = question;
+    workers.set(holdId, worker);
     const decision = await accountant().reserve(question);
-    if (!decision.offer) workers.delete(token);
-    else if (!workers.has(token)) accountant().settle(token); // the worker has died in between
+    if (!decision.offer) workers.delete(holdId);
+    else if (!workers.has(holdId)) accountant().settle(holdId); // the worker has died in between
     return decision;
   }
 
   function onNote(note: Note): void {
-    for (const [token = "", outcome] of note) {
-      accountant().settle(token, outcome);
-      workers.delete(token);
+    for (const [holdId = "", outcome] of note) {
+      accountant().settle(holdId, outcome);
+      workers.delete(holdId);
     }
   }
 
   function onExit(worker: number): void {
-    const tokens = new Set([...workers.keys()].filter((token) => workers.get(token) === worker));
-    for (const token of tokens) workers.delete(token);
-    settleByBooks(tokens);
+    const holdIds = new Set([...workers.keys()].filter((holdId) => workers.get(holdId) === worker));
+    for (const holdId of holdIds) workers.delete(holdId);
+    settleByBooks(holdIds);
   }
 
   /** Releases the holds of a dead worker's requests, as soon as the books can be read. */
-  async function settleByBooks(tokens: ReadonlySet<string>): Promise<void> {
-    if (tokens.size === 0 || isClosed) return;
-    const outcomes = await readBooks(host, (books) => readOutcomes(books, tokens)).catch(() => {
-      host.clock.after(RETRY_MS, () => settleByBooks(tokens));
+  async function settleByBooks(holdIds: ReadonlySet<string>): Promise<void> {
+    if (holdIds.size === 0 || isClosed) return;
+    const outcomes = await readBooks(host, (books) => readOutcomes(books, holdIds)).catch(() => {
+      host.clock.after(RETRY_MS, () => settleByBooks(holdIds));
     });
     if (!outcomes) return;
-    for (const token of tokens) accountant().settle(token, outcomes.get(token));
+    for (const holdId of holdIds) accountant().settle(holdId, outcomes.get(holdId));
   }
 
   const stop = answerWorkers<Question, Note, Decision>(SUBJECT, { answer, onNote, onExit });

@@ -77,7 +77,7 @@ export function estimateOf(request: Estimated, hasBudget: boolean): Estimate {
   const assumed = assumedOutputTokens.of(config);
   const recoveries = recoveriesOf(chat, config);
   // Serializing a large request takes milliseconds, and only a budget needs its size.
-  const serialized = hasBudget ? promptBytes(chat) : 0;
+  const serialized = hasBudget ? mostPromptTokens(chat) : 0;
   let tokens = 0;
   const costs = candidates.map((model) => {
     const media = model.provider.countMedia(chat);
@@ -85,7 +85,7 @@ export function estimateOf(request: Estimated, hasBudget: boolean): Estimate {
     const thinking = model.reasoning && chat.wantsThinking ? TOKENS_FOR_THINKING : 0;
     const counted = chat.maxTokens === undefined ? Math.min(maxTokens, assumed) : maxTokens;
     tokens = Math.max(tokens, estimatePrompt(chat, () => media) + counted + thinking);
-    const reasoned = hasBudget ? bytesWithReasoning(chat, model, caller.account) : 0;
+    const reasoned = hasBudget ? mostReasonedTokens(chat, model, caller.account) : 0;
     const prompt = Math.min(MAX_TOKENS, Math.max(serialized, reasoned) + media);
     // An attempt that continues a reply is billed for its beginning as a part of the prompt.
     const longest = prompt + (recoveries > 0 ? maxTokens + thinking : 0);
@@ -151,10 +151,10 @@ function recoveriesOf(chat: ChatRequest, { aliases, models, retry }: Config): nu
 }
 
 /** The most tokens of a prompt, in the gateway's format or in that of the client's API. */
-function promptBytes(chat: ChatRequest): number {
+function mostPromptTokens(chat: ChatRequest): number {
   const { messages, tools, response_format, native } = chat;
-  const bytes = bytesOf({ messages: messages.map(withoutMedia), tools, response_format }, chat);
-  return native ? Math.max(bytes, bytesOf(native.body, chat) - mediaIn(messages)) : bytes;
+  const tokens = tokensIn({ messages: messages.map(withoutMedia), tools, response_format }, chat);
+  return native ? Math.max(tokens, tokensIn(native.body, chat) - mediaIn(messages)) : tokens;
 }
 
 /** A message without base64, and without `marked`, which repeats the content. */
@@ -171,7 +171,7 @@ function withoutMedia(message: Message): object {
  * not reason or there were no calls, or if the dialect cannot write the request: then the model is
  * not tried.
  */
-function bytesWithReasoning(
+function mostReasonedTokens(
   chat: ChatRequest,
   { provider, ...model }: Model,
   account: string,
@@ -181,7 +181,7 @@ function bytesWithReasoning(
   if (!model.reasoning || !chat.messages.some(isCall)) return 0;
   try {
     const { body } = provider.dialectFor(account).request(chat, model);
-    return bytesOf(body, chat) - mediaIn(chat.messages);
+    return tokensIn(body, chat) - mediaIn(chat.messages);
   } catch {
     return 0;
   }
@@ -191,7 +191,7 @@ function bytesWithReasoning(
  * The most tokens of a prompt. In the tokenizers in use a token is at least one byte, so each byte
  * of the JSON counts as one. Its names and punctuation outweigh what a provider adds to a message.
  */
-function bytesOf(body: object, { tools, native }: ChatRequest): number {
+function tokensIn(body: object, { tools, native }: ChatRequest): number {
   const declared = [...(tools ?? []), ...asArray(native?.body["tools"])];
   const known = declared.filter(isKnownTool).length * TOKENS_FOR_KNOWN_TOOL;
   const forTools = declared.length > 0 ? TOKENS_FOR_TOOLS + known : 0;

@@ -7,7 +7,7 @@ import type { Settlement } from "../../../core/ledger/ledger.ts";
 import { NO_USAGE } from "../../../core/ledger/meter.ts";
 import { acquireSocketLock, writeError } from "../../scale/data-files/index.ts";
 import { readLines } from "../days/index.ts";
-import { settleRecord, type OpenRecord } from "../records/index.ts";
+import { settleLineOf, type OpenLine } from "../records/index.ts";
 import { socketOf } from "./segment-names.ts";
 
 /**
@@ -49,7 +49,7 @@ export interface InterruptedOptions {
 export async function settleInterrupted(
   path: string,
   end: number,
-  opens: readonly OpenRecord[],
+  opens: readonly OpenLine[],
   { currency, clock }: InterruptedOptions,
 ): Promise<boolean> {
   const release = await acquireSocketLock(socketOf(path));
@@ -58,7 +58,7 @@ export async function settleInterrupted(
     await wait(TAKEOVER_MS); // Real time even in tests: the other process has its own clock.
     for await (const _batch of readLines(path, { from: end })) return false;
     const settlement = { ...INTERRUPTED, endedAt: clock.now(), currency };
-    const lines = opens.map((open) => `${JSON.stringify(settleRecord(open, settlement))}\n`);
+    const lines = opens.map((open) => `${JSON.stringify(settleLineOf(open, settlement))}\n`);
     truncateSync(path, end);
     appendFileSync(path, lines.join(""), { flush: true });
     return true;

@@ -16,7 +16,7 @@ import {
 } from "../../../core/ledger/ledger.ts";
 import { ValidationError } from "../../../core/schema/checker.ts";
 import { gatewayInstanceId } from "../../scale/data-files/index.ts";
-import { dayOf, isoTime, settleRecord, type OpenRecord } from "../records/index.ts";
+import { dayOf, isoTime, settleLineOf, type OpenLine } from "../records/index.ts";
 import { beginSegment, type Segment } from "./segment.ts";
 import { nextNumber, segmentName } from "./segment-names.ts";
 import { repeat, waitAtMost } from "./timers.ts";
@@ -129,7 +129,7 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
     open(opening) {
       const segment = segments.at(-1);
       if (fault.current() !== null || !segment) throw ledgerUnavailable();
-      return openEntry(segment, openRecord(opening, idPrefix, clock));
+      return openEntry(segment, openLineOf(opening, idPrefix, clock));
     },
     fault: fault.current,
     fail: fault.refuse,
@@ -144,9 +144,9 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
   };
 }
 
-const openRecord = (opening: Opening, idPrefix: string, clock: Clock): OpenRecord => ({
+const openLineOf = (opening: Opening, idPrefix: string, clock: Clock): OpenLine => ({
   type: "open",
-  spend_id: idPrefix + (opening.token ?? randomHex(12)),
+  spend_id: idPrefix + (opening.holdId ?? randomHex(12)),
   time: isoTime(clock.now()),
   gateway_request_id: opening.requestId,
   account: opening.account,
@@ -157,13 +157,13 @@ const openRecord = (opening: Opening, idPrefix: string, clock: Clock): OpenRecor
 });
 
 /** Writes the open line of a request, and later its settle line. */
-function openEntry(segment: Segment, record: OpenRecord): LedgerEntry {
-  const opening = segment.open(JSON.stringify(record));
+function openEntry(segment: Segment, open: OpenLine): LedgerEntry {
+  const opening = segment.open(JSON.stringify(open));
   let settled: Promise<void> | undefined;
   return {
     opened: opening.written,
     settle(settlement) {
-      settled ??= segment.settle(JSON.stringify(settleRecord(record, settlement)));
+      settled ??= segment.settle(JSON.stringify(settleLineOf(open, settlement)));
       return opening.isRefused ? Promise.resolve() : settled;
     },
   };

@@ -27,7 +27,7 @@ export interface RequestLine {
 }
 
 /** The beginning of a request, written before a provider is called. */
-export interface OpenRecord extends RequestLine {
+export interface OpenLine extends RequestLine {
   /** Distinguishes it from a settle line. */
   readonly type: "open";
   /** Whether the client asked for a stream. */
@@ -55,7 +55,7 @@ export interface TokenCounts extends Readonly<Record<(typeof COUNTS)[number], nu
 }
 
 /** The end of a request. Its open line stands before it in the same segment. */
-export interface SettleRecord extends RequestLine {
+export interface SettleLine extends RequestLine {
   /** Distinguishes it from an open line. */
   readonly type: "settle";
   /** The canonical name of the model that served. Null if no provider began to answer. */
@@ -93,7 +93,7 @@ export interface SettleRecord extends RequestLine {
 }
 
 /** A line of the spend log. */
-export type SpendRecord = OpenRecord | SettleRecord;
+export type SpendLine = OpenLine | SettleLine;
 
 /** The token counts that a line leaves out where they are 0. */
 const RARE_COUNTS = ["cache_write_tokens", "cache_write_1h_tokens"];
@@ -121,14 +121,14 @@ const TEXTS = ["spend_id", "gateway_request_id", "account", "key_id", "model_req
  * Reads a line. Undefined if it is not a line of the spend log, or if a field that its usage record
  * needs is missing or malformed.
  */
-export function parseSpendLine(line: string): SpendRecord | undefined {
+export function parseSpendLine(line: string): SpendLine | undefined {
   const record = asObject(parseJson(line));
   const { type } = record;
   const isReadable =
     hasTexts(record, TEXTS) &&
     isTime(record["time"]) &&
     (type === "open" || (type === "settle" && isSettled(record)));
-  return isReadable ? (record as unknown as SpendRecord) : undefined;
+  return isReadable ? (record as unknown as SpendLine) : undefined;
 }
 
 const isTextOrNull = (value: unknown): boolean => value === null || typeof value === "string";
@@ -146,7 +146,7 @@ function isSettled(line: Unchecked): boolean {
 }
 
 /** The settle line of a request, which never ends before it began, even by a clock set back. */
-export function settleRecord(open: OpenRecord, settlement: Settlement): SettleRecord {
+export function settleLineOf(open: OpenLine, settlement: Settlement): SettleLine {
   const { usage } = settlement;
   const startedAt = Date.parse(open.time);
   const endedAt = Math.max(settlement.endedAt, startedAt);

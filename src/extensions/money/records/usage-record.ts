@@ -1,12 +1,12 @@
 // Usage records: each is the bill of one settled request. A record is a pure function of the
 // request's two lines in the spend log, their place there, and the day on which it is booked.
-import { isDay, isoTime, isTime } from "./iso-time.ts";
 import { sha256 } from "../../../core/hash.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
 import type { UsageSource } from "../../../core/ledger/meter.ts";
 import type { Price } from "../../../core/ledger/price.ts";
 import { asArray, asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
-import { COUNTS, isBillable, type SettleRecord, type TokenCounts } from "./spend-lines.ts";
+import { isDay, isoTime, isTime } from "./iso-time.ts";
+import { COUNTS, isBillable, type SettleLine, type TokenCounts } from "./spend-lines.ts";
 
 /** The lines of the spend log that a record is made from. */
 export interface LogPlace {
@@ -116,7 +116,7 @@ export const USAGE_COLUMNS = [
 ] as const satisfies readonly (keyof UsageRecord)[];
 
 /** The usage record of a settled request that is booked on a day. */
-export function usageRecord(settle: SettleRecord, day: string, log: LogPlace): UsageRecord {
+export function usageRecord(settle: SettleLine, day: string, log: LogPlace): UsageRecord {
   const { usage } = settle;
   // Each member is named: gathering them by the list of columns takes several times as long.
   return {

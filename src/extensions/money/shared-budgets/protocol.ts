@@ -19,7 +19,7 @@ const PICOS = 1_000_000_000_000n;
 
 /**
  * Writes the rows of this gateway in the budgets of the spender. Then holds the first offer that
- * fits or, without offers, corrects the tokens of the admission that `token` names, if any.
+ * fits or, without offers, corrects the tokens of the admission that `holdId` names, if any.
  */
 export type Task = ReserveRequest;
 
@@ -76,8 +76,8 @@ export function argumentsOf(
     held: partsOf(held),
     writes,
   });
-  const plainTasks = tasks.map(({ spender, token, tokens, offers }) => ({
-    token,
+  const plainTasks = tasks.map(({ spender, holdId, tokens, offers }) => ({
+    token: holdId,
     tokens,
     offers: offers.map(({ room, cost }) => [partsOf(room), partsOf(cost)]),
     budgets: spender.budgets.map((budget) => rowOf(ownFigures(budget))),

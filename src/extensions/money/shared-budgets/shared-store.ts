@@ -158,7 +158,7 @@ function createRowWriter(runTask: (task: Task) => Promise<unknown>, isReachable:
   /** Writes one row. Its answer also has the figures of the other gateways. */
   function writeOne(budget: Budget): Promise<unknown> {
     const spender = { account: budget.account, key_id: "", budgets: [budget], windows: [] };
-    return runTask({ spender, token: "", tokens: 0, offers: [] });
+    return runTask({ spender, holdId: "", tokens: 0, offers: [] });
   }
 
   /**

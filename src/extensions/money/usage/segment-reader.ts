@@ -6,9 +6,9 @@ import {
   hashOfLines,
   parseSpendLine,
   type LogPlace,
-  type OpenRecord,
+  type OpenLine,
   type SegmentCursor,
-  type SettleRecord,
+  type SettleLine,
 } from "../records/index.ts";
 import { readLines } from "../days/index.ts";
 import { firstIdIn } from "./segment-copies.ts";
@@ -16,7 +16,7 @@ import { firstIdIn } from "./segment-copies.ts";
 /** A request that is settled. */
 export interface Settled {
   /** Its first settle line, which is the one that counts. */
-  readonly settle: SettleRecord;
+  readonly settle: SettleLine;
   /** The place of this line, and the hash of both lines. */
   readonly log: LogPlace;
   /** The number of the open line. 0: there is no open line. */
@@ -36,14 +36,14 @@ export interface SettledBatch {
 }
 
 /** A request with an open line but no settle line. */
-export interface UnsettledRequest extends OpenRecord {
+export interface UnsettledRequest extends OpenLine {
   /** The number of its open line. */
   readonly line: number;
 }
 
 /** An open line whose settle line has not been read. */
-interface OpenLine {
-  readonly record: OpenRecord;
+interface UnsettledLine {
+  readonly record: OpenLine;
   readonly line: number;
   readonly text: string;
 }
@@ -64,7 +64,7 @@ const LINES_A_TURN = 250;
 /** Creates a reader at the beginning of the segment at `path`, whose file name is `segment`. */
 export function createSegmentReader(path: string, segment: string): SegmentReader {
   /** The open lines of unsettled requests, by their spend_ids. */
-  const open = new Map<string, OpenLine>();
+  const open = new Map<string, UnsettledLine>();
   const settledIds = new Set<string>();
   let first = "";
   let bytes = 0;

@@ -1,24 +1,26 @@
 // The admin listener, for the operator. It listens on a loopback address by default. Other
 // extensions add the paths that it serves.
-import type { Installer } from "../../../core/extension/installer.ts";
 import type { ServerResponse } from "node:http";
 import { configMoments, type Warning } from "../../../config/extension.ts";
 import { host, isLoopback, port, strict } from "../../../config/fields.ts";
-import { NO_STORE, once, type Host, type HostPart } from "../../scale/installation/index.ts";
-import { accountLimitName } from "../../../core/accounts/limiter.ts";
-import { moments, slots } from "../../../core/extension/places.ts";
 import { defineSetting } from "../../../config/setting.ts";
+import { accountLimitName } from "../../../core/accounts/limiter.ts";
 import type { Config } from "../../../core/config.ts";
+import { internalErrorReporter, renderError, shuttingDown } from "../../../core/error-responses.ts";
+import type { Installer } from "../../../core/extension/installer.ts";
+import { moments, slots } from "../../../core/extension/places.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
 import type { Guard } from "../../../core/http/request-listener.ts";
-import { createServer, type Server, type ServerOptions } from "../../../core/http/server.ts";
-import { internalErrorReporter, renderError, shuttingDown } from "../../../core/error-responses.ts";
 import { sendJson } from "../../../core/http/responses.ts";
-import { openapiHandler } from "../../apis/openapi/index.ts";
+import { createServer, type Server, type ServerOptions } from "../../../core/http/server.ts";
 import { boolean, fail, optional, refine, withDefault } from "../../../core/schema/checker.ts";
+import { openapiHandler } from "../../apis/openapi/index.ts";
 import { createCapacity } from "../../bounds/capacity/index.ts";
+import { NO_STORE, once, type Host, type HostPart } from "../../scale/installation/index.ts";
 import { createGuard } from "./access.ts";
 import { DEFAULT_ADDRESS, portIssues, portWarnings } from "./port.ts";
+
+export { addressIn, DEFAULT_ADDRESS, portsShared, PUBLIC_ADDRESS } from "./port.ts";
 
 /** The most connections of an operator's listener: clients need the same file descriptors. */
 export const MAX_CONNECTIONS = 256;
@@ -75,8 +77,6 @@ const isPlain = ({ host, tls }: AdminSettings): boolean => !isLoopback(host) && 
 const PLAIN_WARNING =
   "allows admin.password without TLS: whoever can read the network between browser and gateway " +
   "has the password";
-
-export { addressIn, DEFAULT_ADDRESS, portsShared, PUBLIC_ADDRESS } from "./port.ts";
 
 export const settings = [admin];
 

@@ -6,7 +6,7 @@ import { valueAt } from "../../../config/setting.ts";
 import type { Clock } from "../../../core/clock.ts";
 import type { Report } from "../../../core/extension/places.ts";
 import type { Logs } from "../../../core/logs.ts";
-import type { ConfigMessage, PrimaryMessage, WorkerMessage } from "./worker.ts";
+import type { ConfigMessage, FirstProcessMessage, WorkerMessage } from "./worker.ts";
 import { readLines } from "./output.ts";
 import { closeUntaken } from "./untaken.ts";
 
@@ -178,7 +178,7 @@ function firstFor(atStart: ConfigMessage, inForce: ConfigMessage): ConfigMessage
 }
 
 /** Does nothing if the worker cannot be reached any more. */
-function send(worker: Worker, message: PrimaryMessage): void {
+function send(worker: Worker, message: FirstProcessMessage): void {
   if (worker.isConnected()) worker.send(message);
 }
 

@@ -17,7 +17,7 @@ export interface WorkerMessage {
   readonly listening?: string;
   /** Why it cannot listen. */
   readonly failed?: string;
-  /** The answer to PrimaryMessage.report. */
+  /** The answer to FirstProcessMessage.report. */
   readonly report?: Report;
   /** The worker received a stop signal. It stops when the first process says so. */
   readonly signalled?: true;
@@ -32,7 +32,7 @@ export interface ConfigMessage {
 }
 
 /** From the first process. Everything may be absent. */
-export interface PrimaryMessage {
+export interface FirstProcessMessage {
   /** The configuration in force from now on; the first one makes the worker begin. */
   readonly configuration?: ConfigMessage;
   /** The worker is to report. */
@@ -89,7 +89,7 @@ export function runWorker(program: WorkerProgram): () => void {
     serving.then((gateway) => gateway && program.end(gateway));
   }
 
-  worker.on("message", ({ configuration, report, stop: toStop }: PrimaryMessage) => {
+  worker.on("message", ({ configuration, report, stop: toStop }: FirstProcessMessage) => {
     if (configuration) configure(configuration);
     if (report) serving?.then((gateway) => gateway && send({ report: gateway.report() }));
     if (toStop) stop();

@@ -31,7 +31,7 @@ import { configFor } from "../../../support/gateway.ts";
 
 const START = "2026-02-02T12:00:00.000Z";
 const TODAY = "2026-02-02";
-const TOKENS = ["a", "b", "c"].map((digit) => digit.repeat(24));
+const HOLD_IDS = ["a", "b", "c"].map((digit) => digit.repeat(24));
 const budgetOf = (period: "day" | "month" | "total") => ({
   name: "account acme",
   account: "acme",
@@ -46,7 +46,7 @@ const requestOf = (budget?: Budget) => ({
     ...{ account: "acme", key_id: "key_1", windows: [] },
     budgets: budget ? [{ ...budget, amount: 9_999n }] : [],
   },
-  token: TOKENS[0]!,
+  holdId: HOLD_IDS[0]!,
   tokens: 1,
   offers: [{ room: 1n, cost: 1n }],
 });
@@ -206,14 +206,14 @@ describe("what was spent before", () => {
 
 describe("what the requests of a dead worker came to", () => {
   it("is what the books say, and nothing where they know nothing", async () => {
-    const [settled, interrupted, unknown] = TOKENS;
-    const idOf = (token?: string) => ({ spend_id: `sp_01234567${token}` });
+    const [settled, interrupted, unknown] = HOLD_IDS;
+    const idOf = (holdId?: string) => ({ spend_id: `sp_01234567${holdId}` });
     const lines = [
       ...settledAt(1, "2026-02-02T11:59:59.999Z", { cost: "0.00009", ...idOf(settled) }),
       openLine(2, { time: START, ...idOf(interrupted) }),
     ];
     const { context } = bench(lines);
-    const outcomes = await readBooks(context, (books) => readOutcomes(books, new Set(TOKENS)));
+    const outcomes = await readBooks(context, (books) => readOutcomes(books, new Set(HOLD_IDS)));
     assert.equal(outcomes.get(settled!)?.cost, 90_000_000n);
     assert.ok(outcomes.get(settled!)!.tokens > 0);
     assert.equal(outcomes.get(interrupted!), undefined, "whoever serves settles it");

@@ -16,13 +16,13 @@ import { describe, it } from "node:test";
 import { settleInterrupted, socketOf } from "../../../../src/extensions/money/ledger/index.ts";
 import { segmentsIn } from "../../../../src/extensions/money/ledger/segment-names.ts";
 import { acquireSocketLock } from "../../../../src/extensions/scale/data-files/index.ts";
-import type { OpenRecord } from "../../../../src/extensions/money/records/index.ts";
+import type { OpenLine } from "../../../../src/extensions/money/records/index.ts";
 import { linesOf, NO_USAGE, openLine, settleLine, textOf } from "../../../support/books.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { folder } from "../../../support/folder.ts";
 import { NOON } from "../../../support/spend-log.ts";
 
-const open = (n: number, over: object = {}) => openLine(n, over) as OpenRecord;
+const open = (n: number, over: object = {}) => openLine(n, over) as OpenLine;
 const options = { currency: "EUR", clock: createFakeClock(NOON + 5_000) };
 
 /** A segment that nobody writes. */

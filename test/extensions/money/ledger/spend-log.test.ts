@@ -66,17 +66,17 @@ describe("the spend log", () => {
 
   it("writes open lines that other programs know to the letter", async (t) => {
     const { dataDir, log } = await startSpendLog(t);
-    const token = "0123456789abcdef01234567";
+    const holdId = "0123456789abcdef01234567";
     const opening = { requestId: 'a "q"\n', account: "ö", keyId: "k", modelRequested: "m" };
-    await log.open({ ...opening, stream: false, token }).opened;
-    await log.open({ ...opening, stream: true, token: token.toUpperCase(), hold: "0.5" }).opened;
+    await log.open({ ...opening, stream: false, holdId }).opened;
+    await log.open({ ...opening, stream: true, holdId: holdId.toUpperCase(), hold: "0.5" }).opened;
     const id = readFileSync(join(dataDir, "gateway-id"), "utf8").slice(0, 8);
     const about = String.raw`"gateway_request_id":"a \"q\"\n","account":"ö","key_id":"k","model_requested":"m"`;
     const time = '"time":"2026-01-31T12:00:00.000Z"';
     assert.equal(
       readFileSync(segmentPath(dataDir), "utf8"),
-      `{"type":"open","spend_id":"sp_${id}${token}",${time},${about},"stream":false}\n` +
-        `{"type":"open","spend_id":"sp_${id}${token.toUpperCase()}",${time},${about},` +
+      `{"type":"open","spend_id":"sp_${id}${holdId}",${time},${about},"stream":false}\n` +
+        `{"type":"open","spend_id":"sp_${id}${holdId.toUpperCase()}",${time},${about},` +
         '"stream":true,"hold":"0.5"}\n',
     );
   });

@@ -26,7 +26,7 @@ function createStatements({ random, pick, between }: ReturnType<typeof createRan
       ...{ spend_id: start + id, time: `${day}T12:00:0${between(0, 9)}.500Z` },
       ...{ account: pick(["acme", "beta"]), model_served: pick(["m", "n"]) },
       ...{ provider: pick(["lab", null]), cost: pick(["0", "0.1", "12.000000000001"]) },
-    }) as records.SettleRecord;
+    }) as records.SettleLine;
     const place = { segment: `${day}.000${between(1, 2)}.jsonl`, line: between(1, 99), sha256: id };
     return records.usageRecord(settle, day, place);
   }

@@ -71,7 +71,7 @@ function bench(onError: "local" | "refuse" = "local") {
   const reserve = (account: string, name = budgetOf(account).name) => {
     const budgets = [{ ...budgetOf(account), name }];
     const spender = { account, key_id: "key_1", budgets, windows: [] };
-    return store.reserve({ spender, token: account, tokens: 0, offers: [OFFER] });
+    return store.reserve({ spender, holdId: account, tokens: 0, offers: [OFFER] });
   };
   async function beats(count: number): Promise<void> {
     for (let beat = 0; beat < count; beat += 1) {
