@@ -92,7 +92,7 @@ const CONTEXT = [
   /must be less than max_seq_len|exceed max message tokens|max tokens of \d+ exceeded/i,
   /cannot exceed the total tokens limit|should not exceed max_num_tokens|\[input_too_large\]/i,
   /exceed model maximum \(|too many total text bytes|^total message size \d+ exceeds limit/i,
-  /input length \d+ exceeds the maximum length/i,
+  /input length \(?\d+( tokens\))? exceeds the maximum (allowed )?length|configured context size/i,
 ];
 const FILTER = [
   /content[ _]filter|(content|cyber)[ _]policy|content management policy|data_?inspection/i,
