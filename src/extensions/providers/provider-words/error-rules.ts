@@ -58,7 +58,7 @@ const CLOSED = [
 ];
 const NO_MODEL_NAMES = new RegExp(
   "model_(decommissioned|terms_required|not_(available|found|supported))" +
-    "|un(known|available)_model|^OperationNotSupported | invalid_model$",
+    "|un(known|available)_model|^OperationNotSupported | invalid_model$|unsupported_api_for_model",
   "i",
 );
 /** The provider no longer has the model, or not for this account, this place or this API. */
@@ -67,6 +67,7 @@ const NO_MODEL = [
   /^project \S+ is not allowed to use publisher model|^invalid params, unknown model/i,
   /^(the model returned the following errors: )?you have not filled out the required use-case/i,
   /^model (does )?not (exist|found)|^\S+ is not a valid model id|^1211 /i,
+  /^model (id : )?\S+ (does not exist|, has no provider)/i,
   /^the supported api model names are |^organization policy constraint \S+allowedmodels violated/i,
   /^the provided model identifier is invalid|aierror: no such model/i,
   /^invocation of model id \S+ with on-demand throughput|^your organization must be verified/i,
