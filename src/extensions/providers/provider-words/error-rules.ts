@@ -67,7 +67,7 @@ const NO_MODEL = [
   /^project \S+ is not allowed to use publisher model|^invalid params, unknown model/i,
   /^(the model returned the following errors: )?you have not filled out the required use-case/i,
   /^model (does )?not (exist|found)|^\S+ is not a valid model id|^1211 /i,
-  /^model (id : )?\S+ (does not exist|, has no provider)/i,
+  /^model (id : )?\S+ (does not exist|, has no provider)|^param incorrect: not supported model/i,
   /^the supported api model names are |^organization policy constraint \S+allowedmodels violated/i,
   /^the provided model identifier is invalid|aierror: no such model/i,
   /^invocation of model id \S+ with on-demand throughput|^your organization must be verified/i,
@@ -113,7 +113,7 @@ const NO_FILE = [
 const UNABLE = [
   // vLLM, Ollama, Amazon.
   /^"auto" tool choice requires |^\S+ does not support (tools|thinking)$/i,
-  /^\S+ is not a multimodal model|^this model doesn't support /i,
+  /^\S+ is not a multimodal model|^this model (doesn't support |does not support image)/i,
   // OpenRouter, llama.cpp.
   /^no endpoints found that (support|can handle)/i,
   /^tools param requires|^(image|audio) input is not supported|^unsupported param: /i,

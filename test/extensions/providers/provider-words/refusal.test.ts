@@ -101,6 +101,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [400, coded("unsupported_api_for_model", "not accessible via the /chat/completions endpoint")],
     [400, "Model id : org/model , has no provider supported"],
     [400, "Model org/model does not exist"],
+    [400, { error: { code: "400", message: "Param Incorrect", param: "Not supported model x" } }],
     [400, coded("OperationNotSupported", "The chatCompletion operation")],
     [400, "Publisher Model `projects/p/models/claude-x` is not servable in region us-west1."],
     [400, { object: "error", message: "Invalid model: x", type: "invalid_model", code: "1500" }],
@@ -131,6 +132,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [400, "registry.ollama.ai/library/gemma3:4b does not support tools"],
     [400, "org/model is not a multimodal model"],
     [400, "This model doesn't support tool use."],
+    [400, "This model does not support image inputs"],
     [500, "tools param requires --jinja flag"],
     [500, "image input is not supported - hint: x"],
   ],
@@ -271,9 +273,7 @@ describe("an error inside a 200", () => {
   const choices = [{ message: { content: "Hi." } }];
 
   for (const json of [
-    {},
     null,
-    "x",
     { error: "" },
     { error: {}, choices },
     { error: { code: 0, message: "" }, choices },
