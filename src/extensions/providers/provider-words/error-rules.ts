@@ -69,7 +69,7 @@ const NO_MODEL = [
   /^model (does )?not (exist|found)|^\S+ is not a valid model id|^1211 /i,
   /^model (id : )?\S+ (does not exist|, has no provider)|^param incorrect: not supported model/i,
   /^the supported api model names are |^organization policy constraint \S+allowedmodels violated/i,
-  /^the provided model identifier is invalid|aierror: no such model/i,
+  /^the provided model identifier is invalid|^aierror: no such model/i,
   /^invocation of model id \S+ with on-demand throughput|^your organization must be verified/i,
 ];
 /** NVIDIA's answer while the model's servers are out of order. */
@@ -129,7 +129,8 @@ const NO_CREDIT = [
   /credit_balance_exhausted|_(spend|usage)_limit_(exceeded|reached)/i,
   /^your team \S+ has either used all available credits|^your prepayment credits are depleted/i,
   /^your (project|billing account) has exceeded its monthly spending cap|budget_exceeded$/i,
-  /^you.{3,60} reached your \w+ usage limit|used up your daily free|exhausted its free trial/i,
+  /^you.{3,60} reached your \w+ usage limit|^your account.{1,60} exhausted its free trial/i,
+  /^(aierror: )*you have used up your daily free/i,
 ];
 /** Alibaba's words for its limit of tokens a minute are those of others for an empty account. */
 const MINUTE_FULL = [/error-code#token-limit/];
