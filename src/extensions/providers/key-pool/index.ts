@@ -25,6 +25,11 @@ import { createKeyPool, endOf, type KeyPool, type TakenKey } from "./pool.ts";
 
 /** The pause of an exhausted key, if the provider does not state one. */
 const EXHAUSTED_MS = 5_000;
+/**
+ * Refusals of a key that may concern the model only: by OpenAI's and Groq's projects, by OpenRouter
+ * for a region, at the end of Volcano's free trial of a model.
+ */
+const MAY_CONCERN_MODEL: ReadonlySet<number | undefined> = new Set([403, 429]);
 const MAX_PER_MINUTE = 1_000_000_000;
 
 const keyCheck = ({ credential }: CheckContext) =>
@@ -139,8 +144,9 @@ async function withKeys(
     else taken.unused();
     if (error === undefined) return undefined;
     if (!isFailure || !isOfKey(error)) throw error;
-    if (error.detail.operator === "key") taken.refused();
-    else taken.exhausted(error.detail.retryAfterMs ?? EXHAUSTED_MS);
+    const { operator, status, retryAfterMs } = error.detail;
+    if (operator === "key") taken.refused(MAY_CONCERN_MODEL.has(status));
+    else taken.exhausted(retryAfterMs ?? EXHAUSTED_MS);
     // After content no other key is tried: its reply would repeat what this one has counted.
     if (!hasBegun() && completion_tokens === 0) return error;
     throw pool.hasOther(model.name, tried) ? brokenOff(error, hasBegun()) : error;

@@ -24,8 +24,8 @@ export interface TakenKey {
   used(tokens: number): void;
   /** No provider was asked with it. */
   unused(): void;
-  /** The provider refuses the key: it pauses for all models. */
-  refused(): void;
+  /** The provider refuses the key: it pauses for all models, or only for this one. */
+  refused(forModelOnly?: boolean): void;
   /** The provider says that the key is exhausted: it pauses for this model. */
   exhausted(ms: number): void;
 }
@@ -97,7 +97,7 @@ export function createKeyPool(
       end,
       used: (tokens) => permit?.release(tokens, "other"),
       unused: () => permit?.undo(),
-      refused: () => refusal.begin(REFUSED_MS),
+      refused: (forModelOnly) => (forModelOnly ? exhaustion(model) : refusal).begin(REFUSED_MS),
       exhausted: (ms) => exhaustion(model).begin(ms),
     };
   }

@@ -58,7 +58,7 @@ const CLOSED = [
 ];
 const NO_MODEL_NAMES = new RegExp(
   "model_(decommissioned|terms_required|not_(available|found|supported))" +
-    "|un(known|available)_model|^OperationNotSupported | invalid_model$",
+    "|un(known|available)_model|^OperationNotSupported | invalid_model$|unsupported_api_for_model",
   "i",
 );
 /** The provider no longer has the model, or not for this account, this place or this API. */
@@ -67,8 +67,9 @@ const NO_MODEL = [
   /^project \S+ is not allowed to use publisher model|^invalid params, unknown model/i,
   /^(the model returned the following errors: )?you have not filled out the required use-case/i,
   /^model (does )?not (exist|found)|^\S+ is not a valid model id|^1211 /i,
+  /^model (id : )?\S+ (does not exist|, has no provider)|^param incorrect: not supported model/i,
   /^the supported api model names are |^organization policy constraint \S+allowedmodels violated/i,
-  /^the provided model identifier is invalid|aierror: no such model/i,
+  /^the provided model identifier is invalid|^aierror: no such model/i,
   /^invocation of model id \S+ with on-demand throughput|^your organization must be verified/i,
 ];
 /** NVIDIA's answer while the model's servers are out of order. */
@@ -92,7 +93,7 @@ const CONTEXT = [
   /must be less than max_seq_len|exceed max message tokens|max tokens of \d+ exceeded/i,
   /cannot exceed the total tokens limit|should not exceed max_num_tokens|\[input_too_large\]/i,
   /exceed model maximum \(|too many total text bytes|^total message size \d+ exceeds limit/i,
-  /input length \d+ exceeds the maximum length/i,
+  /input length \(?\d+( tokens\))? exceeds the maximum (allowed )?length|configured context size/i,
 ];
 const FILTER = [
   /content[ _]filter|(content|cyber)[ _]policy|content management policy|data_?inspection/i,
@@ -112,7 +113,7 @@ const NO_FILE = [
 const UNABLE = [
   // vLLM, Ollama, Amazon.
   /^"auto" tool choice requires |^\S+ does not support (tools|thinking)$/i,
-  /^\S+ is not a multimodal model|^this model doesn't support /i,
+  /^\S+ is not a multimodal model|^this model (doesn't support |does not support image)/i,
   // OpenRouter, llama.cpp.
   /^no endpoints found that (support|can handle)/i,
   /^tools param requires|^(image|audio) input is not supported|^unsupported param: /i,
@@ -128,7 +129,8 @@ const NO_CREDIT = [
   /credit_balance_exhausted|_(spend|usage)_limit_(exceeded|reached)/i,
   /^your team \S+ has either used all available credits|^your prepayment credits are depleted/i,
   /^your (project|billing account) has exceeded its monthly spending cap|budget_exceeded$/i,
-  /^you.{3,60} reached your \w+ usage limit|used up your daily free|exhausted its free trial/i,
+  /^you.{3,60} reached your \w+ usage limit|^your account.{1,60} exhausted its free trial/i,
+  /^(aierror: )*you have used up your daily free/i,
 ];
 /** Alibaba's words for its limit of tokens a minute are those of others for an empty account. */
 const MINUTE_FULL = [/error-code#token-limit/];

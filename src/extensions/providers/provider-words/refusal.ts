@@ -125,13 +125,17 @@ function errorTexts(body: unknown): ErrorTexts {
   const error = errorIn(body);
   const stated = asObject(error);
   const { message, type, status, code = asObject(body)["code"] } = stated;
-  const { detail = stated["errors"] } = stated; // Cloudflare's errors are a list
+  const { detail = stated["errors"] } = stated;
+  const first = asObject(firstOf(detail))["message"]; // Cloudflare's errors are a list
   // The finer words of Anthropic, and of OpenRouter.
   const { error_code } = asObject(stated["details"]);
-  const { reason, error_type, raw = stated["originalMessage"] } = asObject(stated["metadata"]);
+  // Xiaomi's explanation of its only message.
+  const { originalMessage = message === "Param Incorrect" ? stated["param"] : undefined } = stated;
+  const { reason, error_type, raw = originalMessage } = asObject(stated["metadata"]);
   const words = [code, status, error_code, reason, error_type].map(asString);
   const name = `${words.find((word) => word !== undefined) ?? ""} ${asString(type) ?? ""}`;
-  const own = asString(error) ?? asString(message) ?? asString(detail) ?? jsonText(detail);
+  const texts = [error, message, detail, first].map(asString);
+  const own = texts.find((text) => text !== undefined) ?? jsonText(detail);
   // The error of the server behind this one (OpenRouter, Bedrock).
   const behind = asString(raw) ?? jsonText(raw ?? undefined);
   const text = behind === "" ? own : `${own}: ${behind}`;

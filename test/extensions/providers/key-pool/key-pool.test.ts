@@ -137,7 +137,7 @@ const refusing =
 describe("a provider with several keys", () => {
   it("is asked with another key when one is refused, which rests from then on; keys are named by their ends", async (t) => {
     const { ask, asked, data_dir, status, diagnostics } = await start(t, refusing(401));
-    for (let i = 0; i < 2; i += 1) assert.equal((await ask()).status, 200);
+    for (const model of ["m", "n"]) assert.equal((await ask(model)).status, 200);
     assert.deepEqual(asked.map(bearerOf), [EVIL, GOOD, GOOD]);
     const state = await status();
     const { evil, good } = state.provider_keys.pool;
@@ -188,9 +188,11 @@ describe("a provider with several keys", () => {
     assert.deepEqual(told.sort(), ["error sk-a", "error sk-b"]);
   });
 
-  for (const [code, message] of [
-    [429, "Request too large for gpt-4.1 on tokens per min (TPM): Limit 30000"],
-    [402, "This request requires more credits, or fewer max_tokens"],
+  for (const [code, message, other, count] of [
+    [429, "Request too large for gpt-4.1 on tokens per min (TPM): Limit 30000", "m", 2],
+    [402, "This request requires more credits, or fewer max_tokens", "m", 2],
+    [403, "Project `p` does not have access to model `m`", "n", 3],
+    [429, "Your account has exhausted its free trial quota for the [m] model", "n", 3],
   ] as const)
     it(`keeps its keys for others when it refuses what one client asks for: ${code}`, async (t) => {
       const { ask, asked } = await start(t, (each) => {
@@ -198,8 +200,8 @@ describe("a provider with several keys", () => {
         status(isLarge ? code : 200, isLarge ? { error: { message } } : FINE)(each);
       });
       assert.notEqual((await ask("m", { max_tokens: 64_000 })).status, 200);
-      assert.equal((await ask()).status, 200);
-      assert.equal(asked.length, 2);
+      assert.equal((await ask(other)).status, 200);
+      assert.equal(asked.length, count);
     });
 
   it("is asked anew when a key fails in the middle of a reply that is held back", async (t) => {
