@@ -64,7 +64,7 @@ export const isClosed = ({ closedDays }: DayFiles, day: string): boolean =>
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? -1;
 
 /** How many bytes count, for each day with records. -1: a lost day whose file is gone. */
-function bytesByDay(files: DayFiles): ReadonlyMap<string, number> {
+export function bytesByDay(files: DayFiles): ReadonlyMap<string, number> {
   const bytes = new Map<string, number>();
   const { days, lost = [] } = readCursor(cursorFile(files));
   for (const { closed } of files.closedDays.all())
@@ -79,8 +79,8 @@ export const daysOf = (files: DayFiles): readonly string[] =>
   [...bytesByDay(files)].flatMap(([day, bytes]) => (bytes > 0 ? [day] : [])).sort();
 
 /** How many bytes of a day's file count. 0: no records. Throws a BooksFault if it is shorter. */
-export function bytesOf(files: DayFiles, day: string): number {
-  const bytes = Math.max(0, bytesByDay(files).get(day) ?? 0);
+export function bytesOf(files: DayFiles, day: string, known = bytesByDay(files)): number {
+  const bytes = Math.max(0, known.get(day) ?? 0);
   const size = sizeOf(pathOf(files, day));
   if (bytes > 0 && size < bytes) throw new BooksFault(brokenFile(pathOf(files, day), size, bytes));
   return bytes;

@@ -74,8 +74,9 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
     async sums(filter, by) {
       const summer = createSummer(by);
       const matches = matcherOf(filter);
+      const known = dayFiles.bytesByDay(files);
       for (const day of daysThatMatch(files, filter)) {
-        const sums = keptSums(files, day) ?? (await readOpenDay(day)).summer.sums();
+        const sums = keptSums(files, day, known) ?? (await readOpenDay(day)).summer.sums();
         for (const sum of sums) if (matches(sum)) summer.add(sum);
         await endOfTurn(); // a day may have thousands of sums
       }
@@ -89,9 +90,13 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
  * The sums that were stored when a day closed. Undefined: there are none. Throws a BooksFault if
  * they are malformed, or if the file of the day is too short: its sums must not hide the loss.
  */
-function keptSums(files: DayFiles, day: string): readonly SumBy<Dimension>[] | undefined {
+function keptSums(
+  files: DayFiles,
+  day: string,
+  known: ReturnType<typeof dayFiles.bytesByDay>,
+): readonly SumBy<Dimension>[] | undefined {
   const path = sumsFile(files, day);
-  const isKept = bytesOf(files, day) > 0 && isClosed(files, day) && existsSync(path);
+  const isKept = bytesOf(files, day, known) > 0 && isClosed(files, day) && existsSync(path);
   if (!isKept) return undefined;
   try {
     return parseSums(readFileSync(path, "utf8"));

@@ -1,12 +1,9 @@
-// Segments of dead processes, live ones, two processes at once, clocks that jump, old segments, and
-// segments under two names.
+// Segments of dead processes, clocks that jump, old segments, and segments under two names.
 
 import assert from "node:assert/strict";
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, it, type TestContext } from "node:test";
-import { acquireSocketLock } from "../../../../src/extensions/scale/data-files/index.ts";
-import { socketOf } from "../../../../src/extensions/money/ledger/index.ts";
+import { describe, it } from "node:test";
 import { createCoverage, type ClosedDay } from "../../../../src/extensions/money/days/index.ts";
 import { createFindings, proveBooks } from "../../../../src/extensions/money/proof/index.ts";
 import { BooksFault, copyFaults, syncUsage } from "../../../../src/extensions/money/usage/index.ts";
@@ -25,14 +22,6 @@ const B = "2026-01-31.0002.jsonl";
 const NOON = "2026-01-31T12:00:00.000Z";
 const open = (n: number) => openLine(n, { time: NOON });
 const settle = (n: number) => settleLine(n, { time: NOON, duration_ms: 0 });
-
-/** As the living process that writes a segment. */
-async function claim(t: TestContext, at: Scene, name: string): Promise<() => void> {
-  const release = await acquireSocketLock(socketOf(at.segment(name)));
-  assert.ok(release);
-  t.after(release);
-  return release;
-}
 
 it("a file under the name of a segment that was copied is refused, however long it is", async () => {
   const at = createScene();
@@ -120,38 +109,6 @@ describe("segments of dead processes", () => {
       await at.pass();
       assert.deepEqual([...at.books.openSegments.keys()], remembered);
     }
-  });
-});
-
-describe("segments of living processes", () => {
-  it("are copied up to their last whole line, and otherwise left alone", async (t) => {
-    const at = createScene();
-    await claim(t, at, A);
-    at.write(A, open(1), settle(1), open(2));
-    const line = JSON.stringify(settle(2));
-    appendFileSync(at.segment(A), line.slice(0, 50));
-    const before = readFileSync(at.segment(A), "utf8");
-    assert.deepEqual(await at.pass(), { copied: 1, faults: [] });
-    assert.deepEqual(await at.pass(), { copied: 0, faults: [] });
-    assert.equal(readFileSync(at.segment(A), "utf8"), before);
-    appendFileSync(at.segment(A), `${line.slice(50)}\n`);
-    assert.deepEqual(await at.pass(), { copied: 1, faults: [] });
-  });
-});
-
-describe("two processes", () => {
-  it("see what the other has copied: sums, records and ids of an open day", async () => {
-    const at = createScene({ recovers: false });
-    const reader = at.other({ recovers: false }).books.store;
-    for (let n = 0; n < 3; n += 1) {
-      at.write(A, open(n), settle(n));
-      await at.pass();
-      assert.equal((await reader.sums({}, ["account"]))[0]?.requests, n + 1);
-      assert.equal((await reader.find({ requestId: `request ${n}`, limit: 1 })).length, 1);
-    }
-    await at.passUntil("2026-02-01T12:00:00.000Z");
-    assert.equal((await reader.sums({}, ["account"]))[0]?.requests, 3);
-    assert.equal((await reader.find({ requestId: "request 2", limit: 1 })).length, 1);
   });
 });
 
