@@ -66,7 +66,6 @@ describe("a provider behind a proxy", () => {
 
   it("is called through it, on connections that are kept, streams too", async (t) => {
     const { provider, proxy, chat, gateway } = await startBehind(t);
-    for (let i = 0; i < 2; i += 1) assert.equal((await chat(ask)).status, 200);
     const streamed = await chat({ ...ask, stream: true });
     assert.match(await streamed.text(), /data: \[DONE\]/);
     assert.deepEqual(proxy.asked, [`${provider.url.replace("http://", "")} none`]);
