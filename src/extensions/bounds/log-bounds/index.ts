@@ -35,6 +35,7 @@ export function boundLog(stream: Writable, events: DropEvents): WriteLines {
   }
 
   function recover(): void {
+    stream.off("drain", recover);
     const lines = droppedLines;
     droppedLines = 0;
     events.recovered(lines);
@@ -44,7 +45,9 @@ export function boundLog(stream: Writable, events: DropEvents): WriteLines {
     if (mustDrop(lines)) drop(lines);
     else
       stream.write(lines, (error) => {
-        if (error) countDropped(lines); // the reader has closed its pipe, or the disk is full
+        if (!error) return;
+        countDropped(lines); // the reader has closed its pipe, or the disk is full
+        if (droppedLines > 0) recover(); // the backlog is gone, and "drain" never comes
       });
   };
 }

@@ -100,14 +100,17 @@ interface Route {
   readonly key: string | undefined;
 }
 
-/** The clients by their routes. A reload keeps those of unchanged routes. */
-const clients = new Map<string, PooledClient>();
-/** A configuration has fewer routes. After many reloads, all are closed and opened again. */
-const MAX_CLIENTS = 1_000;
+/** The newest configuration. */
+let newest: object | undefined;
+/** Its clients by their routes. A reload keeps those of unchanged routes. */
+let clients = new Map<string, PooledClient>();
+/** Those of the configuration before it. Older ones are forgotten: each takes a megabyte. */
+let former = clients;
 
 function closeAll(): void {
-  for (const client of clients.values()) client.close();
+  for (const client of [...former.values(), ...clients.values()]) client.close();
   clients.clear();
+  former.clear();
 }
 
 export const settings = [generalProxy, generalCa, ownProxy, ownCa, ownCert, ownKey];
@@ -125,7 +128,7 @@ export function install(gateway: Installer): void {
   gateway.on(moments.reach, ({ provider, settings, config }, transport) => {
     const route = routeOf(settings, config);
     return Object.values(route).some((part) => part !== undefined)
-      ? clientOf(route, provider, maxConnections.of(config)).send
+      ? clientOf(route, provider, config).send
       : transport;
   });
 }
@@ -151,10 +154,11 @@ function assertUsable(config: Config): void {
   }
 }
 
-function clientOf(route: Route, provider: string, most: number | null): PooledClient {
+function clientOf(route: Route, provider: string, config: object): PooledClient {
+  if (config !== newest) [newest, former, clients] = [config, clients, new Map()];
   const identity = JSON.stringify(route);
-  if (clients.size >= MAX_CLIENTS) closeAll();
-  const client = clients.get(identity) ?? createClient(route, provider, most);
+  const known = clients.get(identity) ?? former.get(identity);
+  const client = known ?? createClient(route, provider, maxConnections.of(config));
   clients.set(identity, client);
   return client;
 }

@@ -65,12 +65,16 @@ describe("a provider behind a proxy", () => {
   }
 
   it("is called through it, on connections that are kept, streams too", async (t) => {
-    const { provider, proxy, chat } = await startBehind(t);
-    for (let i = 0; i < 2; i += 1) assert.equal((await chat(ask)).status, 200);
+    const { provider, proxy, chat, gateway } = await startBehind(t);
     const streamed = await chat({ ...ask, stream: true });
     assert.match(await streamed.text(), /data: \[DONE\]/);
     assert.deepEqual(proxy.asked, [`${provider.url.replace("http://", "")} none`]);
-    assert.equal(provider.connections(), 1);
+    for (const user of ["", "a@", "b@", ""]) {
+      const changed = { proxy: proxy.url.replace("//", `//${user}`) };
+      gateway.reload(checkConfig(reach(provider.url, {}, changed)));
+      assert.equal((await chat(ask)).status, 200);
+    }
+    assert.equal(provider.connections(), 4, "those that two reloads did not have are forgotten");
   });
 
   it("has upstream.max_connections at most, as without a proxy", async (t) => {
