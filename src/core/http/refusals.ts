@@ -47,9 +47,7 @@ export function createRefusals(
   return {
     /** Refuses CONNECT. */
     connect(req: IncomingMessage, socket: Duplex): void {
-      const error = new ApiError("method_not_allowed", NO_PROXY, {
-        headers: { Allow: "GET, HEAD, POST" },
-      });
+      const error = new ApiError("method_not_allowed", NO_PROXY, { headers: ALLOWED });
       refuse(socket, error, requestId(req.rawHeaders), req);
     },
     /**
@@ -59,11 +57,13 @@ export function createRefusals(
       refuse(req.socket, malformed(), requestId(req.rawHeaders), req);
     },
     /**
-     * Refuses a request that Node's parser or timers have rejected. A client that left before its
-     * request was whole gets no answer.
+     * Refuses a request that Node's parser or timers have rejected. A client that left in the
+     * middle of a body gets no answer.
      */
     clientError(error: ClientError, socket: Duplex): void {
-      if (!socket.writable || error.code === "HPE_INVALID_EOF_STATE") socket.destroy();
+      const [exchange] = connectionOf(socket).live;
+      const hasLeft = exchange?.req.complete === false && error.code === "HPE_INVALID_EOF_STATE";
+      if (!socket.writable || hasLeft) socket.destroy();
       else refuse(socket, refusalOf(error), requestIdFromBytes(error.rawPacket));
     },
   };
@@ -76,8 +76,7 @@ export function createRefusals(
 function canSendError({ live, latest }: Connection): boolean {
   const [first, second] = live;
   // If the last response ended before its request had arrived, these bytes may be its body.
-  if (!first) return latest?.req.complete !== false;
-  return !second && !isResponseOwed(first);
+  return first ? !second && !isResponseOwed(first) : latest?.req.complete !== false;
 }
 
 /** Closes the connection after the responses to the requests before the broken one. */
@@ -92,6 +91,7 @@ const malformed = (): ApiError =>
   new ApiError("malformed_request", "This is not a valid HTTP request.");
 
 const NO_PROXY = "This is no proxy: CONNECT is not supported.";
+const ALLOWED = { Allow: "GET, HEAD, POST" };
 
 function refusalOf({ code }: ClientError): ApiError {
   if (code === "HPE_HEADER_OVERFLOW")

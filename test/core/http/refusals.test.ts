@@ -100,6 +100,13 @@ describe("answers that Node would give by itself", () => {
     assert.equal(answer.text.match(/HTTP\/1\.1/g)?.length, 1);
   });
 
+  it("a head that is broken off by the end of what a client sends is answered", async (t) => {
+    const { socket, text, closed } = connect(t, gateway.url, `${second}GET /heal`);
+    socket.end();
+    await within(closed, "the connection to end");
+    assert.match(text(), /^HTTP\/1\.1 200 OK\r\n.*HTTP\/1\.1 400 .*"malformed_request"/s);
+  });
+
   for (const method of ["GET", "HEAD"]) {
     it(`an answer that began before its request's body came is given to its end, though that body is nonsense: ${method}`, async (t) => {
       const request = bytesOf(`${method} /early`, ["Transfer-Encoding: chunked"]);
