@@ -15,7 +15,7 @@ export interface SearchResult {
   readonly name: string;
   /** The heading of the page. */
   readonly title: string;
-  /** The heading of the section; that of the page for what stands before the first section. */
+  /** The heading of the section; that of the page for a text before the first section. */
   readonly section: string;
   /** A part of a line of the section, as plain text. */
   readonly excerpt: string;

@@ -65,7 +65,7 @@ function complete(config: WrittenConfig): Config {
 function keyIssues(config: WrittenConfig): ValidationIssue[] {
   const repeated = repeatedIn(config.keys.map(({ digest }) => digest));
   return [
-    ...repeated.map((at) => invalid(["keys", at], "the same key stands here twice")),
+    ...repeated.map((at) => invalid(["keys", at], "the same key is listed twice")),
     ...demoKeyIssues(config, config.server.host),
   ];
 }

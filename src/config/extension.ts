@@ -107,7 +107,7 @@ export interface Warning {
 }
 
 /**
- * A kind of address that stands where else a built-in word does: `"redis://..."` for `"memory"`.
+ * A kind of address that may replace a built-in word: `"redis://..."` for `"memory"`.
  */
 export interface StoreAddress {
   /** Matches the beginning of such an address. */

@@ -44,7 +44,7 @@ function contentOf(bytes: Buffer, maxBytes: number): FileContent {
 
 /**
  * Why a file could not be read: a system error code, or what it is instead of a readable file.
- * Never anything that stands in it.
+ * Never any of its content.
  */
 export const whyUnreadable = (error: unknown): string =>
   (error as NodeJS.ErrnoException).code ?? (error as Error).message;

@@ -43,7 +43,7 @@ export const secret = (sources: SecretSources, needed = true): Check<string> =>
     return value === undefined && !needed ? UNREAD_SECRET : fail("invalid_value", fault);
   });
 
-/** What stands for a secret, and what is wrong with it if it is none. */
+/** The secret that a text gives or names, and the fault to report if it cannot be used. */
 function lookUp(
   text: string,
   { env, files }: SecretSources,

@@ -1,4 +1,4 @@
-// A setting that an extension adds to gateway.json: where it stands, what it must look like, and
+// A setting that an extension adds to gateway.json: its place, what it must look like, and
 // how its value is read.
 import { withDefault, type Check, type Fields } from "../core/schema/checker.ts";
 import { asObject } from "../core/schema/untrusted-json.ts";

@@ -42,7 +42,7 @@ interface VendorReference {
   readonly dialect?: unknown;
 }
 
-/** The settings of a provider that stand in templates of addresses and paths. */
+/** The settings of a provider that templates of addresses and paths may name. */
 export const PLACES = ["region", "project", "location", "api_version"] as const;
 
 /** Absent: the vendor's addresses do not have it. */

@@ -406,7 +406,7 @@ describe("secrets", () => {
   const C = "CANARY";
   const twice = (key: string) => ({ keys: ["a", "b"].map((account) => ({ account, key })) });
   for (const [place, over, env] of [
-    ["a key that stands twice", twice(C), {}],
+    ["a key that is listed twice", twice(C), {}],
     ["a key that begins with $ and is no variable's name", lab({ api_key: `$2b$10$${C}` }), {}],
     ["a key beside a digest", { keys: [{ account: "a", key: C, sha256: HEX }] }, {}],
     ["a key in the digest's place", { keys: [{ account: "a", sha256: C }] }, {}],

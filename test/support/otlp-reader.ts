@@ -38,7 +38,7 @@ function valueIn(kinds: Record<string, any>): AttributeValue {
 
 function attributesIn(pairs: readonly { key: string; value: object }[]): Attributes {
   const read = Object.fromEntries(pairs.map(({ key, value }) => [key, valueIn(value)]));
-  assert.equal(Object.keys(read).length, pairs.length, "a key stands twice");
+  assert.equal(Object.keys(read).length, pairs.length, "a key is there twice");
   return read;
 }
 

@@ -61,5 +61,5 @@ function endOfString(text: string, start: number): number {
 const duplicateAt = (open: readonly OpenContainer[]): ValidationIssue => ({
   path: open.map(({ step }) => step),
   code: "invalid_value",
-  message: "stands here twice: only the last one would count",
+  message: "is set twice: only the last one would count",
 });

@@ -1,5 +1,5 @@
 // The parts that exist once, however many processes serve. The admin listener and everything that
-// it shows stand on this.
+// it shows are built on this.
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { start, type Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";

@@ -177,7 +177,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     );
   });
 
-  it("readers that stand still keep no one from adding records and finding them", async (t) => {
+  it("slow readers keep no one from adding records and finding them", async (t) => {
     const at = scene(t, await db.database("slow_readers"));
     at.write(A, ...lot(at, 0));
     await at.pass();

@@ -88,7 +88,7 @@ describe("segments of dead processes", () => {
     );
   });
 
-  it("go if nothing stands in them, and stay as they are for a command", async () => {
+  it("are deleted if they are empty, and stay as they are for a command", async () => {
     const at = createScene();
     at.write(A);
     at.write(B, open(1));
@@ -163,7 +163,7 @@ describe("a clock that cannot be believed", () => {
 });
 
 describe("old segments", () => {
-  it("go when everything in them stands on the line of a day that is old, and not before", async () => {
+  it("are deleted when the days of all that is in them are old, and not before", async () => {
     const at = createScene({ keepDays: 3 });
     at.write(A, ...request(1, NOON));
     await at.pass();

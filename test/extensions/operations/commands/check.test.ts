@@ -106,7 +106,7 @@ describe("the two listeners", () => {
     });
 });
 
-describe("a member that stands twice", () => {
+describe("a member that is set twice", () => {
   const found = (text: string) => {
     JSON.parse(text);
     return duplicateMembers(text).map(({ path }) => pathText(path));
@@ -126,7 +126,7 @@ describe("a member that stands twice", () => {
     assert.deepEqual(found('{"\\"": 1, "\\"": 2, "__proto__": 1, "__proto__": 2}').length, 2);
   });
 
-  it("is not one that stands in different objects, or in a string", () => {
+  it("is not one in different objects, or in a string", () => {
     assert.deepEqual(found('{"a": {"a": 1}, "b": {"a": 1}, "c": "{\\"a\\":1,\\"a\\":2}"}'), []);
     assert.deepEqual(found('["a","a",{"a":"a"},[],{}]'), []);
   });
@@ -146,8 +146,8 @@ describe("a member that stands twice", () => {
     assert.equal(code, 1);
     assert.deepEqual(lines(stderr), [
       "chat-gateway: limits.rpm: expected an integer from 0 to 1000000, got -1",
-      "chat-gateway: providers.p.dialect: stands here twice: only the last one would count",
-      "chat-gateway: models: stands here twice: only the last one would count",
+      "chat-gateway: providers.p.dialect: is set twice: only the last one would count",
+      "chat-gateway: models: is set twice: only the last one would count",
     ]);
   });
 });

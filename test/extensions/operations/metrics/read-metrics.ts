@@ -27,7 +27,7 @@ function parseSample(line: string): Sample {
     ([, label = "", text = ""]) => [label, unescaped(text)] as const,
   );
   const labels = new Map(pairs);
-  assert.equal(labels.size, pairs.length, `a label stands twice in ${line}`);
+  assert.equal(labels.size, pairs.length, `a label is twice in ${line}`);
   return { name, labels, value: Number(value) };
 }
 
@@ -48,7 +48,7 @@ function parse(text: string): Map<string, Family> {
       /^# TYPE (\S+) (counter|gauge|histogram|summary)$/.exec(head) ?? assert.fail(head);
     const isHelp = help.startsWith(`${name} `) && help.length > name.length + 1;
     assert.ok(isHelp && !/\\(?![\\n])/.test(help), help);
-    assert.ok(!families.has(name), `${name} stands twice`);
+    assert.ok(!families.has(name), `${name} is there twice`);
     assert.equal(type === "counter", name.endsWith("_total"), `${name}: counters end with _total`);
     const samples = lines.map(parseSample);
     const endings = type === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
