@@ -61,9 +61,9 @@ export function createRefusals(
      * middle of a body gets no answer.
      */
     clientError(error: ClientError, socket: Duplex): void {
-      const [exchange] = connectionOf(socket).live;
-      const hasLeft = exchange?.req.complete === false && error.code === "HPE_INVALID_EOF_STATE";
-      if (!socket.writable || hasLeft) socket.destroy();
+      const isEnd = error.code === "HPE_INVALID_EOF_STATE";
+      const isInBody = () => [...connectionOf(socket).live][0]?.req.complete === false;
+      if (!socket.writable || (isEnd && isInBody())) socket.destroy();
       else refuse(socket, refusalOf(error), requestIdFromBytes(error.rawPacket));
     },
   };
