@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { createCoverage, type ClosedDay } from "../../../../src/extensions/money/days/index.ts";
 import { createFindings, proveBooks } from "../../../../src/extensions/money/proof/index.ts";
-import { BooksFault, copyFaults, syncUsage } from "../../../../src/extensions/money/usage/index.ts";
+import { BooksFault, copyFaults } from "../../../../src/extensions/money/usage/index.ts";
 import { linesOf, openLine, settleLine, spendId } from "../../../support/books.ts";
 import { startEffort } from "../../../support/effort.ts";
 import {
@@ -204,19 +204,6 @@ describe("old segments", () => {
     at.write(A, openLine(2, { time: "2026-02-02T00:00:00.000Z" }));
     await at.passUntil("2026-02-10T00:00:00.000Z");
     assert.ok(existsSync(at.segment(A)), "a request in it is not settled");
-  });
-
-  it("that came back from a backup are not copied again", async () => {
-    const at = createScene({ keepDays: 1 });
-    at.write(A, ...request(1, NOON));
-    const text = readFileSync(at.segment(A));
-    await at.pass();
-    await at.passUntil("2026-02-03T12:00:00.000Z");
-    assert.ok(!existsSync(at.segment(A)));
-    writeFileSync(at.segment(A), text);
-    assert.equal((await syncUsage(at.books)).copied, 0);
-    assert.equal((await at.records()).length, 1);
-    assert.ok(!existsSync(join(at.dir, "usage", "2026-02-03.jsonl")));
   });
 
   it("are a fault if a cursor came back that is older than a closed day", async () => {
