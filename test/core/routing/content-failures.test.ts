@@ -151,13 +151,9 @@ describe("an error of the network", () => {
     ...["ECONNREFUSED", "ENOTFOUND", "CERT_HAS_EXPIRED", "ERR_SSL_WRONG_VERSION_NUMBER"].map(
       (code) => [code, withCode(code), "model_unavailable", CONNECTION + code] as const,
     ),
+    ["no file for a socket", withCode("EMFILE"), "upstream_error", `${CONNECTION}EMFILE`],
     ["a reset connection", withCode("ECONNRESET"), "upstream_error", `${CONNECTION}ECONNRESET`],
-    [
-      "an error that fetch wraps",
-      ofFetch(REFUSED),
-      "model_unavailable",
-      `${CONNECTION}ECONNREFUSED`,
-    ],
+    ["fetch's own error", ofFetch(REFUSED), "model_unavailable", `${CONNECTION}ECONNREFUSED`],
     ["fetch without a code", ofFetch(), "upstream_error", `${CONNECTION}fetch failed`],
     ["a cause of fetch", ofFetch(new Error("bad port")), "upstream_error", `${CONNECTION}bad port`],
     [
@@ -173,6 +169,7 @@ describe("an error of the network", () => {
       const result = fromNetwork(error);
       assert.ok(result instanceof ProviderError);
       assert.deepEqual([result.code, result.message, result.cause], [code, message, error]);
+      assert.equal(result.countsForBreaker, !message.includes("EMFILE"));
     });
 
   it("is a reply that broke off if its answer had begun, although TLS reads no version in it", () => {
