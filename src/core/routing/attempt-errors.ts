@@ -4,6 +4,7 @@ import type { Part } from "../openai/parts.ts";
 import { ApiError } from "../openai/errors.ts";
 import { ProviderError, type ProviderErrorDetail } from "../providers/provider-error.ts";
 import { ValidationError } from "../schema/checker.ts";
+import { asObject, asString } from "../schema/untrusted-json.ts";
 import { ConnectTimeout } from "../upstream/transport.ts";
 
 /** The error for an unusable answer. The message is for the operator. */
@@ -35,6 +36,9 @@ const UNREACHABLE = new RegExp(
     "|ERR_TLS|ERR_SSL_WRONG_VERSION|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)",
 );
 
+/** Codes of what this machine lacks for one more connection: files, memory. */
+const SHORTAGE = /^(EMFILE|ENFILE|ENOBUFS|ENOMEM)$/;
+
 /** Codes of wrong arguments to Node's own functions. */
 const BUG = /^ERR_(INVALID_ARG|INVALID_THIS|MISSING_ARGS|OUT_OF_RANGE)/;
 
@@ -54,7 +58,9 @@ export function fromNetwork(error: unknown, isAnswered = false): unknown {
   const { message } = error.cause instanceof Error ? error.cause : error;
   const isUnreached = !isAnswered && UNREACHABLE.test(code ?? "");
   const failure = isUnreached ? "model_unavailable" : "upstream_error";
-  return new ProviderError(failure, `the connection failed: ${code ?? message}`, { cause: error });
+  // The breaker counts no shortage of this machine: it says nothing about the provider.
+  const detail = { cause: error, fromContent: SHORTAGE.test(code ?? "") };
+  return new ProviderError(failure, `the connection failed: ${code ?? message}`, detail);
 }
 
 /**
@@ -63,11 +69,8 @@ export function fromNetwork(error: unknown, isAnswered = false): unknown {
  */
 function networkCode(error: Error): string | undefined {
   const first: unknown = error instanceof AggregateError ? error.errors[0] : undefined;
-  for (const candidate of [error, error.cause, first]) {
-    const { code } = (candidate ?? {}) as { readonly code?: unknown };
-    if (typeof code === "string") return code;
-  }
-  return undefined;
+  const codes = [error, error.cause, first].map((each) => asString(asObject(each)["code"]));
+  return codes.find((code) => code !== undefined);
 }
 
 /**

@@ -152,6 +152,7 @@ describe("an error of the network", () => {
     ...["ECONNREFUSED", "ENOTFOUND", "CERT_HAS_EXPIRED", "ERR_SSL_WRONG_VERSION_NUMBER"].map(
       (code) => [code, withCode(code), "model_unavailable", CONNECTION + code] as const,
     ),
+    ["no file for a socket", withCode("EMFILE"), "upstream_error", `${CONNECTION}EMFILE`],
     ["a reset connection", RESET, "upstream_error", `${CONNECTION}ECONNRESET`],
     ["an error that fetch wraps", ofFetch(REFUSED), ...UNAVAILABLE],
     ["fetch without a code", ofFetch(), "upstream_error", `${CONNECTION}fetch failed`],
@@ -164,6 +165,7 @@ describe("an error of the network", () => {
       const result = fromNetwork(error);
       assert.ok(result instanceof ProviderError);
       assert.deepEqual([result.code, result.message, result.cause], [code, message, error]);
+      assert.equal(result.countsForBreaker, !message.includes("EMFILE"));
     });
 
   it("is a reply that broke off if its answer had begun, although TLS reads no version in it", () => {

@@ -26,7 +26,15 @@ export function closeUntaken(worker: ChildProcess): void {
     if (act === "newconn") untaken.set(seq, connection as Connection);
     return send.apply(worker, args);
   };
-  worker.on("internalMessage", (message) => untaken.delete(asObject(message)["ack"]));
+  worker.on("internalMessage", (message) => {
+    const { ack, cmd } = asObject(message);
+    untaken.delete(ack);
+    // The worker had no file descriptor for a connection. Node would wait for the answer for ever,
+    // and never hand the worker another one. With this answer it closes the connection.
+    if (cmd === "NODE_HANDLE_NACK")
+      for (const seq of [...untaken.keys()])
+        worker.emit("internalMessage", { cmd: "NODE_CLUSTER", ack: seq, accepted: true });
+  });
   // Not at "disconnect", which does not come while a connection is on its way.
   worker.once("exit", () => {
     for (const connection of untaken.values()) connection.close();

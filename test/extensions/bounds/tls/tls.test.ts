@@ -8,17 +8,14 @@ import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { ClientRequest, IncomingMessage } from "node:http";
 import https from "node:https";
 import net from "node:net";
-import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import tls, { type TLSSocket } from "node:tls";
 import { checkConfig } from "../../../support/config.ts";
 import { ValidationError } from "../../../../src/core/schema/checker.ts";
 import { ask as askOnce } from "../../../support/admin.ts";
 import { certificate } from "../../../support/certificate.ts";
-import { run } from "../../../support/command.ts";
-import { folder } from "../../../support/folder.ts";
 import { demo, startGateway } from "../../../support/gateway.ts";
-import { until, within } from "../../../support/wait.ts";
+import { within } from "../../../support/wait.ts";
 
 /** A response whose body nobody needs. */
 async function responseTo(req: ClientRequest): Promise<IncomingMessage> {
@@ -163,26 +160,5 @@ describe("another certificate", () => {
     gw.gateway.reload(config);
     assert.equal(await shown(gw.url), fingerprint(next));
     assert.deepEqual([await statusOf("sk-demo"), await statusOf("sk-later")], [401, 200]);
-  });
-
-  it("by SIGHUP, in every worker", async (t) => {
-    const [files, next] = [certificate(), certificate()];
-    const [a, b] = [files, next].map(fingerprint);
-    const place = folder();
-    const file = join(place, "gateway.json");
-    const server = { tls: files, workers: 2 };
-    writeFileSync(file, JSON.stringify(demo({ server, data_dir: join(place, "data") })));
-    const gw = run(t, ["--config", file], { cwd: place });
-    const url = await gw.address();
-    /** Of as many new connections as reach every worker. */
-    const all = async () =>
-      new Set(await Promise.all(Array.from({ length: 40 }, () => shown(url))));
-    const ask = kept(t, url);
-    const first = await ask();
-    assert.deepEqual(await all(), new Set([a]));
-    exchange(next, files);
-    gw.child.kill("SIGHUP");
-    await until(async () => String([...(await all())]) === b, "all to show the new certificate");
-    assert.deepEqual(await ask(), first);
   });
 });

@@ -2,6 +2,7 @@
 // These are real processes, which are really killed.
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { describe, it } from "node:test";
 import { entries, PRICE, settles } from "../../../support/books.ts";
@@ -90,6 +91,17 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     assert.deepEqual(outcomes, ["200", "200", "200", "ECONNRESET"]);
     await complete(site);
     assert.equal(await status(ask(site.address)), 200);
+  });
+
+  it("or has no file left for a connection: that is closed, and the next is served", async (t) => {
+    const { address, workers } = await bench(t);
+    const allow = (files: number) =>
+      workers().map((pid) => execFileSync("prlimit", [`--pid=${pid}`, `--nofile=${files}:`]));
+    allow(10);
+    for (let at = 0; at < 4; at += 1)
+      await assert.rejects(send(`${address}/healthz`), { code: "ECONNRESET" });
+    allow(4_096);
+    assert.equal((await send(`${address}/healthz`)).status, 200);
   });
 
   it("is replaced though the first certificate is deleted, where a reload has put another in force", async (t) => {
