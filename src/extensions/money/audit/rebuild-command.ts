@@ -13,7 +13,7 @@ import {
   type DayProof,
 } from "../proof/index.ts";
 import type { SegmentCursor } from "../records/index.ts";
-import { BooksFault, createCoverage, MENDING, type Coverage } from "../days/index.ts";
+import { BooksFault, createCoverage, MENDING, REBUILDING, type Coverage } from "../days/index.ts";
 import { createRecordAdder, differencesFrom } from "../usage/index.ts";
 
 const run = withBooks(async (context) => {
@@ -103,7 +103,7 @@ function cursorOf({ segments, days = [] }: BooksProof, coverage: Coverage, ahead
     .filter((name) => !names.has(name) && coverage.of(name).length === 0)
     .map((name) => [name, GONE] as const);
   const reached = read.map(([name, { end }]) => {
-    const bytes = ahead ? Number.MAX_SAFE_INTEGER : end.bytes;
+    const bytes = ahead ? REBUILDING : end.bytes;
     const isCut = cut.has(name) || end.bytes < (coverage.of(name).at(-1)?.bytes ?? 0);
     const mark = isCut ? { isCut: true as const, unsettled: 0 } : {};
     return [name, { ...end, bytes, ...mark }] as const;

@@ -139,7 +139,12 @@ export function createDays(path: string): Days {
   };
 }
 
+/** Stands in the cursor for the bytes of each segment until `books rebuild` has ended. */
+export const REBUILDING = Number.MAX_SAFE_INTEGER;
+
 /** The error text for a file that is shorter than the `bytes` written. `size` -1: it is gone. */
 export const brokenFile = (path: string, size: number, bytes: number): string =>
-  `${path} ${size < 0 ? "is not there" : `has ${size} bytes`}, although ${bytes} bytes of it ` +
-  `were written: ${MENDING}`;
+  bytes === REBUILDING
+    ? "the last 'books rebuild' has not ended: stop the gateway, run it again and start"
+    : `${path} ${size < 0 ? "is not there" : `has ${size} bytes`}, although ${bytes} bytes of it ` +
+      `were written: ${MENDING}`;

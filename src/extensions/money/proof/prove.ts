@@ -26,7 +26,7 @@ export interface BooksToProve {
   /** Where the usage records are. Undefined: out of reach, so only segments are proved. */
   readonly records: "files" | UsageStore | undefined;
   /**
-   * Whether the gateway may have deleted segments that the line of this day was the last to list.
+   * Whether the gateway may have deleted segments that are kept from this day on (keptFrom).
    * Absent: it may have deleted any.
    */
   readonly isExpired?: (day: string) => boolean;
@@ -143,7 +143,7 @@ async function differencesFromHead(
 
 /**
  * Finds the segments that are not there, and reports those that the gateway cannot have deleted. It
- * deletes the oldest, by the last line that lists them, and takes them out of the cursor.
+ * deletes the oldest, by keptFrom, and takes them out of the cursor.
  */
 function findGoneSegments(
   { coverage, cursor, findings, segments }: Log,

@@ -1,5 +1,6 @@
-// Verifies a sealed statement by itself: its signature, its sums, and that the signed line of each
-// closed day proves the day's records.
+// Verifies a sealed statement by itself: its signature, its sums, and that the line of each closed
+// day proves the day's records.
+import { sha256 } from "../../../core/hash.ts";
 import { asArray, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 import {
   addToSum,
@@ -10,7 +11,7 @@ import {
   type Sum,
   type UsageRecord,
 } from "../records/index.ts";
-import { leafOf, parseClosedDay, rootFrom } from "../days/index.ts";
+import { leafOf, parseClosedDay, rootFrom, type ClosedDay } from "../days/index.ts";
 import { createFindings, type Findings } from "../proof/index.ts";
 import { isSignedBy } from "./sign.ts";
 import { isHead, parseKeptLines, type TrustAnchors } from "./verify.ts";
@@ -23,6 +24,8 @@ interface StatementDay {
   readonly day: string;
   /** Its line in days.jsonl. Undefined: the day was open when the statement was made. */
   readonly line: string | undefined;
+  /** What the line says. Undefined: there is none, or it cannot be read. */
+  readonly closed: ClosedDay | undefined;
   readonly records: readonly UsageRecord[];
 }
 
@@ -39,6 +42,7 @@ export function verifyStatement(text: string, anchors: TrustAnchors) {
   if (!isSignedBy(line, publicKey))
     findings.add("the statement", "was changed, or signed by another key: its signature is wrong");
   const days = asArray(statement["days"]).map((day) => readDay(asObject(day), publicKey, findings));
+  checkLines(days, findings);
   const comparedDays: string[] = [];
   for (const { text: keptText, closed } of parseKeptLines(anchors, publicKey, findings)) {
     const day = days.find((each) => each.day === closed.day);
@@ -50,8 +54,9 @@ export function verifyStatement(text: string, anchors: TrustAnchors) {
   const records = days.flatMap((day) => day.records);
   checkRecords(bill, days, findings);
   checkSums(bill, records, findings);
-  // Records of open days: only the signature of the statement proves them.
-  const open = days.filter((day) => day.line === undefined).flatMap((day) => day.records);
+  // Only the signature of the statement proves records of days without a signed line.
+  const bySignature = days.filter(({ closed }) => closed?.signature === undefined);
+  const notProved = bySignature.flatMap((day) => day.records).length;
   const list = findings.list();
   const result = {
     ok: list.length === 0,
@@ -60,16 +65,17 @@ export function verifyStatement(text: string, anchors: TrustAnchors) {
     account: String(bill["account"]),
     month: String(bill["month"]),
     records: records.length,
-    // Records that the lines of closed days prove.
-    by_head: records.length - open.length,
-    not_proved: open.length,
+    // Records that the signed lines of closed days prove.
+    by_head: records.length - notProved,
+    not_proved: notProved,
     // The days whose lines were compared with kept lines.
     compared: comparedDays,
     findings: list,
   };
   const lines = [
     `statement of ${result.account} for ${result.month}: ${result.records} records: ` +
-      `${result.by_head} proved by the lines of closed days, ${open.length} of days that were open`,
+      `${result.by_head} proved by signed lines of closed days, ` +
+      `${notProved} by the signature of the statement alone`,
     `compared with heads that were kept: ${comparedDays.join(", ") || "none"}`,
   ];
   return { result, lines };
@@ -85,16 +91,33 @@ function readDay(json: JsonObject, publicKey: string, findings: Findings): State
   const records = entries.flatMap(({ text }) => parseUsageLine(text) ?? []);
   if (records.length < entries.length)
     findings.add(`the records of ${day}`, "have a line that is not a usage record");
-  if (line === undefined) return { day, line, records };
+  if (line === undefined) return { day, line, closed: undefined, records };
   const closed = parseClosedDay(line);
-  // A line without a signature is older than the seals: that of the statement covers it.
   if (closed?.day !== day || (closed.signature !== undefined && !isSignedBy(line, publicKey)))
     findings.add(`the line of ${day}`, "was changed, or signed by another key");
   const leaves = new Map(entries.map(({ index, text }) => [index, leafOf(text)]));
   const root = rootFrom(closed?.records ?? 0, leaves, asArray(json["hashes"]).map(String));
   if (leaves.size !== entries.length || (leaves.size > 0 && root !== closed?.root))
     findings.add(`the records of ${day}`, "are not those that the line of that day proves");
-  return { day, line, records };
+  return { day, line, closed, records };
+}
+
+/**
+ * Checks that each line names the one before it, unless days without records are between them, and
+ * that lines without a signature are older than the seals: none follows a signed one.
+ */
+function checkLines(days: readonly StatementDay[], findings: Findings): void {
+  let last: StatementDay | undefined;
+  for (const each of days) {
+    const { day, closed } = each;
+    if (!closed) continue;
+    const isNext = closed.number === (last?.closed?.number ?? NaN) + 1;
+    if (isNext && closed.previous !== sha256(last?.line ?? ""))
+      findings.add(`the line of ${day}`, `has another line before it than that of ${last?.day}`);
+    if (closed.signature === undefined && last?.closed?.signature !== undefined)
+      findings.add(`the line of ${day}`, `is not signed, and that of ${last.day} is`);
+    last = each;
+  }
 }
 
 /** Checks that each record is of the bill and of its day, and that none is there twice. */

@@ -211,7 +211,7 @@ async function copyNew(pass: Pass, reader: SegmentReader, name: string): Promise
   }
 }
 
-/** Deletes segments whose last line is covered by a closed day older than keep_days. */
+/** Deletes segments whose last line is covered by a closed day, after keep_days (keptFrom). */
 async function deleteOldSegments(
   { books, cursor, coverage }: Pass,
   names: readonly string[],

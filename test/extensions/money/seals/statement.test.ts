@@ -58,6 +58,12 @@ function forged(change: (statement: Record<string, any>) => void): string {
   return createSigner(scene.dir).sign(JSON.stringify(body));
 }
 
+/** Makes the first day one that closed before seals were switched on. */
+function unsign({ days: [day] }: Record<string, any>): void {
+  const { signature: _signature, public_key: _key, ...line } = JSON.parse(day.line);
+  day.line = JSON.stringify(line);
+}
+
 describe("a proof of many leaves", () => {
   it("leads from any of them to the root, and from no others", () => {
     const { random } = createRandom(7);
@@ -108,11 +114,8 @@ describe("a sealed statement", () => {
   });
 
   it("is proved where a day closed before seals were switched on", () => {
-    const older = forged(({ days: [day] }) => {
-      const { signature: _signature, public_key: _key, ...line } = JSON.parse(day.line);
-      day.line = JSON.stringify(line);
-    });
-    assert.deepEqual(verified(older).findings, []);
+    const { findings, by_head } = verified(forged(unsign));
+    assert.deepEqual([findings, by_head], [[], 0], "the signature of the statement alone");
   });
 
   it("is printed without the text around its records in memory", async () => {
@@ -146,6 +149,11 @@ describe("a sealed statement", () => {
     }
   });
 
+  /** Gives the open day a line that follows the one of the first day. */
+  const closeNext = (days: Record<string, any>[]): void => {
+    const { signature: _signature, ...line } = JSON.parse(days[0]!["line"]);
+    days[1]!["line"] = JSON.stringify({ ...line, day: "2026-02-02", number: line.number + 1 });
+  };
   const changed = /^the records of 2026-02-01: are not those that/;
   /** What is forged: the bill, the first day, its first record. */
   const FORGERIES: readonly (readonly [string, (body: Record<string, any>) => void, RegExp])[] = [
@@ -155,6 +163,8 @@ describe("a sealed statement", () => {
     ["a record's place", ({ days: [day] }) => (day.records[0][0] = 5), changed],
     ["a hash", ({ days: [day] }) => day.hashes.pop(), changed],
     ["a day", ({ days: [day] }) => (day.line += " "), /^the line of 2026-02-01: was changed/],
+    ["a line's signature", ({ days }) => closeNext(days), /02-02: is not signed, and that of /],
+    ["the line before", ({ days }) => closeNext(days), /02-02: has another line before it/],
     ["a record twice", ({ days }) => days[1].records.push(days[1].records[0]), /statement twice$/],
     ["another account", ({ bill }) => (bill.account = "beta"), /is of another account, day or/],
   ];
@@ -185,7 +195,7 @@ describe("a sealed statement", () => {
     assert.equal(code, 0);
     assert.match(
       stdout,
-      /\nstatement of acme for 2026-02: \d+ records: \d+ proved by the lines of closed days, 7 of days that were open\ncompared with heads that were kept: none\nnothing was changed\n$/,
+      /\nstatement of acme for 2026-02: \d+ records: \d+ proved by signed lines of closed days, 7 by the signature of the statement alone\ncompared with heads that were kept: none\nnothing was changed\n$/,
     );
     writeFileSync(file, text.slice(0, 900));
     const cut = await runHere(["seal", "verify", file]);
@@ -223,8 +233,10 @@ describe("a verifier that was written from the manual alone", { concurrency: 2 }
     retire(retired, [A, B, C]);
     assert.deepEqual(python(retired), RIGHT);
     const file = join(folder(), "statement.json");
-    writeFileSync(file, text);
-    assert.deepEqual(python(file), RIGHT);
+    for (const right of [text, forged(unsign)]) {
+      writeFileSync(file, right);
+      assert.deepEqual(python(file), RIGHT);
+    }
     writeFileSync(
       file,
       forged(({ days }) => days[0].hashes.reverse()),

@@ -51,8 +51,13 @@ def verify_books(previous=None, listed=()):
         for record in map(json.loads, lines): verify_record(f"{name}: {record['usage_id']}", record, day["day"], listed)
 def verify_statement(text):
     check_signature("statement", text)
+    before = {}
     for day in (each for each in json.loads(text)["days"] if "line" in each):
-        check_signature(day["day"], day["line"].encode())
-        line, known = json.loads(day["line"]), {index: leaf(text.encode()) for index, text in day["records"]}
+        line = json.loads(day["line"])
+        check(day["day"], "signature" in line or "signature" not in before)
+        if "signature" in line: check_signature(day["day"], day["line"].encode())
+        check(day["day"], line["number"] != before.get("number", -1) + 1 or line["previous"] == before["sha256"])
+        before = {**line, "sha256": sha(day["line"].encode()).hex()}
+        known = {index: leaf(text.encode()) for index, text in day["records"]}
         check(day["day"], not known or root_of(line["records"], known, day["hashes"]) == line["root"])
 verify_books() if os.path.isdir(path) else verify_statement(open(path, "rb").read().rstrip(b"\n"))

@@ -2,10 +2,13 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { readFileSync, rmSync, truncateSync } from "node:fs";
+import { readFileSync, rmSync, symlinkSync, truncateSync } from "node:fs";
+import { join } from "node:path";
 import { describe, it } from "node:test";
-import { BooksFault } from "../../../../src/extensions/money/days/index.ts";
+import { BooksFault, createDays } from "../../../../src/extensions/money/days/index.ts";
+import { replaceFile } from "../../../../src/extensions/scale/data-files/index.ts";
 import { openLine, settleLine, spendId, type Line } from "../../../support/books.ts";
+import { folder } from "../../../support/folder.ts";
 import { createScene, recordsIn, request, type Scene } from "../../../support/written-books.ts";
 
 const A = "2026-01-31.0001.jsonl";
@@ -106,6 +109,14 @@ describe("the usage records of the spend log", () => {
       days,
     );
   });
+});
+
+it("a file that has no room is named", async () => {
+  const [lines, file] = [join(folder(), "days.jsonl"), join(folder(), "file")];
+  for (const path of [lines, `${file}.new`]) symlinkSync("/dev/full", path);
+  const message = "ENOSPC: no space left on device, write";
+  await assert.rejects(createDays(lines).append("{}"), { message: `${message} ${lines}` });
+  await assert.rejects(replaceFile(file, "{}"), { message: `${message} ${file}.new` });
 });
 
 describe("lines of the spend log that should not be there", () => {
