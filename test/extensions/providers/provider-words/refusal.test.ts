@@ -70,6 +70,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [400, "Invalid schema for function 'set_context_length': no"],
     [400, "My text says API key not valid."],
     [400, "It says Model Not Exist"],
+    [400, 'Unexpected text:\ndata: {"code":"Arrearage"}'],
     [400, "'safety_identifier' is unknown; names are case-sensitive"],
     [400, coded("1210", "API call parameter error")],
     [431, "<html>Request Header Fields Too Large</html>"],
