@@ -68,6 +68,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
   ],
   "upstream_rejected, not counted by the breaker": [
     [400, "Invalid schema for function 'set_context_length': no"],
+    [400, "Invalid schema for function 'cyber_policy': no"],
     [400, "My text says API key not valid."],
     [400, "It says Model Not Exist"],
     [400, 'Unexpected text:\ndata: {"code":"Arrearage"}'],
@@ -106,7 +107,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [400, coded("OperationNotSupported", "The chatCompletion operation")],
     [400, "Publisher Model `projects/p/models/claude-x` is not servable in region us-west1."],
     [400, { object: "error", message: "Invalid model: x", type: "invalid_model", code: "1500" }],
-    [400, { errors: [{ message: "AiError: No such model: No such model x or task", code: 5007 }] }],
+    [400, { errors: [{ message: "No such model @cf/x or task", code: 5007 }] }],
     [400, "Your organization must be verified to stream this model."],
     [400, { error: { code: "Arrearage" } }],
     [403, "Your resource has been temporarily blocked: it may violate our content policy."],
