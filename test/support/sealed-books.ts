@@ -10,8 +10,8 @@ import { verifyBooks } from "../../src/extensions/money/seals/verify.ts";
 import { configFile, openLine, textOf } from "./books.ts";
 import { folder } from "./folder.ts";
 import { demo } from "./gateway.ts";
-import { createScene, request, type Scene } from "./written-books.ts";
 import { runHere } from "./run-here.ts";
+import { createScene, request, type Scene } from "./written-books.ts";
 
 /** Signs for the data_dir, as `seals.enabled` has it. */
 export const signing: Extension = {

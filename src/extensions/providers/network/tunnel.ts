@@ -5,7 +5,7 @@ import tls from "node:tls";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 import {
   endpointOf,
-  TCP_OPTIONS,
+  tcpOptions,
   type Connect,
   type SecureOptions,
 } from "../pooled-client/index.ts";
@@ -27,8 +27,8 @@ export const connectThrough =
     const { port, secure } = endpointOf(origin, secured);
     const authority = `${origin.hostname}:${port}`;
 
-    return ({ follow, opened, receive, failed }) => {
-      const raw = net.connect({ host: proxy.host, port: proxy.port, ...TCP_OPTIONS });
+    return ({ follow, opened, receive, failed }, connectMs) => {
+      const raw = net.connect({ host: proxy.host, port: proxy.port, ...tcpOptions(connectMs) });
       let hasAnswered = false;
       let head = Buffer.alloc(0);
 

@@ -53,7 +53,7 @@ export function openConnection(
   const stop = (): void => close(closedEarly());
   const idleTimer = createIdleTimer(() => exchange ?? stop());
   let socket: Socket;
-  connect({ follow, opened, receive, failed: close });
+  connect({ follow, opened, receive, failed: close }, connectMs);
 
   /** Adds the listeners of a socket, which serve all exchanges. */
   function follow(next: Socket): void {

@@ -7,7 +7,7 @@ import { literal } from "../../../core/schema/checker.ts";
 import { createPooledClient } from "./client.ts";
 
 export { createPooledClient, type PooledClient } from "./client.ts";
-export { connectTo, endpointOf, TCP_OPTIONS, type Connect, type SecureOptions } from "./socket.ts";
+export { connectTo, endpointOf, tcpOptions, type Connect, type SecureOptions } from "./socket.ts";
 export { maxConnections };
 
 /** The section of these settings and of others that concern the calls. */

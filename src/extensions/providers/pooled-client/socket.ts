@@ -11,14 +11,15 @@ const READ_MEMORY = Buffer.allocUnsafeSlow(64 * 1024);
 /**
  * TCP looks after a silent server when 15 seconds have passed: a model may think for minutes, and
  * the network may forget a connection in the meantime. Of several addresses each but the last gets
- * two seconds: Node's own 250 ms are too few for a server on another continent.
+ * two seconds, or half the time that there is for connecting: Node's own 250 ms are too few for a
+ * server on another continent.
  */
-export const TCP_OPTIONS = {
+export const tcpOptions = (connectMs: number) => ({
   noDelay: true,
   keepAlive: true,
   keepAliveInitialDelay: 15_000,
-  autoSelectFamilyAttemptTimeout: 2_000,
-};
+  autoSelectFamilyAttemptTimeout: Math.ceil(Math.min(2_000, connectMs / 2)),
+});
 
 /** The events of a socket for its connection. */
 export interface SocketEvents {
@@ -32,8 +33,8 @@ export interface SocketEvents {
   failed(error: Error): void;
 }
 
-/** Opens a socket to one origin, which is followed at once. */
-export type Connect = (events: SocketEvents) => void;
+/** Opens a socket to one origin, which is followed at once. `connectMs`: as for openConnection. */
+export type Connect = (events: SocketEvents, connectMs: number) => void;
 
 /** Other authorities than those of Node, or a certificate of this client. Absent: neither. */
 export type SecureOptions = Pick<tls.ConnectionOptions, "secureContext">;
@@ -72,11 +73,11 @@ export function endpointOf({ protocol, hostname, port }: URL, secured: SecureOpt
 export function connectTo(origin: URL, secured: SecureOptions = {}): Connect {
   const { host, port, secure } = endpointOf(origin, secured);
 
-  return ({ follow, opened, receive }) => {
+  return ({ follow, opened, receive }, connectMs) => {
     const options = {
       host,
       port,
-      ...TCP_OPTIONS,
+      ...tcpOptions(connectMs),
       onread: {
         buffer: READ_MEMORY,
         callback(size: number) {

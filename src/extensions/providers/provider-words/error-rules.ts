@@ -69,7 +69,7 @@ const NO_MODEL = [
   /^model (does )?not (exist|found)|^\S+ is not a valid model id|^1211 /i,
   /^model (id : )?\S+ (does not exist|, has no provider)|^param incorrect: not supported model/i,
   /^the supported api model names are |^organization policy constraint \S+allowedmodels violated/i,
-  /^the provided model identifier is invalid|^aierror: no such model/i,
+  /^the provided model identifier is invalid|^(aierror: )*no such model/i,
   /^invocation of model id \S+ with on-demand throughput|^your organization must be verified/i,
 ];
 /** NVIDIA's answer while the model's servers are out of order. */
@@ -96,7 +96,7 @@ const CONTEXT = [
   /input length \(?\d+( tokens\))? exceeds the maximum (allowed )?length|configured context size/i,
 ];
 const FILTER = [
-  /content[ _]filter|(content|cyber)[ _]policy|content management policy|data_?inspection/i,
+  /content[ _](filter|policy)|^cyber_policy |content management policy|data_?inspection/i,
   /content safety|safety (system|filter|polic)|sensitive[_ ]?(content|words?)/i,
   /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
   /^content exists risk|violating our usage policy|^request blocked: /i,

@@ -48,9 +48,11 @@ export function refusal(
   });
 }
 
+/** A text that is an event, and not one that quotes the beginning of an event. */
+const EVENT = /^((id|event)?:.*\r?\n)*data: ?(\{.*)/;
+
 /** The JSON of an event: Alibaba refuses a request for a stream by one. Undefined: it is none. */
-const eventIn = (text: unknown): unknown =>
-  parseJson(/^data: ?(\{.*)/m.exec(asString(text) ?? "")?.[1] ?? "");
+const eventIn = (text: unknown): unknown => parseJson(EVENT.exec(asString(text) ?? "")?.[3] ?? "");
 
 /** Throws the ProviderError of an error inside a 200. Does nothing if there is none. */
 export function throwErrorIn(json: unknown): void {

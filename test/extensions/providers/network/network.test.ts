@@ -9,6 +9,7 @@ import net from "node:net";
 import { join } from "node:path";
 import tls, { type TLSSocket } from "node:tls";
 import { describe, it, type TestContext } from "node:test";
+import { tcpOptions } from "../../../../src/extensions/providers/pooled-client/index.ts";
 import { certificate } from "../../../support/certificate.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
@@ -92,6 +93,7 @@ describe("a provider behind a proxy", () => {
     const toProxy = options.find(({ port }) => port === Number(new URL(proxy.url).port))!;
     assert.deepEqual([toProxy.keepAlive, toProxy.keepAliveInitialDelay], [true, 15_000]);
     assert.equal(toProxy.autoSelectFamilyAttemptTimeout, 2_000, "time for each of its addresses");
+    assert.equal(tcpOptions(999).autoSelectFamilyAttemptTimeout, 500, "of each, however short");
   });
 
   it("has a proxy of its own, with a name and a password, or none", async (t) => {
