@@ -113,7 +113,8 @@ const NO_FILE = [
 const UNABLE = [
   // vLLM, Ollama, Amazon.
   /^"auto" tool choice requires |^\S+ does not support (tools|thinking)$/i,
-  /^\S+ is not a multimodal model|^this model (doesn't support |does not support image)/i,
+  /^\S+ is not a multimodal model|^this model does not support image/i,
+  /^this model doesn't support (?!the \S+ field)/i,
   // OpenRouter, llama.cpp.
   /^no endpoints found that (support|can handle)/i,
   /^tools param requires|^(image|audio) input is not supported|^unsupported param: /i,

@@ -67,6 +67,10 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [400, coded("InputTextSensitiveContentDetected", "no")],
   ],
   "upstream_rejected, not counted by the breaker": [
+    [
+      400,
+      "This model doesn't support the stopSequences field. Remove stopSequences and try again.",
+    ],
     [400, "Invalid schema for function 'set_context_length': no"],
     [400, "Invalid schema for function 'cyber_policy': no"],
     [400, "My text says API key not valid."],
