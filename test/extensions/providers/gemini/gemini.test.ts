@@ -138,11 +138,17 @@ describe("what Gemini is asked", () => {
       [
         ...user("hi"),
         {
-          ...calling(callOf("a", "f", '{"x":1}'), callOf("b", "g", ""), callOf("c", "g", "oops")),
+          ...calling(
+            callOf("a", "f", '{"x":1}'),
+            callOf("b", "g", ""),
+            callOf("c", "g", "oops"),
+            callOf("d"),
+          ),
           content: "See:",
         },
         resultOf("b", "[1]"),
         resultOf("a", '{"y":2}'),
+        resultOf("d", '{"$ref":"#/a"}'),
         ...user("so"),
       ],
       [
@@ -153,12 +159,14 @@ describe("what Gemini is asked", () => {
           called("a", "f", { x: 1 }),
           called("b", "g"),
           called("c", "g", { _raw: "oops" }),
+          called("d"),
         ),
         says(
           "user",
           answered("a", { y: 2 }),
           answered("b", { result: "[1]" }, "g"),
           answered("c", { result: "" }, "g"),
+          answered("d", { result: '{"$ref":"#/a"}' }),
           { text: "so" },
         ),
       ],
