@@ -106,9 +106,9 @@ describe("system texts", () => {
     ...[system(" "), system("Hurry."), user("go on")],
     ...[calls(["b"]), system("Stop."), result("b", "2")],
   ];
+  const native = { dialect: "anthropic", body: {}, headers: {} };
   /** The system texts, and the turns with what they hold. */
   const outline = (isNative: boolean) => {
-    const native = { dialect: "anthropic", body: {}, headers: {} };
     const { system, turns } = turnsOf({ messages, ...(isNative && { native }) });
     return { system: system.map(({ content }) => content), words: wordsOf(turns) };
   };
@@ -153,6 +153,10 @@ describe("system texts", () => {
         ["user", "b: 2", `${heading}Stop.`],
       ],
     });
+    const part = { type: "text" as const, text: "Stop.", cache_control: { type: "ephemeral" } };
+    const marked: Message = { role: "system", content: "Stop.", marked: [part] };
+    const { turns } = turnsOf({ messages: [user("hi"), marked], native });
+    assert.deepEqual(turns[0]!.items.slice(1), [{ type: "text", text: heading }, part]);
   });
 });
 
