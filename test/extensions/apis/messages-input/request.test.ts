@@ -95,8 +95,9 @@ describe("the parameters of a request", () => {
   });
 
   it("have the client's tools, which the model may call unless the client says otherwise", () => {
-    const parameters = { type: "object" };
-    const tools = [{ type: "custom", name: "f", description: "d", input_schema: parameters }];
+    const input_schema = { type: "object" };
+    const parameters = { ...input_schema, properties: {} }; // OpenAI demands them
+    const tools = [{ type: "custom", name: "f", description: "d", input_schema }];
     const f = { type: "tool", name: "f", disable_parallel_tool_use: true };
     const choices: [Json | undefined, unknown, boolean | undefined][] = [
       [undefined, "auto", undefined],
