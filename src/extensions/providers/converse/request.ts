@@ -6,6 +6,7 @@ import type { Traits } from "../../../core/providers/traits.ts";
 import { cut } from "../../../core/schema/checker.ts";
 import {
   hashedId,
+  objectSchema,
   turnsOf,
   type Item,
   type MediaRule,
@@ -153,7 +154,7 @@ function toolConfig({ tools, tool_choice: choice }: ChatRequest) {
     toolSpec: {
       name,
       description: description?.trim() ? description : undefined, // it must not be empty
-      inputSchema: { json: { ...parameters, type: "object" } },
+      inputSchema: { json: objectSchema(parameters) },
     },
   }));
   if (typeof choice === "object")

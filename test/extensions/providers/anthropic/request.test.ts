@@ -64,6 +64,12 @@ describe("what goes out", () => {
     additionalProperties: false,
   };
   const ANY = { type: "object", additionalProperties: false };
+  const [A, B] = [{ const: "a" }, { const: "b" }];
+  const oneOf = [
+    { properties: { kind: A, a: {} } },
+    { properties: { kind: B }, required: ["kind"] },
+  ];
+  const JOINED = { type: "object", properties: { kind: { anyOf: [A, B] }, a: {} } };
   const format = (schema: object) => ({ format: { type: "json_schema", schema } });
   const schema = (schema: object | undefined) => ({
     response_format: { type: "json_schema", json_schema: { name: "x", strict: true, schema } },
@@ -125,6 +131,11 @@ describe("what goes out", () => {
       "plain",
       { tools: [fn({ parameters: BOUNDED, strict: true })], tool_choice: "auto" },
       { tools: [{ name: "f", input_schema: CLOSED, strict: true }], tool_choice: { type: "auto" } },
+    ],
+    [
+      "plain",
+      { tools: [fn({ parameters: { oneOf } })], tool_choice: "auto" },
+      { tools: [{ name: "f", input_schema: JOINED }], tool_choice: { type: "auto" } },
     ],
 
     ["new", {}, OFF],
