@@ -6,7 +6,7 @@ import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
  * The schema as one object with the properties of all alternatives. A property that several of them
  * have keeps each form. Which properties belong together is left to the tool to check.
  */
-export function objectSchema(schema: object | undefined): object {
+export function objectSchema(schema: object | undefined): Record<string, unknown> {
   const { oneOf, anyOf, allOf, ...others } = asObject(schema);
   const parts = [others, ...[oneOf, anyOf, allOf].flatMap(asArray)].map(asObject);
   if (parts.length === 1) return { ...others, type: "object" };

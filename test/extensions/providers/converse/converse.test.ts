@@ -127,7 +127,7 @@ describe("Amazon Bedrock", () => {
 describe("a request to Converse", () => {
   it("has the conversation, the parameters and the tools in its own words", async (t) => {
     const properties = { at: { type: "integer" } };
-    const parameters = { properties, anyOf: [{ required: ["at"] }] };
+    const parameters = { properties, anyOf: [{ required: ["at"] }], additionalProperties: false };
     const image = { type: "image_url", image_url: { url: "data:image/png;base64,aGk=" } };
     const {
       messages: _,
