@@ -477,8 +477,8 @@ describe("system messages", () => {
       { type: "text", text: "a" },
       { type: "text", text: "\n\nb", ...MARK },
     ]);
-    const told = backMarked([...user("hi"), system("b")], 1)[1]!["content"];
-    assert.deepEqual(told.at(-1), { type: "text", text: "b", ...MARK });
+    const [, told] = backMarked([...user("hi"), system("b")], 1);
+    assert.deepEqual(told!["content"][1], { type: "text", text: "b", ...MARK });
   });
 });
 
