@@ -133,7 +133,9 @@ function toolsOf(request: MessagesRequest, note: Note) {
     if ("type" in tool) note(["tools", index, "type"], tool.value);
     else if (!TOOL_NAME.pattern.test(tool.name)) note(["tools", index, "name"], tool);
     else {
-      const { name, description, input_schema: parameters, cache_control } = tool;
+      const { name, description, input_schema, cache_control } = tool;
+      // OpenAI refuses a schema without properties, as tools without parameters often have.
+      const parameters = { properties: {}, ...input_schema };
       const strict = tool.strict && requiresAll(parameters) ? true : undefined;
       tools.push({ type: "function", function: { name, description, parameters, strict } });
       places.push(index);

@@ -264,12 +264,13 @@ function createUsageReader(): (json: unknown) => UsageReport | undefined {
 /**
  * The tokens that were written to the cache: for five minutes and for an hour together, and for an
  * hour alone. The sum is stated by itself; an answer that states only its parts means their sum.
- * Undefined: nothing is stated.
+ * The end of a stream states a sum that may have grown since its parts were stated. Undefined:
+ * nothing is stated.
  */
 function writtenIn(usage: Record<string, unknown>) {
   const count = tokenCounter(usage);
-  const cacheWrite1h = count("ephemeral_1h_input_tokens");
-  const stated = count("cache_creation_input_tokens");
-  const cacheWrite = stated ?? sumOf(count("ephemeral_5m_input_tokens"), cacheWrite1h);
-  return { cacheWrite, cacheWrite1h: cacheWrite1h ?? 0 };
+  const minutes = count("ephemeral_5m_input_tokens");
+  const hour = count("ephemeral_1h_input_tokens");
+  const cacheWrite = count("cache_creation_input_tokens") ?? sumOf(minutes, hour);
+  return { cacheWrite, cacheWrite1h: (minutes === 0 && hour ? cacheWrite : hour) ?? 0 };
 }

@@ -7,6 +7,7 @@ import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import {
   calledNames,
   joinedSystem,
+  objectSchema,
   type SignatureStore,
   type SystemMessage,
   type Turn,
@@ -121,7 +122,7 @@ function toolFields(
 
 const declaredTools = ({ tools, toolMarks }: ChatRequest): readonly object[] | undefined =>
   tools?.map(({ function: { name, description, parameters, strict } }) => {
-    const input_schema = { ...parameters, type: "object" };
+    const input_schema = objectSchema(parameters);
     const closed = strict && closedSchema(input_schema);
     return {
       name,

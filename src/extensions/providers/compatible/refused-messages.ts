@@ -3,7 +3,7 @@
 import { joinText, type Message } from "../../../core/openai/request.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import {
-  asUserText,
+  asUserMessage,
   joinedSystem,
   OPENING,
   paragraphs,
@@ -44,10 +44,7 @@ function withSystemFirst(messages: readonly Message[]): readonly Message[] {
   if (first.length < 2 && !others.some(isSystem)) return messages;
   return [
     ...(first.length > 0 ? [joinedSystem(first)] : []),
-    ...others.map(
-      (message): Message =>
-        isSystem(message) ? { role: "user", content: asUserText(message) } : message,
-    ),
+    ...others.map((message) => (isSystem(message) ? asUserMessage(message) : message)),
   ];
 }
 

@@ -6,6 +6,7 @@ import type { Traits } from "../../../core/providers/traits.ts";
 import { cut } from "../../../core/schema/checker.ts";
 import {
   hashedId,
+  objectSchema,
   turnsOf,
   type Item,
   type MediaRule,
@@ -33,7 +34,7 @@ export function requestBody(chat: ChatRequest, target: Target): object {
       topP: top_p,
       stopSequences: stop?.filter((sequence) => sequence.trim() !== ""),
     },
-    toolConfig: mayCall ? toolConfig(chat) : undefined,
+    toolConfig: mayCall ? toolConfig(chat, target) : undefined,
   };
 }
 
@@ -61,6 +62,8 @@ const traitsOf = ({ upstreamModel, traits }: Target): Traits =>
 /** Families of models that have a prompt cache: Claude from 3.7 on, and Nova. */
 const CACHING = /anthropic\.claude-([a-z]+-\d|3-7)|amazon\.nova-/;
 
+const isNovaModel = ({ upstreamModel }: Target): boolean => upstreamModel.includes("amazon.nova-");
+
 /** Others refuse a request that has marks. */
 const hasCache = ({ upstreamModel, traits }: Target): boolean =>
   traits.cache_control || CACHING.test(upstreamModel);
@@ -71,7 +74,7 @@ const CACHE_POINT = { cachePoint: { type: "default" } };
 /** Writes the blocks of one request, with the client's marks if the model has a cache. */
 function createBlockWriter(target: Target) {
   const cacheable = hasCache(target);
-  const isNova = target.upstreamModel.includes("amazon.nova-");
+  const isNova = isNovaModel(target);
   /** The number of documents. Numbers in their names make these unique, as Converse demands. */
   let documents = 0;
 
@@ -148,12 +151,21 @@ export const typeRule: MediaRule = ({ type }, { mediaType, url }) => {
   return `this model takes data of ${types}, got ${cut(found, 100)}`;
 };
 
-function toolConfig({ tools, tool_choice: choice }: ChatRequest) {
+/** Nova knows no other members at the top of a tool's schema, such as the usual `$schema`. */
+const novaSchema = ({ properties, required, $defs }: Record<string, unknown>): object => ({
+  type: "object",
+  properties,
+  required,
+  $defs,
+});
+
+function toolConfig({ tools, tool_choice: choice }: ChatRequest, target: Target) {
+  const schemaOf = isNovaModel(target) ? novaSchema : (schema: object) => schema;
   const declared = tools?.map(({ function: { name, description, parameters } }) => ({
     toolSpec: {
       name,
       description: description?.trim() ? description : undefined, // it must not be empty
-      inputSchema: { json: { ...parameters, type: "object" } },
+      inputSchema: { json: schemaOf(objectSchema(parameters)) },
     },
   }));
   if (typeof choice === "object")

@@ -78,8 +78,10 @@ function partOf(item: OtherItem, { takesIds, texts }: ContentOptions): object {
     return { inlineData: { mimeType: `audio/${asString(format) ?? "wav"}`, data } };
   }
   if (item.type === "result") {
-    const response = objectIn(item.content, texts) ?? { result: item.content };
-    const { id, name } = item;
+    const { id, name, content } = item;
+    // The API looks for the target of each `$ref` in an object, such as a schema, and refuses it.
+    const object = content.includes('"$ref"') ? undefined : objectIn(content, texts);
+    const response = object ?? { result: content };
     return { functionResponse: { id: takesIds ? id : undefined, name, response } };
   }
   const { url, mediaType, data } = acceptedMedia(item);

@@ -8,9 +8,10 @@ export {
   shareSignatures,
   type SignatureStore,
 } from "./signatures.ts";
-export { asUserText, joinedSystem, paragraphs, type SystemMessage } from "./system.ts";
+export { asUserMessage, joinedSystem, paragraphs, type SystemMessage } from "./system.ts";
 export { argumentsIn, createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";
 export { sumOf } from "./token-sums.ts";
+export { objectSchema } from "./tool-schema.ts";
 export {
   calledNames,
   hashedId,

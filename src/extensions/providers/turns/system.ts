@@ -6,8 +6,12 @@ export type SystemMessage = Extract<Message, { readonly role: "system" }>;
 /** Precedes a system text in a user turn, because the user did not write it. */
 const SYSTEM_HEADING = "(What follows is an instruction of the system.)\n";
 
-/** A system text for a user turn. */
-export const asUserText = ({ content }: SystemMessage): string => SYSTEM_HEADING + content;
+/** A system message as one of the user. It keeps the client's marks for the provider's cache. */
+export const asUserMessage = ({ content, marked }: SystemMessage): Message => ({
+  role: "user",
+  content: SYSTEM_HEADING + content,
+  marked: marked && [{ type: "text", text: SYSTEM_HEADING }, ...marked],
+});
 
 /** System messages as one, each a paragraph. It has parts if one has a mark for the cache. */
 export function joinedSystem(system: readonly SystemMessage[]): SystemMessage {

@@ -4,7 +4,7 @@
 // of the next turn.
 import { sha256 } from "../../../core/hash.ts";
 import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
-import { asUserText, type SystemMessage } from "./system.ts";
+import { asUserMessage, type SystemMessage } from "./system.ts";
 import { argumentsIn, createTextCounter, type TextCounter } from "./text-objects.ts";
 
 export interface Call {
@@ -91,7 +91,7 @@ export function turnsOf(
 
   function addSystem(message: SystemMessage): void {
     if (message.content.trim() === "") return;
-    if (native && turns.length > 0) add("user", textPart(asUserText(message)));
+    if (native && turns.length > 0) addContent("user", contentOf(asUserMessage(message)));
     else system.push(message);
   }
 

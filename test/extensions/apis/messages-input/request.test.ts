@@ -95,8 +95,8 @@ describe("the parameters of a request", () => {
   });
 
   it("have the client's tools, which the model may call unless the client says otherwise", () => {
-    const parameters = { type: "object" };
-    const tools = [{ type: "custom", name: "f", description: "d", input_schema: parameters }];
+    const parameters = { type: "object", properties: {} }; // OpenAI demands properties
+    const tools = [{ type: "custom", ...tool("f"), description: "d" }];
     const f = { type: "tool", name: "f", disable_parallel_tool_use: true };
     const choices: [Json | undefined, unknown, boolean | undefined][] = [
       [undefined, "auto", undefined],

@@ -131,6 +131,10 @@ describe("token counts", () => {
   const NINE = { ...USAGE, cache_creation_input_tokens: 9, cache_creation: TWO_SPANS };
   const NO_WRITES = { cache_creation_input_tokens: 0, cache_creation: NO_SPANS };
   const PARTS = { input_tokens: 10, cache_creation: TWO_SPANS, output_tokens: 7 };
+  const HOUR_ALONE = { ...NO_SPANS, ephemeral_1h_input_tokens: 2 };
+  const WRITTEN = { ...USAGE, cache_creation: HOUR_ALONE };
+  const GROWN = { cache_creation_input_tokens: 9 };
+  const ALL_HOUR = { ...NINE_WRITTEN, cacheWrite1h: 9 };
   const HOUR = { cache_creation: { ephemeral_1h_input_tokens: 90 } };
   const THOUGHT = { output_tokens_details: { thinking_tokens: 3 } };
   const LATER = { input_tokens: 90, cache_read_input_tokens: 8 };
@@ -146,6 +150,7 @@ describe("token counts", () => {
     ["all of it at the end", USAGE, {}, USAGE, CACHED],
     ["an hour's share of more than all", { ...USAGE, ...HOUR }, BEGUN, HOUR, HOUR_WRITTEN],
     ["for an hour and for five minutes", NINE, NINE, { cache_creation: null }, NINE_WRITTEN],
+    ["more for an hour at the end", { ...WRITTEN, ...GROWN }, WRITTEN, GROWN, ALL_HOUR],
     ["zeros for the parts of what was written", NINE, NINE, NO_WRITES, NINE_WRITTEN],
     ["parts alone of what was written", PARTS, TEN, PARTS, PARTS_WRITTEN],
     ["of the reply alone: the prompt is estimated", OUT, { output_tokens: 1 }, {}, ESTIMATED],

@@ -64,6 +64,12 @@ describe("what goes out", () => {
     additionalProperties: false,
   };
   const ANY = { type: "object", additionalProperties: false };
+  const [A, B] = [{ const: "a" }, { const: "b" }];
+  const oneOf = [
+    { properties: { kind: A, a: {} } },
+    { properties: { kind: B }, required: ["kind"] },
+  ];
+  const JOINED = { type: "object", properties: { kind: { anyOf: [A, B] }, a: {} } };
   const format = (schema: object) => ({ format: { type: "json_schema", schema } });
   const schema = (schema: object | undefined) => ({
     response_format: { type: "json_schema", json_schema: { name: "x", strict: true, schema } },
@@ -73,11 +79,11 @@ describe("what goes out", () => {
   const fn = (more: object) => ({ type: "function", function: { name: "f", ...more } });
   const TOOLS = [
     fn({ description: "Does.", parameters: BOUNDED, strict: false }),
-    fn({ name: "g" }),
+    fn({ name: "g", parameters: { oneOf } }),
   ];
   const SENT = [
     { name: "f", description: "Does.", input_schema: BOUNDED },
-    { name: "g", input_schema: { type: "object" } },
+    { name: "g", input_schema: JOINED },
   ];
   const choose = (tool_choice: unknown) => ({ tools: TOOLS, tool_choice });
   const chosen = (tool_choice: object) => ({ tools: SENT, tool_choice });

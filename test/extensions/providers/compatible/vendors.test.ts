@@ -472,11 +472,14 @@ describe("system messages", () => {
       assert.deepEqual(back(vendor, messages), messages);
     });
 
-  it("keep the client's marks for the cache when they are joined", () =>
+  it("keep the client's marks for the cache when they are joined or told to the model", () => {
     assert.deepEqual(backMarked([system("a"), system("b"), ...user("hi")], 1)[0]!["content"], [
       { type: "text", text: "a" },
       { type: "text", text: "\n\nb", ...MARK },
-    ]));
+    ]);
+    const [, told] = backMarked([...user("hi"), system("b")], 1);
+    assert.deepEqual(told!["content"][1], { type: "text", text: "b", ...MARK });
+  });
 });
 
 describe("answers that are empty", () => {

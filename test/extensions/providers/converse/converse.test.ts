@@ -126,7 +126,8 @@ describe("Amazon Bedrock", () => {
 
 describe("a request to Converse", () => {
   it("has the conversation, the parameters and the tools in its own words", async (t) => {
-    const parameters = { properties: { at: { type: "integer" } } };
+    const properties = { at: { type: "integer" } };
+    const parameters = { properties, anyOf: [{ required: ["at"] }], additionalProperties: false };
     const image = { type: "image_url", image_url: { url: "data:image/png;base64,aGk=" } };
     const {
       messages: _,
@@ -157,7 +158,7 @@ describe("a request to Converse", () => {
       [{ toolUse: { toolUseId, name: "look", input: { at: 1 } } }],
       [{ toolResult: { toolUseId, content: [{ text: "(nothing)" }] } }],
     ]);
-    const json = { ...parameters, type: "object" };
+    const json = { properties, type: "object" };
     assert.deepEqual(others, {
       system: [{ text: "Be brief." }],
       inferenceConfig: { maxTokens: 50, temperature: 1, stopSequences: ["END"] },

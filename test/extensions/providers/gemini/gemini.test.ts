@@ -141,7 +141,7 @@ describe("what Gemini is asked", () => {
           ...calling(callOf("a", "f", '{"x":1}'), callOf("b", "g", ""), callOf("c", "g", "oops")),
           content: "See:",
         },
-        resultOf("b", "[1]"),
+        resultOf("b", '{"$ref":"#/x"}'),
         resultOf("a", '{"y":2}'),
         ...user("so"),
       ],
@@ -157,7 +157,7 @@ describe("what Gemini is asked", () => {
         says(
           "user",
           answered("a", { y: 2 }),
-          answered("b", { result: "[1]" }, "g"),
+          answered("b", { result: '{"$ref":"#/x"}' }, "g"),
           answered("c", { result: "" }, "g"),
           { text: "so" },
         ),

@@ -106,25 +106,7 @@ describe("system texts", () => {
     ...[system(" "), system("Hurry."), user("go on")],
     ...[calls(["b"]), system("Stop."), result("b", "2")],
   ];
-  /** The system texts, and the turns with what they hold. */
-  const outline = (isNative: boolean) => {
-    const native = { dialect: "anthropic", body: {}, headers: {} };
-    const { system, turns } = turnsOf({ messages, ...(isNative && { native }) });
-    return { system: system.map(({ content }) => content), words: wordsOf(turns) };
-  };
-
-  it("all come first", () => {
-    assert.deepEqual(outline(false), {
-      system: ["First.", "Second.", "Hurry.", "Stop."],
-      words: [
-        ["user", "hi"],
-        ["assistant", "call a"],
-        ["user", "a: 1", "go on"],
-        ["assistant", "call b"],
-        ["user", "b: 2"],
-      ],
-    });
-  });
+  const native = { dialect: "anthropic", body: {}, headers: {} };
 
   it("leave the last word to the user, and so do empty texts, unless the client begins the answer", () => {
     const answer = says("A.");
@@ -143,16 +125,19 @@ describe("system texts", () => {
 
   it("after the first turn stay at their place, behind results of calls, and say what they are", () => {
     const heading = "(What follows is an instruction of the system.)\n";
-    assert.deepEqual(outline(true), {
-      system: ["First.", "Second."],
-      words: [
-        ["user", "hi"],
-        ["assistant", "call a"],
-        ["user", "a: 1", `${heading}Hurry.`, "go on"],
-        ["assistant", "call b"],
-        ["user", "b: 2", `${heading}Stop.`],
-      ],
-    });
+    const told = turnsOf({ messages, native });
+    assert.deepEqual(told.system, [system("First."), system("Second.")]);
+    assert.deepEqual(wordsOf(told.turns), [
+      ["user", "hi"],
+      ["assistant", "call a"],
+      ["user", "a: 1", `${heading}Hurry.`, "go on"],
+      ["assistant", "call b"],
+      ["user", "b: 2", `${heading}Stop.`],
+    ]);
+    const part = { type: "text" as const, text: "Stop.", cache_control: { type: "ephemeral" } };
+    const marked: Message = { role: "system", content: "Stop.", marked: [part] };
+    const { turns } = turnsOf({ messages: [user("hi"), marked], native });
+    assert.deepEqual(turns[0]!.items.slice(1), [{ type: "text", text: heading }, part]);
   });
 });
 
