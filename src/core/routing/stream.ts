@@ -48,6 +48,8 @@ export class EventDecoding {
   unreadable = 0;
   #parts: Part[] = [];
   #contentParts = 0;
+  /** Characters of the events before the first content, which are all kept. */
+  #silentChars = 0;
   #calls = 0;
   readonly #decoder: Decoder;
   readonly #options: DecodingOptions;
@@ -84,6 +86,8 @@ export class EventDecoding {
   #decode(data: string): boolean {
     try {
       for (const part of boundedParts(this.#partsOf(data))) this.#accept(part);
+      if (!this.begun) this.#silentChars += data.length;
+      if (this.#silentChars > 4 * 1024 * 1024) throw tooMuch("more than 4 MiB without content");
       return true;
     } catch (thrown) {
       const error = dialectError(thrown, this.#options.reportBug);

@@ -81,6 +81,16 @@ describe("the decoding of a stream's events", () => {
     say(parts(10_001));
     assert.match(String(decoding.error), /more than 10000 parts/);
   });
+
+  it("refuses more than 4 MiB of events before the first content", () => {
+    const silent = Array.from({ length: 5 }, () => [{ ...usage, more: "x".repeat(1_000_000) }]);
+    const { decoding, say } = setUp();
+    say(...silent.slice(1), [text("a")], ...silent);
+    assert.equal(decoding.error, undefined);
+    const other = setUp();
+    other.say(...silent);
+    assert.match(String(other.decoding.error), /more than 4 MiB/);
+  });
 });
 
 describe("the pump", () => {
