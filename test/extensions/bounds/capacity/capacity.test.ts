@@ -193,6 +193,15 @@ describe("what a stream keeps", () => {
     assert.ok(kept > 200 * 50, `${kept} bytes`);
   });
 
+  it("counts the provider's own events that wait for the end of the reply", () => {
+    const own = (type: string): Part => {
+      return { type: "native", event: { type, more: "x".repeat(KB) }, content: false };
+    };
+    const keptOf = (...types: string[]) => play(types.map(own), { stream: true, native: {} });
+    assert.ok(keptOf("ping", "ping") < KB);
+    assert.ok(keptOf("message_delta", "ping") > 2 * KB);
+  });
+
   it("of an event that does not end counts: who finds no room is told so", async (t) => {
     const provider = await startProvider(t, ({ res }) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
