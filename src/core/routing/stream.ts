@@ -121,7 +121,8 @@ export class EventDecoding {
     this.begun = true;
     this.#contentParts += 1;
     if (part.type === "finish") this.finished = true;
-    if (part.type === "tool_call") this.#calls += 1;
+    // Decoders keep the ids and names of calls, so each KiB of them counts like a call.
+    if (part.type === "tool_call") this.#calls += 1 + ((part.id.length + part.name.length) >> 10);
     if (this.#calls > MAX_PARTS) throw tooMuch(`more than ${MAX_PARTS} tool calls`);
   }
 }

@@ -82,6 +82,12 @@ describe("the decoding of a stream's events", () => {
     assert.match(String(decoding.error), /more than 10000 parts/);
   });
 
+  it("refuses calls whose ids and names are as long as 10,000 KiB in all", () => {
+    const { decoding, say } = setUp();
+    say([{ type: "tool_call", call: 0, id: "x".repeat(10_000 * 1_024), name: "f" }]);
+    assert.match(String(decoding.error), /more than 10000 tool calls/);
+  });
+
   it("refuses more than 4 MiB of events before the first content", () => {
     const silent = Array.from({ length: 5 }, () => [{ ...usage, more: "x".repeat(1_000_000) }]);
     const { decoding, say } = setUp();
