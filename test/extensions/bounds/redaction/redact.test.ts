@@ -8,7 +8,7 @@ import { secretsIn } from "../../../../src/extensions/bounds/redaction/index.ts"
 import { createRedact } from "../../../../src/extensions/bounds/redaction/redact.ts";
 import { settles } from "../../../support/books.ts";
 import { installed, checkConfig } from "../../../support/config.ts";
-import { startEffort } from "../../../support/effort.ts";
+import { collectGarbage, startEffort } from "../../../support/effort.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
 import {
@@ -29,7 +29,6 @@ describe("what looks like a key", () => {
     ["an OpenAI key", "Wrong API key provided: sk-CANARY-1.", "Wrong API key provided: [redacted]"],
     ["a masked one", "bad sk-CANAR****e2c9 here", "bad [redacted] here"],
     ["one in quotes", '{"key":"sk-CANARY","code":1}', '{"key":"[redacted]","code":1}'],
-    ["a project key", "sk-proj-CANARY_x-1", "[redacted]"],
     ["a Groq key", "gsk_CANARYCANARY was revoked", "[redacted] was revoked"],
     ["an xAI key", "xai-CANARYCANARY", "[redacted]"],
     ["a Google key", "key AIzaSyCANARY_CANARY-1 is not valid", "key [redacted] is not valid"],
@@ -111,6 +110,13 @@ describe("the form of what is shown", () => {
   it("ends after 300 characters, in no half of a character", () => {
     assert.equal(redact("a b ".repeat(200)).length, 300);
     assert.equal(redact(`${"a ".repeat(149)}x🙂`), `${"a ".repeat(149)}x`);
+  });
+
+  it("holds nothing of the text that it was cut from", () => {
+    const before = process.memoryUsage().heapUsed;
+    const shown = Array.from({ length: 20 }, (_, at) => redact(at + "ab ".repeat(500_000)));
+    collectGarbage();
+    assert.ok(process.memoryUsage().heapUsed - before < 5_000_000, `${shown.length} texts`);
   });
 
   it("does not show the half of a secret at which the text was cut before it was looked at", () => {
@@ -223,11 +229,6 @@ describe("what a provider says", () => {
     const m = events([chunk({ content: "Once" }), { error: { message: `${SAID} ${SECRET}` } }]);
     const told = await asked(t, { m }, { stream: true });
     assertTold(told, { status: 200, message: `${SAID} [redacted]` }, "reply_cut");
-  });
-
-  it("of a request that it refuses is no fault of its own", async (t) => {
-    const { breaker } = await asked(t, { m: status(400, said) });
-    assert.equal(breaker["last_fault"], null);
   });
 
   it("of its own failure is told with the attempt that another candidate made good", async (t) => {
