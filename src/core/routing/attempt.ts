@@ -130,7 +130,8 @@ export async function attempt(
     const refusal = (body: unknown): ProviderError =>
       guarded(reportBug, () => dialect.refusal(response.status, headers, body), { status });
     deadlines.refused(() => refusal(""));
-    refusalText = await readRefusal(response.body);
+    // "" if it has none or breaks off: the status suffices.
+    refusalText = response.body ? await readAll(response.body, 64 * 1024).catch(() => "") : "";
     // The text may be an HTML page or truncated JSON. Dialects find known phrases in it too.
     throw refusal(parseJson(refusalText) ?? refusalText);
   } catch (error) {
@@ -287,7 +288,3 @@ function* replyJson(text: string, bounds: JsonBounds): Steps<unknown> {
     throw upstreamError("the reply is not JSON", error);
   }
 }
-
-/** The beginning of a refusal's text; "" if it has none or breaks off: the status suffices. */
-const readRefusal = async (body: UpstreamBody | null): Promise<string> =>
-  body ? readAll(body, 64 * 1024).catch(() => "") : "";

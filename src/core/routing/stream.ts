@@ -48,6 +48,8 @@ export class EventDecoding {
   unreadable = 0;
   #parts: Part[] = [];
   #contentParts = 0;
+  /** Characters of the events before the first content, which are all kept. */
+  #silentChars = 0;
   #calls = 0;
   readonly #decoder: Decoder;
   readonly #options: DecodingOptions;
@@ -84,6 +86,8 @@ export class EventDecoding {
   #decode(data: string): boolean {
     try {
       for (const part of boundedParts(this.#partsOf(data))) this.#accept(part);
+      if (!this.begun) this.#silentChars += data.length;
+      if (this.#silentChars > 4 * 1024 * 1024) throw tooMuch("more than 4 MiB without content");
       return true;
     } catch (thrown) {
       const error = dialectError(thrown, this.#options.reportBug);
@@ -117,7 +121,8 @@ export class EventDecoding {
     this.begun = true;
     this.#contentParts += 1;
     if (part.type === "finish") this.finished = true;
-    if (part.type === "tool_call") this.#calls += 1;
+    // Decoders keep the ids and names of calls, so each KiB of them counts like a call.
+    if (part.type === "tool_call") this.#calls += 1 + ((part.id.length + part.name.length) >> 10);
     if (this.#calls > MAX_PARTS) throw tooMuch(`more than ${MAX_PARTS} tool calls`);
   }
 }

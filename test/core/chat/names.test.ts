@@ -25,7 +25,7 @@ describe("names such as __proto__, constructor and toString", () => {
     const price = { input_cache_miss: 1, output: 1 };
     const text = `{
       "server": {"port": 0}, "admin": {"port": 0}, "data_dir": ${JSON.stringify(join(place, "data"))},
-      "providers": ${members(() => ({ dialect: "openai", base_url: provider.url }))},
+      "providers": ${members(() => ({ dialect: "openai", base_url: provider.url, api_keys: [{ key: "sk-own" }] }))},
       "models": ${members((name) => ({ provider: name, upstream_model: "upstream", price, quality_score: 1 }))},
       "aliases": {"hasOwnProperty": {"models": ["__proto__", "constructor"]}, "valueOf": {"policy": "value"}},
       "accounts": ${members(() => ({ rpm: 50 }))},

@@ -24,6 +24,8 @@ const KINDS: readonly Part["type"][] = ["text", "refusal", "reasoning"];
 /** Adds up the blocks of a reply, and the bytes that are kept of it. */
 function createSum() {
   let kind: Part["type"] | undefined;
+  /** Whether the provider's own events wait for the end of the reply, as they do after this one. */
+  let isHeld = false;
   const sum = { blocks: 0, bytes: 0 };
 
   function isBeginning(part: Part): boolean {
@@ -37,6 +39,9 @@ function createSum() {
       const begun = isBeginning(part) ? 1 : 0;
       sum.blocks += begun;
       sum.bytes += sizeOf(part) + BLOCK_BYTES * begun;
+      if (part.type !== "native") continue;
+      isHeld ||= asObject(part.event)["type"] === "message_delta";
+      if (isHeld) sum.bytes += JSON.stringify(part.event).length;
     }
     return sum;
   };

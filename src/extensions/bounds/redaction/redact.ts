@@ -79,7 +79,8 @@ export function createRedact(
     if (digests.size > 0) left = left.replace(WORDS, withoutKeys);
     for (const [pattern, replacement] of PATTERNS) left = left.replace(pattern, replacement);
     left = left.replace(RUNS, (run) => (isRandom(run) ? MARK : run));
-    return left.slice(0, SHOWN_CHARS).replace(UNSEEN, ""); // the cut may have halved a pair
+    const shown = left.slice(0, SHOWN_CHARS).replace(UNSEEN, ""); // the cut may have halved a pair
+    return Buffer.from(shown).toString(); // a slice would keep the whole text in memory
   };
 }
 

@@ -26,8 +26,8 @@ interface OpenCall {
   readonly text: JsonText;
   /** A placeholder instead of arguments, which may still follow. Undefined: there was none. */
   placeholder?: "object" | "text" | undefined;
-  /** The message that had its latest fragment. */
-  message?: object;
+  /** The number of the message that had its latest fragment. */
+  message?: number;
 }
 
 /** A message with tool calls, or with fragments of them. */
@@ -44,6 +44,7 @@ export function createToolCallReader() {
   /** By the index that the provider states, else by its id. */
   const openCalls = new Map<unknown, OpenCall>();
   const ids = new Set<string>();
+  let messages = 0;
   let nameless = 0;
   let named = 0;
   /**
@@ -59,7 +60,7 @@ export function createToolCallReader() {
     const statedKey = message.isWhole ? Symbol() : keyIn(message.choice, key);
     lastKey = statedKey ?? (name === undefined ? lastKey : Symbol());
     const current = openCalls.get(lastKey);
-    if (current && !startsAnother(current, fragment, message)) return current;
+    if (current && !startsAnother(current, fragment, messages)) return current;
     // Ids must be unique, because clients answer a call by its id.
     const uniqueId = id === undefined || ids.has(id) ? `call_${randomHex(12)}` : id;
     ids.add(uniqueId);
@@ -76,7 +77,7 @@ export function createToolCallReader() {
     const before = latest;
     const call = callOf(fragment, message);
     latest = call;
-    call.message = message;
+    call.message = messages;
     // The previous call is complete: clients expect the calls one after the other.
     const parts = before && before !== call ? placeholderOf(before) : [];
     addArguments(call, fragment);
@@ -98,8 +99,10 @@ export function createToolCallReader() {
   }
 
   /** The parts of one message. Throws a ProviderError if the bounds are exceeded. */
-  const read = (message: CallMessage): Part[] =>
-    message.calls.flatMap((fragment) => readFragment(fragment, message));
+  function read(message: CallMessage): Part[] {
+    messages += 1;
+    return message.calls.flatMap((fragment) => readFragment(fragment, message));
+  }
 
   /**
    * What was held back. Throws a ProviderError if a call has no name although the reply is
@@ -164,7 +167,7 @@ const keyIn = (choice = 0, key: number | string | undefined) =>
  * incomplete; or with more arguments after complete ones. Otherwise the fragment repeats the name
  * of its call.
  */
-function startsAnother(call: OpenCall, fragment: Fragment, message: object): boolean {
+function startsAnother(call: OpenCall, fragment: Fragment, message: number): boolean {
   const { id, name, piece, isObject } = fragment;
   if (call.name === undefined || name === undefined) return false;
   if (name !== call.name || call.message === message) return true;

@@ -102,7 +102,9 @@ function createKeeper(signatures: SignatureStore) {
   function addExtras(calls: readonly Json[], started: readonly string[]): void {
     for (const [at, { extra_content }] of calls.entries()) {
       const id = started.length === calls.length ? started[at] : (started.at(-1) ?? latestId);
-      if (id !== undefined && extra_content) extras.set(id, extra_content);
+      if (id === undefined || !extra_content || chars > MAX_CHARS) continue;
+      chars += JSON.stringify(extra_content).length;
+      extras.set(id, extra_content);
     }
   }
 

@@ -210,7 +210,8 @@ const restsIn = (config: Config, poolOf: PoolOf): Rests =>
 
 /** The longest rest of each key in any process. */
 function longestRests(reports: readonly unknown[]): Rests {
-  const all: Record<string, Record<string, number>> = {};
+  // Without a prototype: a provider may be called `__proto__` or `constructor`.
+  const all: Record<string, Record<string, number>> = Object.create(null);
   for (const report of reports as readonly Rests[])
     for (const [provider, rests] of Object.entries(report)) {
       const longest = all[provider] ?? {};

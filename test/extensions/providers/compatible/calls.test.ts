@@ -3,8 +3,10 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { setImmediate as turnEnd } from "node:timers/promises";
 import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
 import { createToolCallReader } from "../../../../src/extensions/providers/compatible/tool-calls.ts";
+import { collectGarbage } from "../../../support/effort.ts";
 import { call, decoderWith, delta, read, streamed } from "./events.ts";
 
 type Json = Record<string, any>;
@@ -155,6 +157,15 @@ describe("fragments with an index that came before", () => {
       assert.equal(callsIn([named(""), ...pieces, named("{}")]).length, count);
     }
   });
+});
+
+it("the event of a call is not held in memory", async () => {
+  const { read } = createToolCallReader();
+  const held = new WeakRef([fragment(0, "a", "f", "{}")]);
+  read({ calls: held.deref()! });
+  await turnEnd();
+  collectGarbage();
+  assert.deepEqual([held.deref(), read({ calls: [] })], [undefined, []]);
 });
 
 describe("a call without a name", () => {

@@ -64,6 +64,16 @@ it("the signature of each call", () => {
   assert.ok(!("reasoning_details" in message));
 });
 
+it("no more than 4 MiB of the signatures of a reply", () => {
+  const kept: string[] = [];
+  const store = { get: () => undefined, set: (id: string) => kept.push(id) };
+  const { push } = keepingDetails(compatibleDialect, store).decoder(TARGET);
+  const extra_content = signed("x".repeat(4 * 1024 * 1024));
+  const calls = tool_calls.map((each) => ({ ...each, extra_content }));
+  push(delta({ tool_calls: calls }, "tool_calls"));
+  assert.equal(kept.length, 1);
+});
+
 it("details that are encrypted one by one, though they have the same index", () => {
   const [one, two] = ["AAA", "BBB"].map((data) => encrypted(data, { id: data, index: 0 }));
   const message = back([reasoned(one!), reasoned(two!), CALLED]);
