@@ -1,6 +1,6 @@
 // The parameters of a tool for models that refuse a schema with alternatives at its top, and with
 // it the whole request: Claude and Nova. OpenAI's and Gemini's accept it.
-import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
+import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 
 /**
  * The schema as one object with the properties of all alternatives. A property that several of them
@@ -8,7 +8,8 @@ import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
  */
 export function objectSchema(schema: object | undefined): Record<string, unknown> {
   const { oneOf, anyOf, allOf, ...others } = asObject(schema);
-  const parts = [others, ...[oneOf, anyOf, allOf].flatMap(asArray)].map(asObject);
+  const alternatives = [oneOf, anyOf, allOf].flatMap(asArray);
+  const parts = [others, ...alternatives.map((part) => referred(asObject(part), others))];
   if (parts.length === 1) return { ...others, type: "object" };
   const forms = new Map<string, unknown[]>();
   for (const { properties } of parts)
@@ -21,4 +22,12 @@ export function objectSchema(schema: object | undefined): Record<string, unknown
     all.length > 1 ? { anyOf: all } : all[0],
   ]);
   return { ...others, type: "object", properties: Object.fromEntries(properties) };
+}
+
+const REFERENCE = /^#\/(\$defs|definitions)\/([^/]+)$/;
+
+/** A part of the schema `root`, with what it refers to: `{ "$ref": "#/$defs/Cat" }`. */
+function referred(part: Record<string, unknown>, root: Record<string, unknown>) {
+  const [, section = "", name = ""] = REFERENCE.exec(asString(part["$ref"]) ?? "") ?? [];
+  return { ...asObject(asObject(root[section])[name]), ...part };
 }

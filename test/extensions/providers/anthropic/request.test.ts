@@ -65,11 +65,9 @@ describe("what goes out", () => {
   };
   const ANY = { type: "object", additionalProperties: false };
   const [A, B] = [{ const: "a" }, { const: "b" }];
-  const oneOf = [
-    { properties: { kind: A, a: {} } },
-    { properties: { kind: B }, required: ["kind"] },
-  ];
-  const JOINED = { type: "object", properties: { kind: { anyOf: [A, B] }, a: {} } };
+  const $defs = { B: { properties: { kind: B }, required: ["kind"] } };
+  const oneOf = [{ properties: { kind: A, a: {} } }, { $ref: "#/$defs/B" }];
+  const JOINED = { $defs, type: "object", properties: { kind: { anyOf: [A, B] }, a: {} } };
   const format = (schema: object) => ({ format: { type: "json_schema", schema } });
   const schema = (schema: object | undefined) => ({
     response_format: { type: "json_schema", json_schema: { name: "x", strict: true, schema } },
@@ -79,7 +77,7 @@ describe("what goes out", () => {
   const fn = (more: object) => ({ type: "function", function: { name: "f", ...more } });
   const TOOLS = [
     fn({ description: "Does.", parameters: BOUNDED, strict: false }),
-    fn({ name: "g", parameters: { oneOf } }),
+    fn({ name: "g", parameters: { oneOf, $defs } }),
   ];
   const SENT = [
     { name: "f", description: "Does.", input_schema: BOUNDED },
