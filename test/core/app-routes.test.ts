@@ -70,9 +70,6 @@ describe("routes", () => {
       assistant.anyOf.flatMap(({ required }: any) => required),
       ["content", "refusal", "tool_calls"],
     );
-    const refs = JSON.stringify(document).match(/#\/components\/schemas\/\w+/g) ?? [];
-    assert.ok(refs.length > 5);
-    for (const ref of refs) assert.ok(document.components.schemas[ref.split("/").at(-1)!], ref);
   });
 });
 
