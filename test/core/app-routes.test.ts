@@ -24,7 +24,7 @@ describe("routes", () => {
       assert.equal((await rawRequest(url, bytes)).status, 200);
   });
 
-  it("openapi.json: every status that a chat request can get", async (t) => {
+  it("openapi.json: every status that a chat request can get, and the 429 of receipts", async (t) => {
     const gateway = await startGateway(t, demo());
     const document = await json(await fetch(`${gateway.url}/openapi.json`));
     const { responses } = document.paths["/v1/chat/completions"].post;
@@ -35,6 +35,7 @@ describe("routes", () => {
     assert.deepEqual(Object.keys(responses).map(Number), [...expected].sort());
     for (const [code, { status }] of Object.entries(ERRORS))
       if (status === 429) assert.ok(responses[429].description.includes(code), code);
+    assert.ok(429 in document.paths["/v1/requests/{request_id}"].get.responses);
   });
 
   it("openapi.json: the document, with the schemas that are enforced", async (t) => {
@@ -69,9 +70,6 @@ describe("routes", () => {
       assistant.anyOf.flatMap(({ required }: any) => required),
       ["content", "refusal", "tool_calls"],
     );
-    const refs = JSON.stringify(document).match(/#\/components\/schemas\/\w+/g) ?? [];
-    assert.ok(refs.length > 5);
-    for (const ref of refs) assert.ok(document.components.schemas[ref.split("/").at(-1)!], ref);
   });
 });
 

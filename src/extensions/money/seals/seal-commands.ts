@@ -30,7 +30,7 @@ function lineOfDay({ days }: BooksFiles, day: string): string {
 
 /** Prints a head, for somebody to keep outside of this machine. */
 export const headCommand: Command = {
-  summary: "print a signed head of the books, for an auditor to keep",
+  summary: "print a head of the books, for an auditor to keep; signed, with seals",
   example: "seal head",
   options: {
     day: {

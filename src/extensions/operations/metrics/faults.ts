@@ -5,7 +5,7 @@ import type { AttemptRecord } from "../../../core/ledger/ledger.ts";
 /** All kinds and their meanings. "It" is the provider. */
 export const FAULT_KINDS = {
   timeout: "the provider was silent for too long",
-  overloaded: "it has no room at the moment (429, 503, 529)",
+  overloaded: "it has no room at the moment: 429, 503, 529 and the like",
   unreachable: "no connection could be made",
   refused: "it refuses the gateway's key, account, address or model (401, 402, 403, 404)",
   server: "it failed with another status",

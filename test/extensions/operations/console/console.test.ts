@@ -251,5 +251,10 @@ describe("the OpenAPI document", () => {
       const allowed = Object.entries(texts).filter(([method]) => method in methods);
       assert.equal(put.headers.allow, allowed.map(([, text]) => text).join(", "), path);
     }
+    for (const path of ["/history", "/keys", "/requests"]) {
+      const { schema } = paths[path].get.responses["200"].content["application/json"];
+      const { body } = await ask(adminOf(gw), path);
+      assert.deepEqual(Object.keys(body).sort(), [...schema.required].sort(), path);
+    }
   });
 });
