@@ -27,7 +27,7 @@ describe("names such as __proto__, constructor and toString", () => {
       "server": {"port": 0}, "admin": {"port": 0}, "data_dir": ${JSON.stringify(join(place, "data"))},
       "providers": ${members(() => ({ dialect: "openai", base_url: provider.url, api_keys: [{ key: "sk-own" }] }))},
       "models": ${members((name) => ({ provider: name, upstream_model: "upstream", price, quality_score: 1 }))},
-      "aliases": {"hasOwnProperty": {"models": ["__proto__", "constructor"]}, "valueOf": {"policy": "value"}},
+      "aliases": {"hasOwnProperty": {"models": ["__proto__", "constructor"]}, "valueOf": {"policy": "value"}, "isFast": {"policy": "fastest"}},
       "accounts": ${members(() => ({ rpm: 50 }))},
       "keys": ${JSON.stringify(NAMES.map((account) => ({ account, key: `sk-${account}` })))}
     }`;
@@ -48,6 +48,7 @@ describe("names such as __proto__, constructor and toString", () => {
     }
     assert.equal((await json(await ask("hasOwnProperty", "constructor"))).model, "__proto__");
     assert.equal((await ask("valueOf", "toString")).status, 200);
+    assert.ok((await readStream(await ask("isFast", "toString", true))).done);
     assert.equal((await ask("isPrototypeOf", "toString")).status, 404);
 
     const look = async (path: string) =>
@@ -60,7 +61,8 @@ describe("names such as __proto__, constructor and toString", () => {
     }, "the attempts of all three models to be counted");
     for (const name of NAMES)
       assert.ok(metrics.includes(`chat_gateway_breaker_state{model="${name}"} 0`));
-    const { models, limits } = JSON.parse(await look("/status"));
+    const { models, limits, first_token_ms } = JSON.parse(await look("/status"));
+    assert.deepEqual(Object.keys(first_token_ms), ["__proto__"]);
     const served = models.map(({ model }: { model: string }) => model);
     const limited = limits.accounts.map(({ account, rpm }: any) => [account, rpm]);
     assert.deepEqual([served, limited], [NAMES, NAMES.map((name) => [name, 50])]);

@@ -96,7 +96,8 @@ function reportOf(medians: Medians, { aliases }: Config): Record<string, number>
 
 /** The lowest median of each model among the reports of all processes. */
 function leastOf(reports: readonly unknown[]): Record<string, number> {
-  const least: Record<string, number> = {};
+  // Without a prototype: a model may be called `constructor`.
+  const least: Record<string, number> = Object.create(null);
   for (const [name, ms] of reports.flatMap((report) => Object.entries(asObject(report))))
     least[name] = Math.min(least[name] ?? Infinity, Number(ms));
   return least;
