@@ -2,10 +2,10 @@
 // clients that keep what they sent and saw. They are those that reconcile real gateways.
 
 import http from "node:http";
-import { createCrowd } from "../reconcile/client.ts";
+import { createClientLoad } from "../reconcile/client.ts";
 import { startProvider } from "../reconcile/provider.ts";
 
-export { createCrowd, startProvider };
+export { createClientLoad, startProvider };
 
 /** GET: the status of the answer, 0 if there was no whole one, and its text. */
 export const get = (url: string, key = ""): Promise<{ status: number; text: string }> =>

@@ -3,7 +3,7 @@
 
 import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
-import type { SimProcess, World } from "./world.ts";
+import type { SimProcess, Simulator } from "./simulator.ts";
 
 /** What of node:cluster the program uses, but for what only a first process calls. */
 export interface Cluster extends EventEmitter {
@@ -22,19 +22,19 @@ export type Output = (text: string, from: "stdout" | "stderr") => void;
 export type StartWorker = (cluster: Cluster, name: string, heard: Output) => SimProcess;
 
 /** One direction of the channel between two processes. */
-function createChannel(world: World, to: SimProcess, hear: (message: unknown) => void) {
+function createChannel(sim: Simulator, to: SimProcess, hear: (message: unknown) => void) {
   let arrival = 0;
   return (message: unknown, sent?: () => void): boolean => {
     const copy = structuredClone(message);
-    arrival = Math.max(arrival, world.time() + 0.02 + 0.3 * world.random.random());
-    world.at(arrival, to, "a message", () => hear(copy));
+    arrival = Math.max(arrival, sim.time() + 0.02 + 0.3 * sim.random.random());
+    sim.at(arrival, to, "a message", () => hear(copy));
     sent?.();
     return true;
   };
 }
 
 /** The cluster of a first process. Its workers die when it ends, as their channel closes. */
-export function createCluster(world: World, owner: SimProcess, start: StartWorker): Cluster {
+export function createCluster(sim: Simulator, owner: SimProcess, start: StartWorker): Cluster {
   let last = 0;
   const workers: Record<number, EventEmitter> = {};
   const cluster: Cluster = Object.assign(new EventEmitter(), {
@@ -64,24 +64,24 @@ export function createCluster(world: World, owner: SimProcess, start: StartWorke
       worker: inside,
     });
     const started = start(ownCluster, `${owner.name}, worker ${id}`, (text, from) => {
-      world.after(0.1, owner, "a worker's output", () => child[from].write(text));
+      sim.after(0.1, owner, "a worker's output", () => child[from].write(text));
     });
     const isConnected = (): boolean => started.alive && owner.alive;
-    const toFirst = createChannel(world, owner, (message) => {
+    const toFirst = createChannel(sim, owner, (message) => {
       outside.emit("message", message);
       cluster.emit("message", outside, message);
     });
-    const toWorker = createChannel(world, started, (message) => inside.emit("message", message));
+    const toWorker = createChannel(sim, started, (message) => inside.emit("message", message));
     const send = (message: unknown, sent?: () => void) => isConnected() && toFirst(message, sent);
     Object.assign(inside, { id, send, isConnected });
-    Object.assign(child, { kill: (signal: string): void => world.end(started, signal) });
+    Object.assign(child, { kill: (signal: string): void => sim.end(started, signal) });
     Object.assign(outside, { send: toWorker, isConnected });
-    const endWithFirst = (): void => world.end(started, "its first process has ended");
+    const endWithFirst = (): void => sim.end(started, "its first process has ended");
     owner.atEnd.add(endWithFirst);
     started.atEnd.add(() => {
       owner.atEnd.delete(endWithFirst);
       delete workers[id];
-      world.after(1, owner, `worker ${id} has ended`, () => {
+      sim.after(1, owner, `worker ${id} has ended`, () => {
         child.stdout.end();
         child.stderr.end();
         outside.emit("exit", null, "SIGKILL");

@@ -2,7 +2,7 @@
 // survives a process; only what was synced survives a power failure, as on a journaling file system.
 // It can be full, and syncing can fail.
 
-import type { World } from "./world.ts";
+import type { Simulator } from "./simulator.ts";
 
 /** A file, a folder or a socket. Names are kept by the disk, so one inode may have several. */
 export interface Inode {
@@ -24,8 +24,8 @@ export const systemError = (code: string, call: string, path = ""): NodeJS.Errno
 const EMPTY = Buffer.alloc(0);
 
 /** `numbersFrom`: files of several disks of a world have different numbers. */
-export function createDisk(world: World, numbersFrom = 1) {
-  const { random, between } = world.random;
+export function createDisk(sim: Simulator, numbersFrom = 1) {
+  const { random, between } = sim.random;
   let names = new Map<string, Inode>();
   let durableNames = new Map<string, Inode>();
   /** What happened to names since the last sync, in order. */
@@ -41,7 +41,7 @@ export function createDisk(world: World, numbersFrom = 1) {
 
   function create(path: string, kind: Inode["kind"]): Inode {
     number += 1;
-    const now = world.wallClock();
+    const now = sim.wallClock();
     const made = { number, kind, content: EMPTY, durable: EMPTY, changed: now, born: now };
     change((tree) => tree.set(path, made));
     return made;
@@ -77,12 +77,12 @@ export function createDisk(world: World, numbersFrom = 1) {
     append(inode: Inode, bytes: Buffer): void {
       const fits = faults.isFull ? Math.min(bytes.length, between(0, 40)) : bytes.length;
       inode.content = Buffer.concat([inode.content, bytes.subarray(0, fits)]);
-      inode.changed = world.wallClock();
+      inode.changed = sim.wallClock();
       if (fits < bytes.length) throw systemError("ENOSPC", "write");
     },
     truncate(inode: Inode, size: number): void {
       inode.content = Buffer.concat([inode.content.subarray(0, size)], size);
-      inode.changed = world.wallClock();
+      inode.changed = sim.wallClock();
     },
     /** Brings the content of a file, and all names, to the disk. Throws EIO if that fails. */
     sync(inode: Inode): void {

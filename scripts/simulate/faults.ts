@@ -1,15 +1,15 @@
 // What happens to an installation while its clients ask: each fault leaves a gateway that serves.
 // A seed draws which of them may happen in its run, so that some runs are quiet and some are wild.
 
-import type { Crowd } from "../reconcile/client.ts";
-import type { Disturbance, House } from "../reconcile/house.ts";
+import type { ClientLoad } from "../reconcile/client.ts";
+import type { Disturbance, Evidence } from "../reconcile/evidence.ts";
 import type { Installation } from "./installation.ts";
-import type { SimProcess } from "./world.ts";
+import type { SimProcess } from "./simulator.ts";
 
 /** What all gateways of a run have in common. More than one share Redis. */
 export interface Run {
-  readonly house: House;
-  readonly crowd: Crowd;
+  readonly evidence: Evidence;
+  readonly load: ClientLoad;
   readonly all: readonly Installation[];
 }
 
@@ -17,15 +17,15 @@ export interface Run {
 type Fault = (at: Installation, run: Run) => Promise<void>;
 
 /** After the end of a gateway: another one, and the clients turn to it. */
-async function restart({ number, act, start, address }: Installation, { crowd }: Run) {
-  await act(() => crowd.turnTo(number, undefined));
+async function restart({ number, act, start, address }: Installation, { load }: Run) {
+  await act(() => load.connectTo(number, undefined));
   await start();
-  await act(() => crowd.turnTo(number, address()));
+  await act(() => load.connectTo(number, address()));
 }
 
-function note(at: Installation, { house }: Run, kind: Disturbance["kind"], ms = 0): void {
-  const from = at.world.wallClock();
-  house.disturbances.push({ kind, gateway: at.number, from, until: from + ms });
+function note(at: Installation, { evidence }: Run, kind: Disturbance["kind"], ms = 0): void {
+  const from = at.sim.wallClock();
+  evidence.disturbances.push({ kind, gateway: at.number, from, until: from + ms });
 }
 
 async function kill(at: Installation, run: Run): Promise<void> {
@@ -35,9 +35,9 @@ async function kill(at: Installation, run: Run): Promise<void> {
 }
 
 /** The process of the gateway, and its workers that have not ended. */
-function processesOf({ world, gateway }: Installation): readonly SimProcess[] {
+function processesOf({ sim, gateway }: Installation): readonly SimProcess[] {
   const { owner } = gateway();
-  return [owner, ...world.processes().filter(({ name }) => name.startsWith(`${owner.name}, `))];
+  return [owner, ...sim.processes().filter(({ name }) => name.startsWith(`${owner.name}, `))];
 }
 
 /** After the end of a worker: until another one serves in its place. */
@@ -52,9 +52,9 @@ async function replaced(at: Installation, run: Run): Promise<void> {
 
 /** One of several workers dies, and is replaced. With one process: nothing. */
 async function killWorker(at: Installation, run: Run): Promise<void> {
-  const { world, workers } = at;
+  const { sim, workers } = at;
   if (workers === 1) return;
-  world.end(world.random.pick(processesOf(at).slice(1)), "kill -9");
+  sim.end(sim.random.pick(processesOf(at).slice(1)), "kill -9");
   await replaced(at, run);
 }
 
@@ -63,8 +63,8 @@ const RECORD_FILES = /cursor\.json|-\d\d\.jsonl$|cuts a file/;
 
 /** The process that writes dies between two changes of the disk, or in the middle of one. */
 async function killAtDisk(at: Installation, run: Run): Promise<void> {
-  const { world } = at;
-  const { pick, between, random } = world.random;
+  const { sim } = at;
+  const { pick, between, random } = sim.random;
   const { owner } = at.gateway();
   const victim = pick(processesOf(at).slice(-2));
   if (at.workers > 1 && victim === owner) return; // it writes nothing
@@ -72,10 +72,10 @@ async function killAtDisk(at: Installation, run: Run): Promise<void> {
   const isCopying = random() < 0.5;
   if (isCopying) at.killAtDisk(victim, RECORD_FILES, between(1, 12));
   else at.killAtDisk(victim, /./, between(1, 40));
-  const patience = world.time() + 3_000;
-  await at.until(() => !victim.alive || world.time() > patience, "it dies at the disk");
+  const patience = sim.time() + 3_000;
+  await at.until(() => !victim.alive || sim.time() > patience, "it dies at the disk");
   // It may be another worker that copies.
-  world.end(victim, "kill -9");
+  sim.end(victim, "kill -9");
   if (victim !== owner) return await replaced(at, run);
   note(at, run, "kill");
   await restart(at, run);
@@ -84,7 +84,7 @@ async function killAtDisk(at: Installation, run: Run): Promise<void> {
 /** The machine loses its power: what was not synced is lost, and everything starts again. */
 async function losePower(at: Installation, run: Run): Promise<void> {
   // Long enough that most of the log should be on the disk.
-  await at.idle(at.world.random.between(0, 4_000));
+  await at.idle(at.sim.random.between(0, 4_000));
   at.kill();
   note(at, run, "kill");
   at.disk.loseUnsynced();
@@ -95,61 +95,61 @@ async function losePower(at: Installation, run: Run): Promise<void> {
 /** SIGTERM: requests in flight run on, and the next gateway takes over. */
 async function stop(at: Installation, run: Run): Promise<void> {
   note(at, run, "stop");
-  await at.act(() => run.crowd.turnTo(at.number, undefined));
+  await at.act(() => run.load.connectTo(at.number, undefined));
   await at.stop();
   await restart(at, run);
 }
 
 /** SIGSTOP and SIGCONT, of one process or of all that serve. */
 async function freeze(at: Installation, run: Run): Promise<void> {
-  const { world } = at;
-  const { random, between, pick } = world.random;
+  const { sim } = at;
+  const { random, between, pick } = sim.random;
   const all = processesOf(at);
   const ms = between(10, 20_000);
-  const until = world.time() + ms;
+  const until = sim.time() + ms;
   note(at, run, "freeze", ms);
   for (const process of random() < 0.5 ? all : [pick(all)]) {
-    world.note(`${process.name} is stopped until ${until.toFixed(3)}`);
+    sim.note(`${process.name} is stopped until ${until.toFixed(3)}`);
     process.stoppedUntil = until;
   }
   await at.idle(ms);
 }
 
 /** The other table of prices, by a reload of each gateway, with or without SIGHUP. */
-async function changePrices({ world }: Installation, { house, all }: Run): Promise<void> {
-  const table = 1 - house.changes.at(-1)!.table;
-  const from = world.wallClock();
+async function changePrices({ sim }: Installation, { evidence, all }: Run): Promise<void> {
+  const table = 1 - evidence.changes.at(-1)!.table;
+  const from = sim.wallClock();
   for (const { gateway, writeConfig, until } of all) {
     const { signal, stderr } = gateway();
     const reloads = (text: string): number => text.split('"event":"reloaded"').length;
     writeConfig(table);
-    if (world.random.random() < 0.5) signal("SIGHUP");
+    if (sim.random.random() < 0.5) signal("SIGHUP");
     const isInForce = () => reloads(gateway().stderr) > reloads(stderr);
     await until(isInForce, "the prices to be in force", 60_000);
   }
-  house.changes.push({ table, from, until: world.wallClock() });
+  evidence.changes.push({ table, from, until: sim.wallClock() });
 }
 
 /** A configuration that cannot be read: the one before stays in force. */
-async function breakConfig(at: Installation, { house }: Run): Promise<void> {
+async function breakConfig(at: Installation, { evidence }: Run): Promise<void> {
   const refusals = (): number => at.gateway().stderr.split('"event":"reload_failed"').length;
   const before = refusals();
-  at.writeText(`{ "at": ${at.world.time()}, `);
+  at.writeText(`{ "at": ${at.sim.time()}, `);
   await at.until(() => refusals() > before, "the reload to be refused", 60_000);
-  at.writeConfig(house.changes.at(-1)!.table);
+  at.writeConfig(evidence.changes.at(-1)!.table);
 }
 
 /** Nothing can be written for a while. */
-async function fillDisk({ world, disk: { faults }, idle }: Installation): Promise<void> {
+async function fillDisk({ sim, disk: { faults }, idle }: Installation): Promise<void> {
   faults.isFull = true;
-  await idle(world.random.between(20, 900));
+  await idle(sim.random.between(20, 900));
   faults.isFull = false;
 }
 
 /** fsync() fails now and then for a while. */
-async function failSyncs({ world, disk: { faults }, idle }: Installation): Promise<void> {
+async function failSyncs({ sim, disk: { faults }, idle }: Installation): Promise<void> {
   faults.failingSyncs = 0.5;
-  await idle(world.random.between(500, 4_000));
+  await idle(sim.random.between(500, 4_000));
   faults.failingSyncs = 0;
 }
 
@@ -172,14 +172,14 @@ async function changeKeys(at: Installation): Promise<void> {
 }
 
 /** The operator looks at the books while the gateway writes them. */
-async function look({ world, run }: Installation): Promise<void> {
+async function look({ sim, run }: Installation): Promise<void> {
   const commands = [
     "usage sync --once",
     "seal head",
     "budget show acme",
     "billing statement --account beta --month 2026-07",
   ];
-  await run(...world.random.pick(commands).split(" "));
+  await run(...sim.random.pick(commands).split(" "));
 }
 
 /** With a freeze before it and after it still less than the 15 seconds after which holds expire. */
@@ -189,31 +189,31 @@ const OUTAGE_MS = 6_000;
  * Redis fails the gateways that share it: it is not there for a while, for one of them or for all;
  * its answers come too late; or it starts again without what it kept, or with an older state of it.
  */
-async function failStore(at: Installation, { house, all }: Run): Promise<void> {
+async function failStore(at: Installation, { evidence, all }: Run): Promise<void> {
   if (all.length === 1) return;
-  const { world, redis, idle, name } = at;
-  const { pick, between, random } = world.random;
+  const { sim, redis, idle, name } = at;
+  const { pick, between, random } = sim.random;
   const { faults } = redis;
   const kind = pick(["is down", "cuts a gateway off", "is slow", "forgets", "is restored"]);
   const older = redis.copy();
   if (kind === "is restored") await idle(between(0, 4_000));
-  world.note(`redis ${kind}`);
+  sim.note(`redis ${kind}`);
   if (kind === "is slow") faults.slowMs = between(10, 200);
   else if (kind === "cuts a gateway off") faults.cutOff = name;
   else faults.isDown = true;
   redis.cut();
-  const from = world.wallClock();
+  const from = sim.wallClock();
   await idle(random() < 0.5 ? between(20, 300) : between(300, OUTAGE_MS));
   if (kind === "forgets") redis.restart();
   if (kind === "is restored") redis.restart(older);
   Object.assign(faults, { isDown: false, cutOff: undefined, slowMs: 0 });
   const isLoss = kind === "forgets" || kind === "is restored";
-  if (isLoss) house.disturbances.push({ kind: "store lost", from, until: world.wallClock() });
+  if (isLoss) evidence.disturbances.push({ kind: "store lost", from, until: sim.wallClock() });
 }
 
 /** PostgreSQL is not there for a while, or its answers come late, and connections break. */
-async function failDatabase({ world, postgres, idle }: Installation): Promise<void> {
-  const { between, random } = world.random;
+async function failDatabase({ sim, postgres, idle }: Installation): Promise<void> {
+  const { between, random } = sim.random;
   const { faults } = postgres;
   faults.slowMs = random() < 0.5 ? between(10, 3_000) : 0;
   await idle(between(0, 1_000));

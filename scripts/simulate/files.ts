@@ -6,10 +6,10 @@ import { Readable } from "node:stream";
 import { constants } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { type Disk, type Inode, systemError } from "./disk.ts";
-import { countOpen, type SimProcess, type World } from "./world.ts";
+import { countOpen, type SimProcess, type Simulator } from "./simulator.ts";
 
 export interface FilesOptions {
-  readonly world: World;
+  readonly sim: Simulator;
   readonly disk: Disk;
   readonly owner: SimProcess;
   /** Called before each change of the disk; throws if the process dies there. */
@@ -46,7 +46,7 @@ async function bytesOf(data: Data): Promise<Buffer> {
   return Buffer.concat(pieces);
 }
 
-function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
+function createSyncCalls({ sim, disk, owner, beforeChange }: FilesOptions) {
   /** Open files, with the last name in the path of each. Whatever is written to one is appended. */
   const descriptors = new Map<number, { readonly name: string; readonly inode: Inode }>();
   let numbers = 3;
@@ -98,7 +98,7 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
       beforeChange(`writes ${bytes.length} bytes to ${name}`);
     } catch (error) {
       // The process dies in the middle of it.
-      disk.append(inode, bytes.subarray(0, world.random.between(0, bytes.length)));
+      disk.append(inode, bytes.subarray(0, sim.random.between(0, bytes.length)));
       throw error;
     }
     disk.append(inode, bytes);
@@ -194,7 +194,7 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     rmdirSync: (path: string) => remove(path, "rmdir"),
     mkdirSync,
     mkdtempSync(prefix: string) {
-      const path = `${prefix}${world.random.between(100_000, 999_999)}`;
+      const path = `${prefix}${sim.random.between(100_000, 999_999)}`;
       mkdirSync(path);
       return path;
     },
@@ -209,14 +209,14 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
 
 /** node:fs and node:fs/promises of one process. */
 export function createFiles(options: FilesOptions) {
-  const { world, owner } = options;
+  const { sim, owner } = options;
   const { inodeAt, syncNow, ...sync } = createSyncCalls(options);
 
   /** Runs a call in the threads of Node: it takes effect, and returns, some time later. */
   function later<T>(what: string, call: () => T): Promise<T> {
     return new Promise((resolveCall, reject) => {
-      const ms = 0.02 + 0.4 * world.random.random();
-      world.after(ms, owner, what, () => {
+      const ms = 0.02 + 0.4 * sim.random.random();
+      sim.after(ms, owner, what, () => {
         try {
           resolveCall(call());
         } catch (error) {

@@ -9,7 +9,7 @@ import { createNetwork } from "./network.ts";
 import { createPostgres } from "./postgres.ts";
 import { type Bundles, type Running, startProcess } from "./process.ts";
 import { createRedis } from "./redis.ts";
-import type { SimProcess, World } from "./world.ts";
+import type { SimProcess, Simulator } from "./simulator.ts";
 
 /** What the account "limited" may ask in a minute. */
 export const LIMITED_RPM = 3;
@@ -22,12 +22,12 @@ const CONFIG_FILE = "/gateway.json";
 export const DATA_DIR = "/data";
 
 /** What all installations of a world share: its network, the servers and the actors. */
-export type Town = ReturnType<typeof createTown>;
+export type Environment = ReturnType<typeof createEnvironment>;
 
-export function createTown(world: World, bundles: Bundles) {
-  const network = createNetwork(world);
-  const servers = { redis: createRedis(world), postgres: createPostgres(world) };
-  const place = { world, network, disk: createDisk(world), beforeChange: () => undefined };
+export function createEnvironment(sim: Simulator, bundles: Bundles) {
+  const network = createNetwork(sim);
+  const servers = { redis: createRedis(sim), postgres: createPostgres(sim) };
+  const place = { sim, network, disk: createDisk(sim), beforeChange: () => undefined };
   const actors = startProcess(place, bundles.actors, {
     name: "actors",
     argv: [],
@@ -40,21 +40,21 @@ export function createTown(world: World, bundles: Bundles) {
 
   /** Runs the world until something is so. Fails if nothing happens any more, or it takes long. */
   async function until(isDone: () => boolean, what: string, ms = 600_000): Promise<void> {
-    const deadline = world.time() + ms;
-    const isOver = (): boolean => world.time() > deadline;
-    await world.runUntil(() => isDone() || isOver());
+    const deadline = sim.time() + ms;
+    const isOver = (): boolean => sim.time() > deadline;
+    await sim.runUntil(() => isDone() || isOver());
     if (!isDone()) fail(`${what}: not after ${isOver() ? `${ms} ms` : "everything has happened"}`);
   }
 
   async function idle(ms: number): Promise<void> {
-    const end = world.time() + ms;
-    await until(() => world.time() > end, "some time to pass", 2 * ms + 1_000);
+    const end = sim.time() + ms;
+    await until(() => sim.time() > end, "some time to pass", 2 * ms + 1_000);
   }
 
   /** Calls a function of the actors as one of their events. */
   async function act<T>(call: (exports: typeof Actors) => T | Promise<T>): Promise<T> {
     let result: Promise<T> | undefined;
-    world.immediate(actors.owner, "an actor is called", () => {
+    sim.immediate(actors.owner, "an actor is called", () => {
       const answer = Promise.resolve(call(actors.exports() as unknown as typeof Actors));
       const isThere = (): void => {
         result = answer;
@@ -65,27 +65,32 @@ export function createTown(world: World, bundles: Bundles) {
     return await result!;
   }
 
-  return { world, bundles, network, ...servers, fail, until, idle, act };
+  return { sim, bundles, network, ...servers, fail, until, idle, act };
 }
 
 export type Installation = ReturnType<typeof createInstallation>;
 
 /** `number`: its place among the gateways of the phase. `provider`: its address. */
-export function createInstallation(town: Town, phase: Phase, number: number, provider: string) {
-  const { world, network, redis, postgres, fail, until } = town;
-  const disk = createDisk(world, 1_000_000 * number + 1);
+export function createInstallation(
+  environment: Environment,
+  phase: Phase,
+  number: number,
+  provider: string,
+) {
+  const { sim, network, redis, postgres, fail, until } = environment;
+  const disk = createDisk(sim, 1_000_000 * number + 1);
   /** The process that dies at a change of the disk, and after how many changes. */
   let dying: { readonly owner: SimProcess; readonly at: RegExp; changes: number } | undefined;
   function beforeChange(owner: SimProcess, what: string): void {
-    world.note(what);
+    sim.note(what);
     if (dying?.owner !== owner || !dying.at.test(what)) return;
     dying.changes -= 1;
     if (dying.changes > 0) return;
     dying = undefined;
-    world.end(owner, `kill -9, at a change of the disk: ${what}`);
+    sim.end(owner, `kill -9, at a change of the disk: ${what}`);
     throw new Error("the process was killed");
   }
-  const machine: Machine = { world, network, redis, postgres, disk, beforeChange };
+  const machine: Machine = { sim, network, redis, postgres, disk, beforeChange };
   /** All of its processes have names that begin so. */
   const name = `gateway ${number + 1}.`;
   const gateways: Running[] = [];
@@ -117,17 +122,17 @@ export function createInstallation(town: Town, phase: Phase, number: number, pro
   }
 
   function launch(processName: string, args: readonly string[]): Running {
-    return startProcess(machine, town.bundles.gateway, {
+    return startProcess(machine, environment.bundles.gateway, {
       name: processName,
       argv: [...args, "--config", CONFIG_FILE],
       heard(text, from) {
-        if (args[0] === "serve" && from === "stdout") world.note(text.trimEnd());
+        if (args[0] === "serve" && from === "stdout") sim.note(text.trimEnd());
       },
     });
   }
 
   return {
-    ...town,
+    ...environment,
     number,
     name,
     workers: phase.workers,
@@ -149,7 +154,7 @@ export function createInstallation(town: Town, phase: Phase, number: number, pro
       await until(() => !running.owner.alive, "a gateway that was told to stop ends");
       if (running.exitCode !== 0) fail(`a stopped gateway ends with ${running.exitCode}`);
     },
-    kill: (): void => world.end(gateway().owner, "kill -9"),
+    kill: (): void => sim.end(gateway().owner, "kill -9"),
     /** Runs a command to its end: what it printed. Fails if it ends with another code than 0. */
     async run(...args: readonly string[]): Promise<string> {
       commands += 1;

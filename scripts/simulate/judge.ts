@@ -2,21 +2,23 @@
 // the log shows of limits and budgets.
 
 import type { Entry } from "../reconcile/books.ts";
-import type { Disturbance, House } from "../reconcile/house.ts";
+import type { Disturbance, Evidence } from "../reconcile/evidence.ts";
 import { createFindings, type Findings, judgeBills } from "../reconcile/judge.ts";
 import { pico } from "../reconcile/money.ts";
+import { CAPPED } from "../reconcile/plan.ts";
 import { LIMITED_RPM } from "./installation.ts";
 
 const WINDOW_MS = 60_000;
 /** From the admission of a request until it is opened. */
 const SLACK_MS = 1_000;
 
-export function judge(house: House): readonly string[] {
+export function judge(evidence: Evidence): readonly string[] {
   const findings = createFindings("books");
-  if (house.estates.length > 1 && mayOverspend(house.disturbances)) house.purse = undefined;
-  const { entries } = judgeBills(house, findings);
-  judgeLimits(house, entries, findings);
-  judgeHolds(house, entries, findings);
+  if (evidence.gateways.length > 1 && mayOverspend(evidence.disturbances))
+    evidence.cappedBudget = undefined;
+  const { entries } = judgeBills(evidence, findings);
+  judgeLimits(evidence, entries, findings);
+  judgeHolds(evidence, entries, findings);
   return findings.violations;
 }
 
@@ -40,17 +42,17 @@ function mayOverspend(disturbances: readonly Disturbance[]): boolean {
 }
 
 /** In any minute at most so many requests of the limited account were admitted. */
-function judgeLimits(house: House, entries: readonly Entry[], findings: Findings): void {
+function judgeLimits(evidence: Evidence, entries: readonly Entry[], findings: Findings): void {
   const times = entries
     .filter(({ open }) => open["account"] === "limited")
     .map(({ open }) => Date.parse(open["time"]))
     .sort((one, other) => one - other);
-  const hasRedis = house.estates.length > 1;
+  const hasRedis = evidence.gateways.length > 1;
   // A gateway that begins remembers nothing, but Redis does.
   const forgetting = hasRedis ? /^store lost$/ : /^(kill|stop)$/;
-  const ends = house.disturbances.filter(({ kind }) => forgetting.test(kind));
+  const ends = evidence.disturbances.filter(({ kind }) => forgetting.test(kind));
   // Between the answer of Redis and the open line a gateway may have stood still.
-  const freezes = hasRedis ? house.disturbances.filter(({ kind }) => kind === "freeze") : [];
+  const freezes = hasRedis ? evidence.disturbances.filter(({ kind }) => kind === "freeze") : [];
   for (const [index, time] of times.entries()) {
     const last = times[index + LIMITED_RPM];
     if (last === undefined) break;
@@ -68,8 +70,8 @@ function judgeLimits(house: House, entries: readonly Entry[], findings: Findings
  * What a purse has spent and what its requests hold was never more than its budget: after each open
  * line, by the order of the log. A run over midnight has two budgets, and is left out.
  */
-function judgeHolds(house: House, entries: readonly Entry[], findings: Findings): void {
-  const own = entries.filter(({ open }) => open["account"] === "purse");
+function judgeHolds(evidence: Evidence, entries: readonly Entry[], findings: Findings): void {
+  const own = entries.filter(({ open }) => open["account"] === CAPPED);
   const lines = own
     .flatMap(({ open, settle }) => {
       const hold = pico(open["hold"] ?? "0");
@@ -82,15 +84,15 @@ function judgeHolds(house: House, entries: readonly Entry[], findings: Findings)
     .sort((a, b) => (a.time < b.time || (a.time === b.time && !a.isOpen) ? -1 : 1));
   const days = new Set(lines.map(({ time }) => time.slice(0, 10)));
   // A process that died held nothing any more; its requests are settled later.
-  const { purse, disturbances } = house;
+  const { cappedBudget, disturbances } = evidence;
   if (days.size > 1 || disturbances.some(({ kind }) => kind.startsWith("kill"))) return;
-  if (purse === undefined) return;
+  if (cappedBudget === undefined) return;
   let used = 0n;
   for (const { change, isOpen, time } of lines) {
     used += change;
     findings.check(
-      !isOpen || used <= pico(purse),
-      () => `at ${time} ${used} pico-units of the purse are spent or held, of ${purse}`,
+      !isOpen || used <= pico(cappedBudget),
+      () => `at ${time} ${used} pico-units of the budget are spent or held, of ${cappedBudget}`,
     );
   }
 }

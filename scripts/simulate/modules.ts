@@ -12,11 +12,17 @@ import { createNetwork, type Network } from "./network.ts";
 import type { Postgres } from "./postgres.ts";
 import type { ClientOptions, Redis } from "./redis.ts";
 import { createHttp } from "./server.ts";
-import { countOpen, createWorld, type Pending, type SimProcess, type World } from "./world.ts";
+import {
+  countOpen,
+  createSimulator,
+  type Pending,
+  type SimProcess,
+  type Simulator,
+} from "./simulator.ts";
 
 /** What all processes of one machine of the world share. */
 export interface Machine {
-  readonly world: World;
+  readonly sim: Simulator;
   readonly network: Network;
   readonly disk: Disk;
   /** The servers of optional packages. Absent: the package is not installed. */
@@ -42,11 +48,11 @@ const PURE: readonly (keyof typeof crypto)[] = [
 ];
 const PURE_CRYPTO = Object.fromEntries(PURE.map((name) => [name, crypto[name]]));
 
-const randomBytes = ({ random }: World, size: number): Buffer =>
+const randomBytes = ({ random }: Simulator, size: number): Buffer =>
   Buffer.from(Array.from({ length: size }, () => Math.floor(256 * random.random())));
 
 /** Timers, and a wall clock, of one process. */
-function createTime(world: World, owner: SimProcess) {
+function createTime(sim: Simulator, owner: SimProcess) {
   type Listener = (...args: unknown[]) => void;
 
   function createTimer(ms: number, listener: Listener, args: unknown[]) {
@@ -60,7 +66,7 @@ function createTime(world: World, owner: SimProcess) {
     const set = (): void => {
       clear();
       countOpen(owner, "timer", 1);
-      pending = world.after(Math.max(1, ms || 0), owner, "a timer", () => {
+      pending = sim.after(Math.max(1, ms || 0), owner, "a timer", () => {
         clear();
         listener(...args);
       });
@@ -72,14 +78,14 @@ function createTime(world: World, owner: SimProcess) {
 
   class SimDate extends Date {
     constructor(...values: readonly unknown[]) {
-      super(...((values.length === 0 ? [world.wallClock()] : values) as [number]));
+      super(...((values.length === 0 ? [sim.wallClock()] : values) as [number]));
     }
     static override now(): number {
-      return world.wallClock();
+      return sim.wallClock();
     }
   }
   const immediately = (listener: Listener, ...args: unknown[]): Pending =>
-    world.immediate(owner, "an immediate", () => listener(...args));
+    sim.immediate(owner, "an immediate", () => listener(...args));
 
   const timers = {
     setTimeout: (listener: Listener, ms: number, ...args: unknown[]) =>
@@ -105,7 +111,7 @@ function createTime(world: World, owner: SimProcess) {
         immediately(() => resolve(value));
       }),
   };
-  const performance = { now: () => world.time() };
+  const performance = { now: () => sim.time() };
   const signals = {
     any: AbortSignal.any.bind(AbortSignal),
     timeout(ms: number): AbortSignal {
@@ -119,13 +125,13 @@ function createTime(world: World, owner: SimProcess) {
 
 /** The modules of Node as a process gets them. */
 export function createModules(machine: Machine, owner: SimProcess, cluster: Cluster) {
-  const { world, disk } = machine;
-  const time = createTime(world, owner);
+  const { sim, disk } = machine;
+  const time = createTime(sim, owner);
   const beforeChange = (what: string): void => {
     if (!owner.alive) throw systemError("EIO", what);
     machine.beforeChange(owner, what);
   };
-  const { fs, promises } = createFiles({ world, disk, owner, beforeChange });
+  const { fs, promises } = createFiles({ sim, disk, owner, beforeChange });
   const { net: simNet, http: simHttp } = createHttp(machine, owner);
   const histogram = { enable() {}, disable() {}, reset() {}, percentile: () => 0, max: 0 };
   const modules = new Map<string, unknown>([
@@ -135,7 +141,7 @@ export function createModules(machine: Machine, owner: SimProcess, cluster: Clus
     ["node:http", simHttp],
     ["node:https", {}],
     ["node:tls", { createSecureContext }],
-    ["node:crypto", { ...PURE_CRYPTO, randomBytes: (size: number) => randomBytes(world, size) }],
+    ["node:crypto", { ...PURE_CRYPTO, randomBytes: (size: number) => randomBytes(sim, size) }],
     ["node:timers/promises", time.promises],
     ["node:cluster", cluster],
     ["node:os", { hostname: () => "machine" }],
@@ -167,10 +173,10 @@ export function createModules(machine: Machine, owner: SimProcess, cluster: Clus
 
 /** The modules of Node that a process of the world gets, by their names. */
 export function simulatedModules(): ReadonlyMap<string, object> {
-  const world = createWorld({ seed: 1, startsAt: 0 });
-  const [disk, network] = [createDisk(world), createNetwork(world)];
-  const machine = { world, disk, network, beforeChange: () => undefined };
-  const owner = world.createProcess("nobody's");
-  const cluster = createCluster(world, owner, () => assert.fail("no workers"));
+  const sim = createSimulator({ seed: 1, startsAt: 0 });
+  const [disk, network] = [createDisk(sim), createNetwork(sim)];
+  const machine = { sim, disk, network, beforeChange: () => undefined };
+  const owner = sim.createProcess("nobody's");
+  const cluster = createCluster(sim, owner, () => assert.fail("no workers"));
   return createModules(machine, owner, cluster).modules as Map<string, object>;
 }

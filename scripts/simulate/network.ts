@@ -5,9 +5,9 @@
 import type net from "node:net";
 import { Duplex } from "node:stream";
 import { setImmediate as realImmediate } from "node:timers";
-import type { Trouble } from "../reconcile/house.ts";
+import type { Period } from "../reconcile/evidence.ts";
 import { systemError } from "./disk.ts";
-import { countOpen, type Pending, type SimProcess, type World } from "./world.ts";
+import { countOpen, type Pending, type SimProcess, type Simulator } from "./simulator.ts";
 
 /** What a server does with connections to a place, an address or the name of a Unix socket. */
 interface Listener {
@@ -19,7 +19,7 @@ interface Listener {
 /** What may happen to a connection. */
 const noFaults = () => ({
   /** Hears that a connection that `client` has opened is reset, or stands still for a time. */
-  broke(_client: SimProcess, _trouble: Trouble): void {},
+  broke(_client: SimProcess, _trouble: Period): void {},
   /** The share of connections that are reset at a random byte. */
   resets: 0,
   /** The share of connections that stall for some seconds at a random byte. */
@@ -32,7 +32,7 @@ export class SimSocket extends Duplex {
   bytesWritten = 0;
   timeout = 0;
   readonly owner: SimProcess;
-  readonly #world: World;
+  readonly #sim: Simulator;
   #peer: SimSocket | undefined;
   /** The last arrival at the other end: nothing overtakes it. */
   #arrival = 0;
@@ -41,14 +41,14 @@ export class SimSocket extends Duplex {
   #resetAt = Infinity;
   #stallAt = Infinity;
   /** When the connection was reset or stood still. Both ends have the same list. */
-  troubles: Trouble[] = [];
-  #broke: (trouble: Trouble) => void = () => undefined;
+  interruptions: Period[] = [];
+  #broke: (trouble: Period) => void = () => undefined;
   /** This end is closed: what arrives is answered by a reset. */
   #gone = false;
 
-  constructor(world: World, owner: SimProcess, options: Partial<net.TcpNetConnectOpts> = {}) {
+  constructor(sim: Simulator, owner: SimProcess, options: Partial<net.TcpNetConnectOpts> = {}) {
     super({ allowHalfOpen: options.allowHalfOpen ?? false });
-    this.#world = world;
+    this.#sim = sim;
     this.owner = owner;
     const { onread } = options;
     if (onread) this.on("data", (bytes: Buffer) => handOver(bytes, onread));
@@ -57,10 +57,10 @@ export class SimSocket extends Duplex {
   }
 
   static join(client: SimSocket, server: SimSocket, faults: Network["faults"]): void {
-    const { random, between } = client.#world.random;
-    server.troubles = client.troubles;
+    const { random, between } = client.#sim.random;
+    server.interruptions = client.interruptions;
     client.#broke = (trouble) => {
-      client.troubles.push(trouble);
+      client.interruptions.push(trouble);
       faults.broke(client.owner, trouble);
     };
     server.#broke = client.#broke;
@@ -102,7 +102,7 @@ export class SimSocket extends Duplex {
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     this.setTimeout(0);
     this.#close(this.readableLength > 0);
-    this.#world.immediate(this.owner, "socket closed", () => done(error));
+    this.#sim.immediate(this.owner, "socket closed", () => done(error));
   }
 
   resetAndDestroy(): this {
@@ -132,14 +132,14 @@ export class SimSocket extends Duplex {
     if (this.#timer) this.#timer.isCancelled = true;
     this.#timer = undefined;
     if (this.timeout > 0 && !this.destroyed)
-      this.#timer = this.#world.after(this.timeout, this.owner, "socket is idle", () =>
+      this.#timer = this.#sim.after(this.timeout, this.owner, "socket is idle", () =>
         this.emit("timeout"),
       );
   }
 
   /** Sends bytes in one portion or two, unless something happens to the connection. */
   #send(bytes: Buffer): void {
-    const { random, between } = this.#world.random;
+    const { random, between } = this.#sim.random;
     const from = this.bytesWritten;
     this.bytesWritten += bytes.length;
     this.#refresh();
@@ -147,17 +147,17 @@ export class SimSocket extends Duplex {
       const kept = bytes.subarray(0, Math.max(0, this.#resetAt - from));
       this.#resetAt = Infinity;
       if (kept.length > 0) this.#portion(kept);
-      this.#world.note("the network resets a connection");
+      this.#sim.note("the network resets a connection");
       this.#trouble(0);
       this.#sendReset();
-      this.#world.after(1, this.owner, "a reset", () => this.#reset());
+      this.#sim.after(1, this.owner, "a reset", () => this.#reset());
       return;
     }
     if (this.bytesWritten >= this.#stallAt) {
       this.#stallAt = Infinity;
       const ms = between(1_000, 90_000);
-      this.#arrival = this.#world.time() + ms;
-      this.#world.note("the network stalls a connection");
+      this.#arrival = this.#sim.time() + ms;
+      this.#sim.note("the network stalls a connection");
       this.#trouble(ms);
     }
     const cut = random() < 0.3 && bytes.length > 1 ? between(1, bytes.length - 1) : bytes.length;
@@ -166,7 +166,7 @@ export class SimSocket extends Duplex {
   }
 
   #trouble(ms: number): void {
-    const from = this.#world.wallClock();
+    const from = this.#sim.wallClock();
     this.#broke({ from, until: from + ms });
   }
 
@@ -178,10 +178,10 @@ export class SimSocket extends Duplex {
   #toPeer(what: string, act: (peer: SimSocket) => void): void {
     const peer = this.#peer;
     if (!peer) return;
-    const { random } = this.#world.random;
+    const { random } = this.#sim.random;
     const latency = random() < 0.02 ? 5 + 40 * random() : 0.05 + 0.5 * random();
-    this.#arrival = Math.max(this.#arrival, this.#world.time() + latency);
-    this.#world.at(this.#arrival, peer.owner, `socket: ${what}`, () => act(peer));
+    this.#arrival = Math.max(this.#arrival, this.#sim.time() + latency);
+    this.#sim.at(this.#arrival, peer.owner, `socket: ${what}`, () => act(peer));
   }
 
   #receive(bytes: Buffer): void {
@@ -244,7 +244,7 @@ function handOver(bytes: Buffer, { buffer, callback }: net.OnReadOpts): void {
 
 export type Network = ReturnType<typeof createNetwork>;
 
-export function createNetwork(world: World) {
+export function createNetwork(sim: Simulator) {
   /** Several workers may listen at one place: they take turns. */
   const listeners = new Map<string, Listener[]>();
   const faults = noFaults();
@@ -287,9 +287,9 @@ export function createNetwork(world: World) {
     },
     /** `options`: as net.connect() takes them. Fails with the code `refusal` if nobody accepts. */
     connect(owner: SimProcess, place: string, refusal: string, options: object): SimSocket {
-      const client = new SimSocket(world, owner, options);
+      const client = new SimSocket(sim, owner, options);
       client.connecting = true;
-      world.after(0.05 + 0.2 * world.random.random(), owner, `connects to ${place}`, () => {
+      sim.after(0.05 + 0.2 * sim.random.random(), owner, `connects to ${place}`, () => {
         if (client.destroyed) return;
         const listener = next(place);
         if (!listener) {
@@ -297,10 +297,10 @@ export function createNetwork(world: World) {
           client.destroy(systemError(refusal, "connect"));
           return;
         }
-        const server = new SimSocket(world, listener.owner, { allowHalfOpen: true });
+        const server = new SimSocket(sim, listener.owner, { allowHalfOpen: true });
         // Unix sockets do not fail by themselves.
         SimSocket.join(client, server, place.startsWith("/") ? noFaults() : faults);
-        world.immediate(listener.owner, "accepts a connection", () => listener.accept(server));
+        sim.immediate(listener.owner, "accepts a connection", () => listener.accept(server));
         client.opened();
       });
       return client;

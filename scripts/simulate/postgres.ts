@@ -11,9 +11,9 @@ import {
   type UsageRecord,
 } from "../../src/extensions/money/records/index.ts";
 import { formatMoney } from "../../src/core/ledger/price.ts";
-import type { Line } from "../reconcile/house.ts";
+import type { JsonObject } from "../reconcile/evidence.ts";
 import { systemError } from "./disk.ts";
-import type { SimProcess, World } from "./world.ts";
+import type { SimProcess, Simulator } from "./simulator.ts";
 
 /** The values that a statement finds. */
 type Found = readonly unknown[];
@@ -21,8 +21,13 @@ type Found = readonly unknown[];
 type Values = readonly string[];
 
 /** A row that a gateway sends, as the record that it finds again. */
-function recordOf({ log_segment: segment, log_line: line, log_sha256: sha256, ...row }: Line) {
-  return { ...row, log: { segment, line, sha256 } } as Line;
+function recordOf({
+  log_segment: segment,
+  log_line: line,
+  log_sha256: sha256,
+  ...row
+}: JsonObject) {
+  return { ...row, log: { segment, line, sha256 } } as JsonObject;
 }
 
 const MONTH = /day >= (\$\d)::date AND day < \$\d::date \+ interval '1 month'/;
@@ -30,7 +35,7 @@ const STARTS = /^left\(usage_id, length\(\$(\d)\)\) = \$\d$/;
 const COMPARES = /^(?:coalesce\()?(\w+)(?:, ''\))? (=|>=|<=) \$(\d)$/;
 
 /** Whether a record meets one test of a WHERE clause. */
-function isMet(test: string, values: Values, record: Line): boolean {
+function isMet(test: string, values: Values, record: JsonObject): boolean {
   const sent = (place: string | undefined): string => values[Number(place) - 1]!;
   const [, start] = STARTS.exec(test) ?? [];
   if (start !== undefined) return record["usage_id"].startsWith(sent(start));
@@ -54,14 +59,14 @@ function sumsIn(text: string, records: readonly UsageRecord[]): Found {
 /** For the test that compares it with a real server. */
 export function createTables() {
   /** By their usage_id. */
-  const records = new Map<string, Line>();
+  const records = new Map<string, JsonObject>();
   /** By source. */
   const cursors = new Map<string, unknown>();
   /** How many records a source was said to have on a day. */
   const days = new Map<string, number>();
-  function matching(where: string, values: Values): Line[] {
+  function matching(where: string, values: Values): JsonObject[] {
     const tests = where.replace(MONTH, "month = $1").split(" AND ");
-    const isMatch = (record: Line) =>
+    const isMatch = (record: JsonObject) =>
       tests.every((test) => test === "true" || isMet(test, values, record));
     return [...records.values()].filter(isMatch);
   }
@@ -70,7 +75,7 @@ export function createTables() {
   function add([source, _place, cursor, before, rows = "[]"]: Values): Found {
     const stored = cursors.get(source!);
     if (stored !== undefined && !isDeepStrictEqual(stored, JSON.parse(before!))) return [];
-    const added = (JSON.parse(rows) as Line[]).map(recordOf);
+    const added = (JSON.parse(rows) as JsonObject[]).map(recordOf);
     const ids = new Set(added.map(({ usage_id }) => usage_id));
     if (ids.size < added.length || [...ids].some((id) => records.has(id)))
       throw Object.assign(new Error("duplicate key"), { code: "23505" });
@@ -85,7 +90,7 @@ export function createTables() {
 
   /** `account`: null for all. */
   function find([id, account, limit]: Values): Found {
-    const key = ({ ended_at, usage_id }: Line): string => `${ended_at} ${usage_id}`;
+    const key = ({ ended_at, usage_id }: JsonObject): string => `${ended_at} ${usage_id}`;
     return matching("gateway_request_id = $1", [id!])
       .filter((record) => account === null || record["account"] === account)
       .sort((one, other) => (key(one) > key(other) ? -1 : 1))
@@ -121,8 +126,8 @@ export function createTables() {
   ]);
 
   /** The records of a cursor, in the order of the log. */
-  function ordered(text: string, values: Values): Line[] {
-    const key = ({ day, log, usage_id }: Line) =>
+  function ordered(text: string, values: Values): JsonObject[] {
+    const key = ({ day, log, usage_id }: JsonObject) =>
       `${day} ${log.segment} ${String(log.line).padStart(9, "0")} ${usage_id}`;
     return matching(/WHERE (.*) ORDER BY/s.exec(text)![1]!, values)
       .sort((one, other) => (key(one) < key(other) ? -1 : 1))
@@ -154,21 +159,21 @@ function outcomeOf<T>(run: () => T): { readonly found?: T; readonly error?: unkn
 
 export type Postgres = ReturnType<typeof createPostgres>;
 
-export function createPostgres(world: World) {
-  const server = world.createProcess("postgres");
+export function createPostgres(sim: Simulator) {
+  const server = sim.createProcess("postgres");
   const tables = createTables();
   /** `slowMs`: answers come so much later. `connections`: those of before break when it grows. */
   const faults = { isDown: false, slowMs: 0, connections: 0 };
-  const latency = (): number => 0.1 + 0.8 * world.random.random();
+  const latency = (): number => 0.1 + 0.8 * sim.random.random();
 
   /** Runs something on the server for a process. `sentOver`: as faults.connections. */
   function ask<T>(owner: SimProcess, run: () => T, sentOver = faults.connections): Promise<T> {
     return new Promise((resolve, reject) => {
       const broken = (): void => reject(new Error("Connection terminated unexpectedly"));
       function answer(act: () => void): void {
-        world.after(latency() + faults.slowMs, owner, "an answer of postgres", act);
+        sim.after(latency() + faults.slowMs, owner, "an answer of postgres", act);
       }
-      world.after(latency(), server, "a statement", () => {
+      sim.after(latency(), server, "a statement", () => {
         if (faults.isDown) return answer(() => reject(systemError("ECONNREFUSED", "connect")));
         if (faults.connections !== sentOver) return answer(broken);
         const { found, error } = outcomeOf(run);

@@ -12,7 +12,7 @@ import { WORKER_MARK } from "../../src/command-line/processes.ts";
 import { ONE_FILE } from "../build.ts";
 import { type Cluster, createCluster, type Output } from "./cluster.ts";
 import { createModules, type Machine } from "./modules.ts";
-import type { SimProcess } from "./world.ts";
+import type { SimProcess } from "./simulator.ts";
 
 /** A change of one source. */
 export interface Change {
@@ -106,9 +106,9 @@ export interface Running {
 
 /** Starts the program of a bundle as a process of its own. */
 export function startProcess(machine: Machine, bundle: Bundle, options: StartOptions): Running {
-  const { world } = machine;
+  const { sim } = machine;
   const { name, argv, heard } = options;
-  const owner = world.createProcess(name);
+  const owner = sim.createProcess(name);
   const signals = new EventEmitter();
   const module = { exports: {} };
   const running: Running = {
@@ -133,7 +133,7 @@ export function startProcess(machine: Machine, bundle: Bundle, options: StartOpt
     });
   function exit(code: number): void {
     if (!owner.alive) return;
-    world.end(owner, `exit ${code}`);
+    sim.end(owner, `exit ${code}`);
     running.exitCode = code;
   }
   owner.crashed = (error) => {
@@ -142,7 +142,7 @@ export function startProcess(machine: Machine, bundle: Bundle, options: StartOpt
   };
   const cluster =
     options.cluster ??
-    createCluster(world, owner, (own, workerName, workerHeard) => {
+    createCluster(sim, owner, (own, workerName, workerHeard) => {
       const worker = { name: workerName, argv, heard: workerHeard, cluster: own };
       return startProcess(machine, bundle, worker).owner;
     });
@@ -163,12 +163,12 @@ export function startProcess(machine: Machine, bundle: Bundle, options: StartOpt
     process: currentProcess,
     performance: time.performance,
     Date: time.Date,
-    Math: Object.assign(Object.create(Math), { random: world.random.random }),
+    Math: Object.assign(Object.create(Math), { random: sim.random.random }),
     ...time.timers,
     AbortSignal: time.AbortSignal,
     fetch: () => Promise.reject(new Error("the world has no fetch")),
   };
-  world.immediate(owner, `starts: ${argv.join(" ")}`, () => {
+  sim.immediate(owner, `starts: ${argv.join(" ")}`, () => {
     bundle(globals);
     // A command has ended when it says later with which code; a gateway serves on.
     Object.defineProperty(currentProcess, "exitCode", {

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { EventEmitter } from "node:events";
 import { systemError } from "./disk.ts";
 import { BUDGETS, emptyData, runScript, WINDOWS } from "./stored-scripts.ts";
-import type { SimProcess, World } from "./world.ts";
+import type { SimProcess, Simulator } from "./simulator.ts";
 
 /** The scripts that it may be given, by the names under which it keeps them. */
 const SCRIPTS = new Map(
@@ -20,8 +20,8 @@ export interface ClientOptions {
   readonly socket: { reconnectStrategy(): number };
 }
 
-export function createRedis(world: World) {
-  const server = world.createProcess("redis");
+export function createRedis(sim: Simulator) {
+  const server = sim.createProcess("redis");
   /** Called when connections break, with the process that has each. */
   const connections = new Map<() => void, SimProcess>();
   const faults = {
@@ -34,14 +34,14 @@ export function createRedis(world: World) {
   };
   const known = new Set<string>();
   let data = emptyData();
-  const latency = (): number => 0.05 + 0.5 * world.random.random();
+  const latency = (): number => 0.05 + 0.5 * sim.random.random();
   const isReachable = ({ name }: SimProcess): boolean =>
     !faults.isDown && !(faults.cutOff !== undefined && name.startsWith(faults.cutOff));
 
   /** Breaks the connections of those that do not reach it any more. */
   function cut(): void {
     for (const [drop, owner] of connections)
-      if (!isReachable(owner)) world.immediate(owner, "a connection to redis breaks", drop);
+      if (!isReachable(owner)) sim.immediate(owner, "a connection to redis breaks", drop);
   }
 
   /** Errors that the model throws are not of the server, and fail the run. */
@@ -54,7 +54,7 @@ export function createRedis(world: World) {
     if (!known.has(digest)) return { error: new Error("NOSCRIPT No matching script") };
     const text = SCRIPTS.get(digest);
     if (text === undefined) throw new Error("the model does not know this script");
-    return { value: runScript(data, text, words, world.wallClock()) };
+    return { value: runScript(data, text, words, sim.wallClock()) };
   }
 
   /** A client of a process, as the package makes it. */
@@ -80,11 +80,11 @@ export function createRedis(world: World) {
       connect(() => undefined);
     }
     function connect(opened: () => void): void {
-      world.after(latency(), owner, "connects to redis", () => {
+      sim.after(latency(), owner, "connects to redis", () => {
         if (isClosed) return;
         if (!isReachable(owner)) {
           events.emit("error", systemError("ECONNREFUSED", "connect"));
-          world.after(reconnectStrategy(), owner, "tries redis again", () => connect(opened));
+          sim.after(reconnectStrategy(), owner, "tries redis again", () => connect(opened));
           return;
         }
         isReady = true;
@@ -99,12 +99,12 @@ export function createRedis(world: World) {
       answered: (error: Error | undefined, value: unknown) => void,
     ): void {
       const sentOver = connection;
-      lastCommand = Math.max(lastCommand, world.time() + latency());
-      world.at(lastCommand, server, "a script", () => {
+      lastCommand = Math.max(lastCommand, sim.time() + latency());
+      sim.at(lastCommand, server, "a script", () => {
         if (connection !== sentOver) return;
         const { error, value } = run(words);
-        lastAnswer = Math.max(lastAnswer, world.time() + latency() + faults.slowMs);
-        world.at(lastAnswer, owner, "an answer of redis", () => answered(error, value));
+        lastAnswer = Math.max(lastAnswer, sim.time() + latency() + faults.slowMs);
+        sim.at(lastAnswer, owner, "an answer of redis", () => answered(error, value));
       });
     }
     return {

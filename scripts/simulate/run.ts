@@ -3,18 +3,23 @@
 // provider and the books say of it.
 
 import { createRandom } from "../../test/support/random.ts";
-import type { Asked } from "../reconcile/client.ts";
+import type { ClientRequest } from "../reconcile/client.ts";
 import { collectAudits, collectBudgets, collectStatements } from "../reconcile/collect.ts";
 import { complaintsIn } from "../reconcile/gateways.ts";
-import { type Disturbance, emptyHouse, type House, readFiles } from "../reconcile/house.ts";
+import {
+  type Disturbance,
+  createEvidence,
+  type Evidence,
+  readFiles,
+} from "../reconcile/evidence.ts";
 import type { Phase } from "../reconcile/plan.ts";
 import type { Call } from "../reconcile/provider.ts";
 import { FAULTS, LASTING } from "./faults.ts";
-import { createInstallation, createTown, DATA_DIR } from "./installation.ts";
-import type { Installation, Town } from "./installation.ts";
+import { createInstallation, createEnvironment, DATA_DIR } from "./installation.ts";
+import type { Installation, Environment } from "./installation.ts";
 import { judge } from "./judge.ts";
 import type { Bundles } from "./process.ts";
-import { createWorld, type Random, type SimProcess } from "./world.ts";
+import { createSimulator, type Random, type SimProcess } from "./simulator.ts";
 
 export interface RunOptions {
   readonly seed: number;
@@ -59,30 +64,30 @@ export async function simulate({ seed, requests, bundles, only, hear }: RunOptio
   const before = createRandom(seed);
   const start = before.pick(MIDNIGHTS) - before.between(0, 2_000);
   const startsAt = before.random() < 0.5 ? start : start + DAY_MS / 3;
-  const world = createWorld({ seed, startsAt, hear });
+  const sim = createSimulator({ seed, startsAt, hear });
   const faults = new Set(only ?? drawn(before));
   const phase = phaseOf(faults);
-  const house = emptyHouse(phase, new Map());
+  const evidence = createEvidence(phase, new Map());
   const violations: string[] = [];
   try {
-    const town = createTown(world, bundles);
-    const all = await live(town, house, { phase, requests, faults });
-    await collect(all, house);
+    const environment = createEnvironment(sim, bundles);
+    const all = await live(environment, evidence, { phase, requests, faults });
+    await collect(all, evidence);
     const gateways = all.flatMap((each) => each.gateways);
-    house.complaints.push(...gateways.flatMap(({ stderr }) => complaintsIn(stderr)));
-    violations.push(...judge(house));
+    evidence.complaints.push(...gateways.flatMap(({ stderr }) => complaintsIn(stderr)));
+    violations.push(...judge(evidence));
   } catch (error) {
     violations.push((error as Error).stack ?? String(error));
   }
   const outcome = {
     faults: [...faults],
-    requests: house.asked.length,
-    steps: world.steps(),
-    fingerprint: world.fingerprint(),
+    requests: evidence.requests.length,
+    steps: sim.steps(),
+    fingerprint: sim.fingerprint(),
     violations,
-    lastLines: violations.length > 0 ? world.lastLines() : [],
+    lastLines: violations.length > 0 ? sim.lastLines() : [],
   };
-  for (const process of world.processes()) world.end(process, "the run is over");
+  for (const process of sim.processes()) sim.end(process, "the run is over");
   return outcome;
 }
 
@@ -93,38 +98,44 @@ interface Load {
 }
 
 /** The load, with everything that happens meanwhile. Returns the installations, without gateways. */
-async function live(town: Town, house: House, { phase, requests, faults }: Load) {
-  const { world, act, until } = town;
-  const { random, between, pick } = world.random;
-  const provider = await act(({ startProvider }) => startProvider(world.random));
-  breakConnections(town, house, faults);
+async function live(
+  environment: Environment,
+  evidence: Evidence,
+  { phase, requests, faults }: Load,
+) {
+  const { sim, act, until } = environment;
+  const { random, between, pick } = sim.random;
+  const provider = await act(({ startProvider }) => startProvider(sim.random));
+  breakConnections(environment, evidence, faults);
   const clients = CLIENTS / phase.gateways;
-  const crowd = await act((actors) => actors.createCrowd(world.random, phase, clients, requests));
-  const all = house.estates.map((_, number) =>
-    createInstallation(town, phase, number, provider.url),
+  const load = await act((actors) => actors.createClientLoad(sim.random, phase, clients, requests));
+  const all = evidence.gateways.map((_, number) =>
+    createInstallation(environment, phase, number, provider.url),
   );
   for (const { number, writeConfig, start, address } of all) {
     writeConfig(0);
     await start();
-    await act(() => crowd.turnTo(number, address()));
+    await act(() => load.connectTo(number, address()));
   }
   const possible = [...FAULTS].filter(([name]) => faults.has(name));
-  while (crowd.asked.length < requests) {
-    const next = Math.min(requests, crowd.asked.length + between(3, 40));
-    await until(() => crowd.asked.length >= next, "requests end");
+  while (load.requests.length < requests) {
+    const next = Math.min(requests, load.requests.length + between(3, 40));
+    await until(() => load.requests.length >= next, "requests end");
     if (possible.length === 0 || random() < 0.2) continue;
     const [name, fault] = pick(possible);
-    world.note(`fault: ${name}`);
-    await fault(pick(all), { house, crowd, all });
+    sim.note(`fault: ${name}`);
+    await fault(pick(all), { evidence, load, all });
   }
-  await act(() => crowd.stop());
-  house.asked.push(...crowd.asked.map((each) => leftByNetwork(each, house.disturbances)));
+  await act(() => load.stop());
+  evidence.requests.push(
+    ...load.requests.map((each) => leftByNetwork(each, evidence.disturbances)),
+  );
   for (const [serial, calls] of provider.ledger)
-    house.calls.set(
+    evidence.calls.set(
       serial,
       calls.toSorted((a, b) => departureOf(a) - departureOf(b)),
     );
-  if (random() < REST_SHARE) await rest(town, all, house);
+  if (random() < REST_SHARE) await rest(environment, all, evidence);
   else for (const { stop } of all) await stop();
   return all;
 }
@@ -136,15 +147,22 @@ const LATENCY_MS = 100;
  * When the gateway made a call. Over a connection that stands still it comes after later ones, which
  * the gateway makes once it has given up waiting.
  */
-const departureOf = ({ at, troubles }: Call): number =>
-  Math.min(at, ...troubles.filter(({ until }) => until > at - LATENCY_MS).map(({ from }) => from));
+const departureOf = ({ at, interruptions }: Call): number =>
+  Math.min(
+    at,
+    ...interruptions.filter(({ until }) => until > at - LATENCY_MS).map(({ from }) => from),
+  );
 
 /**
  * Some time after the last request nothing is held, each gateway knows what was spent, and nothing
  * is open that a gateway does not have that has served nobody.
  */
-async function rest(town: Town, all: readonly Installation[], house: House): Promise<void> {
-  const { world, network, until, idle, act, fail } = town;
+async function rest(
+  environment: Environment,
+  all: readonly Installation[],
+  evidence: Evidence,
+): Promise<void> {
+  const { sim, network, until, idle, act, fail } = environment;
   const listed = ({ open }: SimProcess): string =>
     [...open]
       .map(([kind, count]) => `${count} ${kind}s`)
@@ -153,11 +171,11 @@ async function rest(town: Town, all: readonly Installation[], house: House): Pro
   /** What is open most of the time: passes over the books open and close something. */
   async function usuallyOpen(owner: SimProcess): Promise<string> {
     const times = new Map<string, number>();
-    let [since, before] = [world.time(), listed(owner)];
+    let [since, before] = [sim.time(), listed(owner)];
     const end = since + 3_000;
     function look(): boolean {
-      times.set(before, (times.get(before) ?? 0) + world.time() - since);
-      [since, before] = [world.time(), listed(owner)];
+      times.set(before, (times.get(before) ?? 0) + sim.time() - since);
+      [since, before] = [sim.time(), listed(owner)];
       return since > end;
     }
     await until(look, "some time to pass");
@@ -171,7 +189,7 @@ async function rest(town: Town, all: readonly Installation[], house: House): Pro
   for (const { number, gateway, address } of all) {
     open.push(await usuallyOpen(gateway().owner));
     const { text } = await act(({ get }) => get(`${address(1)}/status`));
-    house.estates[number]!.live = JSON.parse(text).budgets;
+    evidence.gateways[number]!.live = JSON.parse(text).budgets;
   }
   for (const { stop } of all) await stop();
   for (const { number, workers, gateway, start, stop } of all) {
@@ -186,14 +204,18 @@ async function rest(town: Town, all: readonly Installation[], house: House): Pro
 }
 
 /** Connections break by themselves, and it is known when. */
-function breakConnections({ network }: Town, house: House, faults: ReadonlySet<string>): void {
+function breakConnections(
+  { network }: Environment,
+  evidence: Evidence,
+  faults: ReadonlySet<string>,
+): void {
   Object.assign(network.faults, {
     resets: faults.has("resets") ? 0.1 : 0,
     stalls: faults.has("stalls") ? 0.05 : 0,
     broke({ name }: SimProcess, trouble: Omit<Disturbance, "kind">) {
       const [, number] = /^gateway (\d+)\./.exec(name) ?? [];
       if (number === undefined) return;
-      house.disturbances.push({ kind: "provider", gateway: Number(number) - 1, ...trouble });
+      evidence.disturbances.push({ kind: "provider", gateway: Number(number) - 1, ...trouble });
     },
   });
 }
@@ -205,30 +227,33 @@ const SILENCE_MS = 61_000;
  * To a gateway, a client whose connection breaks has left, and so has one that gives up because the
  * network or the gateway stood still.
  */
-function leftByNetwork(asked: Asked, disturbances: readonly Disturbance[]): Asked {
-  const { verdict, troubles = [], startedAt, endedAt } = asked;
+function leftByNetwork(
+  request: ClientRequest,
+  disturbances: readonly Disturbance[],
+): ClientRequest {
+  const { outcome, interruptions = [], startedAt, endedAt } = request;
   const freezes = disturbances.filter(
-    ({ kind, gateway }) => kind === "freeze" && gateway === asked.gateway,
+    ({ kind, gateway }) => kind === "freeze" && gateway === request.gateway,
   );
   let [waitedMs, at] = [0, startedAt];
-  for (const { from, until } of [...troubles, ...freezes].sort((a, b) => a.from - b.from)) {
+  for (const { from, until } of [...interruptions, ...freezes].sort((a, b) => a.from - b.from)) {
     waitedMs += Math.max(0, Math.min(from, endedAt) - at);
     at = Math.max(at, until);
   }
   waitedMs += Math.max(0, endedAt - at);
   const isLeft =
-    verdict === "cut" ? troubles.length > 0 : verdict === "hung" && waitedMs < SILENCE_MS;
-  return isLeft ? { ...asked, verdict: "left" } : asked;
+    outcome === "cut" ? interruptions.length > 0 : outcome === "hung" && waitedMs < SILENCE_MS;
+  return isLeft ? { ...request, outcome: "left" } : request;
 }
 
-async function collect(all: readonly Installation[], house: House): Promise<void> {
+async function collect(all: readonly Installation[], evidence: Evidence): Promise<void> {
   for (const { run } of all) await run("usage", "sync", "--once");
-  await collectAudits(house, all);
-  for (const { number, reader } of all) readFiles(house, number, DATA_DIR, reader);
+  await collectAudits(evidence, all);
+  for (const { number, reader } of all) readFiles(evidence, number, DATA_DIR, reader);
   // Those of any gateway will do.
-  const [{ world, postgres }] = all as [Installation];
-  const { pick } = world.random;
-  await collectStatements(house, pick(all), world.wallClock());
-  await collectBudgets(house, ["acme", "beta", "purse"], pick(all));
-  if (house.isShared) house.rows = postgres.records();
+  const [{ sim, postgres }] = all as [Installation];
+  const { pick } = sim.random;
+  await collectStatements(evidence, pick(all), sim.wallClock());
+  await collectBudgets(evidence, ["acme", "beta", "purse"], pick(all));
+  if (evidence.isShared) evidence.rows = postgres.records();
 }

@@ -7,7 +7,7 @@ import { resolve } from "node:path";
 import { type Inode, systemError } from "./disk.ts";
 import type { Machine } from "./modules.ts";
 import type { SimSocket } from "./network.ts";
-import type { SimProcess } from "./world.ts";
+import type { SimProcess } from "./simulator.ts";
 
 const placeOf = ({ number }: Inode): string => `/socket ${number}`;
 

@@ -7,7 +7,7 @@ import { setImmediate as realTurn } from "node:timers/promises";
 import { createRandom } from "../../test/support/random.ts";
 
 export type Random = ReturnType<typeof createRandom>;
-export type World = ReturnType<typeof createWorld>;
+export type Simulator = ReturnType<typeof createSimulator>;
 
 /** A process of the world: a gateway, one of its workers, a command, or the actors. */
 export type SimProcess = ReturnType<typeof newProcess>;
@@ -49,7 +49,7 @@ export interface Pending {
 /** How many events a failure shows. */
 const SHOWN = 50;
 
-export interface WorldOptions {
+export interface SimulatorOptions {
   readonly seed: number;
   /** Of the wall clock, in milliseconds since 1970. */
   readonly startsAt: number;
@@ -57,7 +57,7 @@ export interface WorldOptions {
   readonly hear?: ((line: string) => void) | undefined;
 }
 
-export function createWorld({ seed, startsAt, hear }: WorldOptions) {
+export function createSimulator({ seed, startsAt, hear }: SimulatorOptions) {
   const random = createRandom(seed);
   /** Events that wait, the next one last. */
   const waiting: Pending[] = [];
