@@ -69,7 +69,7 @@ export function priceFor(table: number, model: string | null, prompt: number): P
 type Budget = { readonly amount: string; readonly period: "day" | "month" | "total" };
 
 /** The account whose budget is smaller than what its clients ask for. */
-export const CAPPED = "purse";
+export const CAPPED = "capped";
 
 const key = (account: string, key: string, budget?: Budget) => ({
   account,

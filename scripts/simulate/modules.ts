@@ -1,4 +1,4 @@
-// The modules of Node as a process of the world gets them.
+// The modules of Node that simulated processes get.
 
 import assert from "node:assert/strict";
 import crypto from "node:crypto";
@@ -20,7 +20,7 @@ import {
   type Simulator,
 } from "./simulator.ts";
 
-/** What all processes of one machine of the world share. */
+/** What all processes of a simulated machine share. */
 export interface Machine {
   readonly sim: Simulator;
   readonly network: Network;
@@ -34,13 +34,13 @@ export interface Machine {
 
 const realRequire = createRequire(import.meta.url);
 
-/** Modules that neither wait nor look at the machine. */
-const HARMLESS = [
+/** Modules that have no access to time, chance or the machine: processes get the real ones. */
+const REAL_MODULES = [
   ...["node:buffer", "node:events", "node:path", "node:stream", "node:stream/promises"],
   ...["node:string_decoder", "node:util", "node:zlib"],
 ];
 
-/** What of node:crypto has no chance in it. Keys are drawn by chance, which their files keep. */
+/** The deterministic functions of node:crypto. Creating a key is random, but the key is then in a file. */
 const PURE: readonly (keyof typeof crypto)[] = [
   ...(["createHash", "createHmac", "hash", "timingSafeEqual", "createCipheriv"] as const),
   ...(["createDecipheriv", "hkdfSync", "createPrivateKey", "createPublicKey"] as const),
@@ -51,7 +51,7 @@ const PURE_CRYPTO = Object.fromEntries(PURE.map((name) => [name, crypto[name]]))
 const randomBytes = ({ random }: Simulator, size: number): Buffer =>
   Buffer.from(Array.from({ length: size }, () => Math.floor(256 * random.random())));
 
-/** Timers, and a wall clock, of one process. */
+/** The timers and clocks of one process. */
 function createTime(sim: Simulator, owner: SimProcess) {
   type Listener = (...args: unknown[]) => void;
 
@@ -92,7 +92,7 @@ function createTime(sim: Simulator, owner: SimProcess) {
       createTimer(ms, listener, args),
     clearTimeout: (timer?: { clear(): void }) => timer?.clear(),
     setImmediate: immediately,
-    // Nobody asks for these. Without these lines a process would have those of the machine.
+    // The program does not use these. Without these lines it could reach the real ones.
     setInterval: undefined,
     clearInterval: undefined,
     clearImmediate: undefined,
@@ -123,7 +123,7 @@ function createTime(sim: Simulator, owner: SimProcess) {
   return { timers, promises, performance, Date: SimDate, AbortSignal: signals };
 }
 
-/** The modules of Node as a process gets them. */
+/** Creates the modules of one process. */
 export function createModules(machine: Machine, owner: SimProcess, cluster: Cluster) {
   const { sim, disk } = machine;
   const time = createTime(sim, owner);
@@ -151,7 +151,7 @@ export function createModules(machine: Machine, owner: SimProcess, cluster: Clus
     ["node:process", { arch, platform, version }],
   ]);
 
-  for (const name of HARMLESS) modules.set(name, realRequire(name));
+  for (const name of REAL_MODULES) modules.set(name, realRequire(name));
 
   /** An optional package. */
   function peer(name: string): unknown {
@@ -164,19 +164,19 @@ export function createModules(machine: Machine, owner: SimProcess, cluster: Clus
 
   function require(name: string): unknown {
     const known = modules.get(name);
-    if (known === undefined) throw new Error(`the world has no ${name}`);
+    if (known === undefined) throw new Error(`the simulation has no ${name}`);
     return known;
   }
 
   return { time, require, modules };
 }
 
-/** The modules of Node that a process of the world gets, by their names. */
+/** The modules of a simulated process, by their names. */
 export function simulatedModules(): ReadonlyMap<string, object> {
   const sim = createSimulator({ seed: 1, startsAt: 0 });
   const [disk, network] = [createDisk(sim), createNetwork(sim)];
   const machine = { sim, disk, network, beforeChange: () => undefined };
-  const owner = sim.createProcess("nobody's");
+  const owner = sim.createProcess("nobody");
   const cluster = createCluster(sim, owner, () => assert.fail("no workers"));
   return createModules(machine, owner, cluster).modules as Map<string, object>;
 }

@@ -1,6 +1,6 @@
-// PostgreSQL in the world: a model of the statements that gateways send to the tables of usage
-// records, and what they use of the package `pg`. A statement is atomic. Its connection may break
-// after it has run, and then the gateway cannot know whether it has.
+// A simulated PostgreSQL: a model of the statements about usage records that gateways send, and the part
+// of the package `pg` that they use. A statement is atomic. Its connection may break after it has run,
+// and then the gateway cannot know whether it has.
 
 import { isDeepStrictEqual } from "node:util";
 import * as sql from "../../src/extensions/money/postgres/queries.ts";
@@ -15,12 +15,12 @@ import type { JsonObject } from "../reconcile/evidence.ts";
 import { systemError } from "./disk.ts";
 import type { SimProcess, Simulator } from "./simulator.ts";
 
-/** The values that a statement finds. */
+/** The result of a statement: one value a row. */
 type Found = readonly unknown[];
-/** The values that it is sent with: `$1` and so on. */
+/** The parameters of a statement: `$1` and so on. */
 type Values = readonly string[];
 
-/** A row that a gateway sends, as the record that it finds again. */
+/** Converts a row that a gateway inserts to the record that it reads later. */
 function recordOf({
   log_segment: segment,
   log_line: line,
@@ -34,7 +34,7 @@ const MONTH = /day >= (\$\d)::date AND day < \$\d::date \+ interval '1 month'/;
 const STARTS = /^left\(usage_id, length\(\$(\d)\)\) = \$\d$/;
 const COMPARES = /^(?:coalesce\()?(\w+)(?:, ''\))? (=|>=|<=) \$(\d)$/;
 
-/** Whether a record meets one test of a WHERE clause. */
+/** Whether a record meets one condition of a WHERE clause. */
 function isMet(test: string, values: Values, record: JsonObject): boolean {
   const sent = (place: string | undefined): string => values[Number(place) - 1]!;
   const [, start] = STARTS.exec(test) ?? [];
@@ -47,7 +47,7 @@ function isMet(test: string, values: Values, record: JsonObject): boolean {
   return operator === ">=" ? actual >= wanted : actual <= wanted;
 }
 
-/** Sums as sumsBy() asks for them. */
+/** The sums of a statement by sumsBy(). */
 function sumsIn(text: string, records: readonly UsageRecord[]): Found {
   const [dimensions = ""] = text.split("FROM (")[1]!.split("count(*)");
   const by = [...dimensions.matchAll(/ AS (\w+)/g)].map(([, name]) => name as Dimension);
@@ -56,13 +56,13 @@ function sumsIn(text: string, records: readonly UsageRecord[]): Found {
   return summer.sums().map((sum) => ({ ...sum, cost: formatMoney(sum.cost) }));
 }
 
-/** For the test that compares it with a real server. */
+/** The tables. Exported for the test that compares them with a real server. */
 export function createTables() {
   /** By their usage_id. */
   const records = new Map<string, JsonObject>();
   /** By source. */
   const cursors = new Map<string, unknown>();
-  /** How many records a source was said to have on a day. */
+  /** The number of records that a source has stated for a day. */
   const days = new Map<string, number>();
   function matching(where: string, values: Values): JsonObject[] {
     const tests = where.replace(MONTH, "month = $1").split(" AND ");
@@ -71,7 +71,7 @@ export function createTables() {
     return [...records.values()].filter(isMatch);
   }
 
-  /** Sets a cursor, and adds rows if there are any. */
+  /** Sets a cursor, and inserts rows if there are any. */
   function add([source, _place, cursor, before, rows = "[]"]: Values): Found {
     const stored = cursors.get(source!);
     if (stored !== undefined && !isDeepStrictEqual(stored, JSON.parse(before!))) return [];
@@ -115,7 +115,7 @@ export function createTables() {
 
   const statements = new Map<string, (values: Values) => Found>([
     [MIGRATE, () => []],
-    // No data_dir is ever copied here.
+    // A simulation never copies a data_dir.
     [sql.NOTE_PLACE, () => []],
     [sql.CURSOR, cursorOf],
     [sql.SET_CURSOR, add],
@@ -147,7 +147,7 @@ export function createTables() {
   return { run, ordered, all: () => [...records.values()] };
 }
 
-/** Errors without a code are not of the server but of the model, and fail the run. */
+/** Runs a statement. An error without a code is one of the model, and fails the simulation. */
 function outcomeOf<T>(run: () => T): { readonly found?: T; readonly error?: unknown } {
   try {
     return { found: run() };
@@ -157,16 +157,18 @@ function outcomeOf<T>(run: () => T): { readonly found?: T; readonly error?: unkn
   }
 }
 
+/** The server. */
 export type Postgres = ReturnType<typeof createPostgres>;
 
+/** Starts the server. */
 export function createPostgres(sim: Simulator) {
   const server = sim.createProcess("postgres");
   const tables = createTables();
-  /** `slowMs`: answers come so much later. `connections`: those of before break when it grows. */
+  /** `slowMs` delays all answers. Increasing `connections` breaks all connections opened before. */
   const faults = { isDown: false, slowMs: 0, connections: 0 };
   const latency = (): number => 0.1 + 0.8 * sim.random.random();
 
-  /** Runs something on the server for a process. `sentOver`: as faults.connections. */
+  /** Runs something on the server. `sentOver`: the value of faults.connections when it was sent. */
   function ask<T>(owner: SimProcess, run: () => T, sentOver = faults.connections): Promise<T> {
     return new Promise((resolve, reject) => {
       const broken = (): void => reject(new Error("Connection terminated unexpectedly"));
@@ -188,7 +190,7 @@ export function createPostgres(sim: Simulator) {
 
   const rowsOf = (found: Found) => ({ rows: structuredClone(found).map((value) => ({ value })) });
 
-  /** A connection of its own, for a cursor. */
+  /** A connection with a cursor. */
   function createClient(owner: SimProcess) {
     const opened = faults.connections;
     let waiting: Found = [];
@@ -208,7 +210,7 @@ export function createPostgres(sim: Simulator) {
   return {
     faults,
     records: tables.all,
-    /** The package as a process gets it. */
+    /** The package `pg` of a process. */
     packageFor: (owner: SimProcess) => ({
       Pool: class {
         on = () => undefined;
