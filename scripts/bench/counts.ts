@@ -101,17 +101,17 @@ async function least(
  * counts. The program prints its address.
  */
 export async function countIn(command: readonly string[], target: Target): Promise<Figures> {
-  let heard: (counts: Counts) => void = () => undefined;
+  let received: (counts: Counts) => void = () => undefined;
   const running = launch({ args: FLAGS, cwd: process.cwd() }, command, {
     // Counting what is covered has a cost of its own.
     env: { NODE_V8_COVERAGE: "" },
-    heard(line) {
-      if (line.startsWith('{"counted"')) heard(JSON.parse(line).counted);
+    onLine(line) {
+      if (line.startsWith('{"counted"')) received(JSON.parse(line).counted);
     },
   });
   const countsSoFar = () =>
     new Promise<Counts>((resolve) => {
-      heard = resolve;
+      received = resolve;
       running.child.kill("SIGUSR2");
     });
   try {

@@ -75,7 +75,7 @@ export async function started(start: Start): Promise<Target> {
   const began = performance.now();
   const command = pinned ? ["taskset", "-c", "0", ...start.command] : start.command;
   const program = { command, args: [], cwd: process.cwd() };
-  const running = launch(program, [], { env: { ...process.env, ...env }, heard: "nobody" });
+  const running = launch(program, [], { env: { ...process.env, ...env }, onLine: "ignore" });
   const { child, stdout, stderr } = running;
   const end = () => stop(running);
   try {

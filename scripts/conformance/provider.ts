@@ -141,7 +141,7 @@ export async function startProvider(port = 0): Promise<Provider> {
 }
 
 /** What a check needs of the gateway's configuration. */
-export interface Lab {
+export interface ProviderSetup {
   readonly id: string;
   /**
    * What the provider does, a model for each. If there are several, an alias has them in this
@@ -164,16 +164,16 @@ export const CROWDED = { key: "sk-conformance-crowded", maxInFlight: 2 };
 const BREAKER = { failures: 5, cooldown_ms: 400 };
 
 /** A model that answers, by which it is seen that a gateway has this configuration. */
-export const READY: Lab = { id: "ready", behaviours: ["good"] };
+export const READY: ProviderSetup = { id: "ready", behaviours: ["good"] };
 
 /** Its models, in the order of their behaviours. */
-export const modelsOf = ({ id, behaviours }: Lab): string[] =>
+export const modelsOf = ({ id, behaviours }: ProviderSetup): string[] =>
   behaviours.map((behaviour) => `${behaviour}:${id}`);
-export const aliasOf = ({ id }: Lab): string => `auto/robust.${id}`;
+export const aliasOf = ({ id }: ProviderSetup): string => `auto/robust.${id}`;
 
 export function readyConfig(
   { url, loneUrl, goneUrl }: Pick<Provider, "url" | "loneUrl" | "goneUrl">,
-  labs: readonly Lab[],
+  labs: readonly ProviderSetup[],
   key: string,
 ) {
   const lab = { dialect: "openai", base_url: url, api_key: PROVIDER_KEY, thinking: "thinking" };

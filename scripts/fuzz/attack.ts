@@ -93,7 +93,7 @@ async function start({ config, flags = [], mayBeBusy }: Attack, file: string) {
   let isFirst = true; // the line with the address
   const running = launch(program, ["serve", ...settings], {
     env: { NODE_NO_WARNINGS: "0" },
-    heard(line, from) {
+    onLine(line, from) {
       const isDue =
         from === "stdout" ? isFirst || isAccessLine(line, mayBeBusy) : isDiagnostic(line);
       if (from === "stdout") isFirst = false;

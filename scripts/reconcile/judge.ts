@@ -4,13 +4,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Entry, judgeRecords, readEntries } from "./books.ts";
 import type { Evidence } from "./evidence.ts";
-import {
-  judgeAudits,
-  judgeBudgets,
-  judgeReceipts,
-  judgeSeals,
-  judgeStatements,
-} from "./judge-outputs.ts";
+import * as outputs from "./judge-outputs.ts";
 import { caseOf, judgeEntry, judgeHandling, type Match } from "./judge-request.ts";
 import { amountOf, sum } from "./money.ts";
 
@@ -81,10 +75,10 @@ export function judgeBills(evidence: Evidence, findings: Findings): JudgedPhase 
   const matches = matchAll(evidence, entries, findings);
   const phase = { evidence, findings, entries, matches };
   judgeRecords(phase);
-  judgeStatements(phase);
+  outputs.judgeStatements(phase);
   if (!evidence.isReference) {
-    judgeAudits(phase);
-    judgeBudgets(phase);
+    outputs.judgeAudits(phase);
+    outputs.judgeBudgets(phase);
   }
   return phase;
 }
@@ -96,8 +90,8 @@ export type Judgement = ReturnType<typeof judge>;
 export function judge(evidence: Evidence) {
   const findings = createFindings(evidence.phase);
   const phase = judgeBills(evidence, findings);
-  judgeSeals(phase);
-  judgeReceipts(phase);
+  outputs.judgeSeals(phase);
+  outputs.judgeReceipts(phase);
   const { comparisons, violations } = findings;
   return { matches: phase.matches, comparisons: comparisons(), violations };
 }

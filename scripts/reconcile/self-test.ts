@@ -11,15 +11,9 @@ import { CONTINUED, priceFor } from "./plan.ts";
 /** Corrupts the evidence about a phase, or leaves it unchanged if there is nothing to corrupt. */
 type Apply = (evidence: Evidence) => unknown;
 
-interface Corruption {
-  readonly name: string;
-  /** The judge must report a violation like this. */
-  readonly violation: RegExp;
-  readonly apply: Apply;
-}
-const CORRUPTIONS: Corruption[] = [];
-const corrupt = (name: string, violation: RegExp, apply: Apply) =>
-  CORRUPTIONS.push({ name, violation, apply });
+/** All corruptions, each with a violation that the judge must report. */
+const CORRUPTIONS: (readonly [name: string, violation: RegExp, apply: Apply])[] = [];
+const corrupt = (...corruption: (typeof CORRUPTIONS)[number]) => CORRUPTIONS.push(corruption);
 
 /** Adds one pico-unit to an amount of an object, if there is an object. */
 function addPico(object: JsonObject | undefined, name = "cost"): void {
@@ -174,7 +168,7 @@ export function selfTest(
   seed: number,
   print: (text: string) => void,
 ): readonly string[] {
-  const missed = CORRUPTIONS.filter(({ name, violation: expected, apply }, at) => {
+  const missed = CORRUPTIONS.filter(([name, expected, apply], at) => {
     const first = (seed + at) % phases.length;
     const corrupted = corruptedCopy([...phases.slice(first), ...phases.slice(0, first)], apply);
     const violation = corrupted && judge(corrupted).violations.find((each) => expected.test(each));
@@ -182,7 +176,7 @@ export function selfTest(
     return violation === undefined;
   });
   print(`self-test: ${CORRUPTIONS.length - missed.length} corruptions found, ${missed.length} not`);
-  return missed.map(({ name }) => name);
+  return missed.map(([name]) => name);
 }
 
 /** A corrupted copy of the first phase that has something to corrupt. */

@@ -108,7 +108,7 @@ export async function overLimit(t: Tester): Promise<Exchange> {
 }
 
 /** What the checks of the levels about a vendor's API work with. */
-export interface ApiScene {
+export interface ApiKit {
   readonly t: Tester;
   /** A short question to the model, with these fields. */
   post(fields?: Json, over?: Over): Promise<Exchange>;
@@ -141,8 +141,8 @@ export function apiOf(
   askOf: (t: Tester, fields: Json) => Ask,
   overOf: (t: Tester) => Over,
 ) {
-  function sceneOf(t: Tester): ApiScene {
-    const post: ApiScene["post"] = (fields = {}, { headers, ...over } = {}) => {
+  function kitOf(t: Tester): ApiKit {
+    const post: ApiKit["post"] = (fields = {}, { headers, ...over } = {}) => {
       const usual = overOf(t);
       return t.ask(askOf(t, fields), {
         ...usual,
@@ -162,9 +162,9 @@ export function apiOf(
       stream: async (fields) => eventsOf(await answered({ ...fields, stream: true })),
     };
   }
-  function checks(source: string, entries: Stated<(scene: ApiScene) => unknown>): void {
+  function checks(source: string, entries: Stated<(kit: ApiKit) => unknown>): void {
     for (const [heading, run] of Object.entries(entries))
-      CHECKS.push(checkOf(level, source, heading, (t) => run(sceneOf(t))));
+      CHECKS.push(checkOf(level, source, heading, (t) => run(kitOf(t))));
   }
   return {
     checks,

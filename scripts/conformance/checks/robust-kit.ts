@@ -6,7 +6,7 @@
 import type { Exchange, Opened } from "../client.ts";
 import * as expect from "../expect.ts";
 import { ERROR } from "../forms.ts";
-import { aliasOf, modelsOf, type Call, type Lab, type Provider } from "../provider.ts";
+import { aliasOf, modelsOf, type Call, type ProviderSetup, type Provider } from "../provider.ts";
 import { first, isCount, isObject, type Fields, type Json } from "../shapes.ts";
 import { question, type Headers, type Tester } from "../tester.ts";
 import { PIECES, TEXT } from "../wire.ts";
@@ -14,7 +14,7 @@ import { checkOf, CHECKS, headingOf, type Stated } from "./kit.ts";
 
 export * from "../expect.ts";
 
-export interface Scene {
+export interface RobustKit {
   readonly t: Tester;
   readonly provider: Provider;
   /** Its models at the provider; the first of them; the one to which a failure of that leads. */
@@ -47,20 +47,20 @@ export const soon = <T>(promise: Promise<T>, what: string): Promise<T> =>
   expect.within(promise, what, SOON_MS);
 
 /** What the checks need of the gateway's configuration, filled as they are stated. */
-export const LABS: Lab[] = [];
+export const SETUPS: ProviderSetup[] = [];
 
 /**
  * Checks by their headings, of which the words are the models that the check has at the provider:
  * what each does, and `@` and a place for the first of them (provider.ts).
  */
-export function robust(source: string, entries: Stated<(scene: Scene) => unknown>): void {
+export function robust(source: string, entries: Stated<(kit: RobustKit) => unknown>): void {
   for (const [heading, run] of Object.entries(entries)) {
     const { id, words } = headingOf(heading);
     const [first = "good", ...others] = words.filter((word) => word !== "alone");
     const [behaviour = "", at] = first.split("@");
-    const lab: Lab = { id, behaviours: [behaviour, ...others], at };
-    LABS.push(lab);
-    const check = checkOf("robust", source, heading, (t) => run(sceneOf(t, lab)));
+    const lab: ProviderSetup = { id, behaviours: [behaviour, ...others], at };
+    SETUPS.push(lab);
+    const check = checkOf("robust", source, heading, (t) => run(kitOf(t, lab)));
     CHECKS.push({ ...check, needs: others.length > 0 ? ["provider", "alias"] : ["provider"] });
   }
 }
@@ -68,10 +68,10 @@ export function robust(source: string, entries: Stated<(scene: Scene) => unknown
 export const alike = (
   source: string,
   headings: readonly string[],
-  run: (scene: Scene) => unknown,
+  run: (kit: RobustKit) => unknown,
 ): void => robust(source, Object.fromEntries(headings.map((heading) => [heading, run])));
 
-function sceneOf(t: Tester, lab: Lab): Scene {
+function kitOf(t: Tester, lab: ProviderSetup): RobustKit {
   const provider = t.options.provider!;
   const models = modelsOf(lab);
   const [model = "", second = model] = models;
@@ -79,7 +79,7 @@ function sceneOf(t: Tester, lab: Lab): Scene {
     model: second === model ? model : aliasOf(lab),
     messages: question("Say something."),
   };
-  const ask: Scene["ask"] = (fields = {}, headers = {}, signal) =>
+  const ask: RobustKit["ask"] = (fields = {}, headers = {}, signal) =>
     t.ask({ ...usual, ...fields }, { headers, signal });
   const call = (after = 0) => provider.call(model, after, PATIENT_MS);
   return {
@@ -137,9 +137,9 @@ export function refusal({ status, error, shown }: Exchange, expected: number): v
 export function servedBy(reply: Exchange, model: string): void {
   for (const part of reply.parts) expect.same(first(part, "model"), model);
 }
-/** How often the provider was asked for a model; the first of the scene, if none is named. */
-export function calls(scene: Scene, number: number, model?: string): void {
-  const got = scene.calls(model).length;
+/** How often the provider was asked for a model; the first of the kit, if none is named. */
+export function calls(kit: RobustKit, number: number, model?: string): void {
+  const got = kit.calls(model).length;
   expect.that(got === number, `${number} requests for ${model ?? "the model"}`, got);
 }
 /** Retry-After, and the same number in the message. */
@@ -160,7 +160,7 @@ export async function healthy(t: Tester, when: string): Promise<void> {
 /** A request with these fields is answered, and the provider was asked with those. */
 export const sent =
   (fields: object, toProvider: Fields) =>
-  async (scene: Scene): Promise<void> => {
-    complete(await scene.ask(fields));
-    expect.fields(await scene.sent(), toProvider);
+  async (kit: RobustKit): Promise<void> => {
+    complete(await kit.ask(fields));
+    expect.fields(await kit.sent(), toProvider);
   };
