@@ -14,7 +14,7 @@ import http from "node:http";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { CHECKS } from "../scripts/conformance/checks/all.ts";
-import { SETUPS } from "../scripts/conformance/checks/robust-kit.ts";
+import { SETUPS } from "../scripts/conformance/checks/setup.ts";
 import { parseJson } from "../scripts/conformance/client.ts";
 import { readyConfig, startProvider } from "../scripts/conformance/provider.ts";
 import {

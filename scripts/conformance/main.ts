@@ -7,7 +7,7 @@ import { writeFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { CHECKS } from "./checks/all.ts";
-import { SETUPS } from "./checks/robust-kit.ts";
+import { SETUPS } from "./checks/setup.ts";
 import { createClient } from "./client.ts";
 import { LIMITED, modelsOf, READY, readyConfig, startProvider, type Provider } from "./provider.ts";
 import {

@@ -202,15 +202,15 @@ const namesOf = (value: Json): string => Object.keys(value).sort().join();
 function checkError(status: number, headers: Answer["headers"], text: string): void {
   const id = headers.get("x-request-id");
   const document = parseJson(text);
-  const told = `${status} with ${text.slice(0, 500)}`;
+  const message = `${status} with ${text.slice(0, 500)}`;
   if (isObject(document) && document["type"] === "error") {
-    demand(namesOf(document) === "error,request_id,type", told);
+    demand(namesOf(document) === "error,request_id,type", message);
     expect.fields(document, { request_id: id, "error.type": is.text, "error.message": is.text });
     return;
   }
   checkRules(status, headers, text);
   const error = first(document, "error");
-  demand(isObject(error) && namesOf(error) === "code,message,param,request_id,type", told);
+  demand(isObject(error) && namesOf(error) === "code,message,param,request_id,type", message);
   expect.fields(error, { type: ERROR_TYPES.get(status), request_id: id });
 }
 

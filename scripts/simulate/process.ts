@@ -120,7 +120,7 @@ export function startProcess(machine: Machine, bundle: Bundle, options: StartOpt
     exports: () => module.exports,
     signal: (signal) => signals.emit(signal, signal),
   };
-  function say(text: string, from: "stdout" | "stderr"): void {
+  function print(text: string, from: "stdout" | "stderr"): void {
     running[from] += text;
     onOutput(text, from);
   }
@@ -128,7 +128,7 @@ export function startProcess(machine: Machine, bundle: Bundle, options: StartOpt
     new Writable({
       decodeStrings: false,
       write(chunk, _encoding, done) {
-        say(String(chunk), from);
+        print(String(chunk), from);
         done();
       },
     });
@@ -139,7 +139,7 @@ export function startProcess(machine: Machine, bundle: Bundle, options: StartOpt
   }
   owner.crashed = (error) => {
     running.exitCode = 1;
-    say(`crashed: ${(error as Error)?.stack ?? error}\n`, "stderr");
+    print(`crashed: ${(error as Error)?.stack ?? error}\n`, "stderr");
   };
   const cluster =
     options.cluster ??

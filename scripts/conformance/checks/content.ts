@@ -9,16 +9,8 @@ import { CROWDED } from "../provider.ts";
 import { first, isCount } from "../shapes.ts";
 import { chooseTool, question, type Tester } from "../tester.ts";
 import { USAGE } from "../wire.ts";
-import * as expect from "./robust-kit.ts";
-import {
-  alike,
-  PATIENT_MS,
-  robust,
-  SOON_MS,
-  STREAM,
-  WITH_USAGE,
-  type RobustKit,
-} from "./robust-kit.ts";
+import * as expect from "./setup.ts";
+import { alike, PATIENT_MS, robust, SOON_MS, STREAM, WITH_USAGE, type RobustKit } from "./setup.ts";
 
 const { completion_tokens_details: _, ...FIGURES } = USAGE;
 const expectFigures = (reply: Exchange): void => {

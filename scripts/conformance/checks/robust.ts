@@ -5,8 +5,8 @@ import { CANARY, ELSEWHERE, PIECES } from "../wire.ts";
 import { BURST } from "../provider.ts";
 import { first } from "../shapes.ts";
 import { CHAT, question } from "../tester.ts";
-import * as expect from "./robust-kit.ts";
-import { alike, robust, SOON_MS, STREAM, type RobustKit } from "./robust-kit.ts";
+import * as expect from "./setup.ts";
+import { alike, robust, SOON_MS, STREAM, type RobustKit } from "./setup.ts";
 
 const leavesWaiting =
   (stream: boolean) =>

@@ -8,8 +8,8 @@ import type { Call } from "../provider.ts";
 import { first, list } from "../shapes.ts";
 import { question, TOOLS } from "../tester.ts";
 import { choicesOf, valuesAt } from "./kit.ts";
-import * as expect from "./robust-kit.ts";
-import { alike, PATIENT_MS, robust, soon, STREAM } from "./robust-kit.ts";
+import * as expect from "./setup.ts";
+import { alike, PATIENT_MS, robust, soon, STREAM } from "./setup.ts";
 
 const cuts = (source: string, headings: readonly string[]) =>
   alike(source, headings, async ({ ask }) => {
