@@ -102,9 +102,7 @@ async function readMemoryAfterLoad(column: Column, { isTrial }: Effort): Promise
   column.afterLoad = memoryOf(target.pid);
 }
 
-/**
- * Opens streams on a process of their own: one that has had a load has memory left over from it.
- */
+/** Opens streams on a fresh process, because memory left over from a load would be reused. */
 async function readMemoryOfStreams(column: Column, upstream: Target, isTrial: boolean) {
   const target = await column.kind.start(upstream.url);
   try {

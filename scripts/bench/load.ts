@@ -139,9 +139,7 @@ export async function wholeReplies(
   };
 }
 
-/**
- * Asks for a stream and reads it to its end; resolves with the milliseconds until its first text.
- */
+/** Reads a stream to its end. Resolves with the milliseconds until its first text. */
 export async function readStream(
   target: Target,
   agent: http.Agent,

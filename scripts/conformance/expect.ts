@@ -40,10 +40,7 @@ export const same = (got: unknown, expected: unknown): void => {
 /** A wait counts down in steps, so that a pause of this process only counts as one step. */
 const STEPS = 50;
 
-/**
- * The promise's value. Rejects after `ms`, with an error that names what was waited for. `giveUp` is
- * called at any error.
- */
+/** The promise's value. Rejects after `ms`. `giveUp` is called at any error. */
 export async function within<T>(
   promise: Promise<T>,
   what: string,

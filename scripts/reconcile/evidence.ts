@@ -97,10 +97,7 @@ export const createEvidence = (phase: Phase, calls: Map<number, readonly Call[]>
   disturbances: [] as Disturbance[],
   /** The first one is the start. */
   changes: [{ table: 0, from: 0, until: 0 }] as PriceChange[],
-  /**
-   * The budget of the account "capped". Undefined: something happened after which, as the manual
-   * says, more may be spent.
-   */
+  /** The budget of the account CAPPED. Undefined: it may be overspent, as the manual says. */
   cappedBudget: cappedBudgetOf(phase) as string | undefined,
   /** Whether all gateways share their usage records, so that each states the bills of all. */
   isShared: phase.postgres !== undefined,

@@ -232,10 +232,7 @@ async function answer(work: CallInProgress): Promise<unknown> {
   return isBroken ? res.socket?.end() : res.end();
 }
 
-/**
- * Starts the provider. `isReference`: no tokens are cached for an hour, because the reference edition
- * does not read that figure.
- */
+/** Starts the provider. The reference edition does not read tokens that are cached for an hour. */
 export async function startProvider(random: Random, isReference = false) {
   /** The calls of each request in their order, by the serial number of the request. */
   const ledger = new Map<number, readonly Call[]>();

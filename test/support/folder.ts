@@ -12,10 +12,7 @@ process.on("exit", () =>
   }),
 );
 
-/**
- * A new, empty folder. `inMemory`: in memory, where the system has /dev/shm, for tests that would wait
- * for the disk very often.
- */
+/** A new, empty folder. `inMemory`: in /dev/shm, where it exists, for tests with many writes. */
 export function folder({ inMemory = false } = {}): string {
   const path = mkdtempSync(
     join(inMemory && existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "chat-gateway-"),

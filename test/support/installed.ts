@@ -24,10 +24,7 @@ export const pathFolders = (process.env["PATH"] ?? "").split(delimiter);
 /** The first of these files that exists. */
 export const firstOf = (paths: readonly string[]): string | undefined => paths.find(existsSync);
 
-/**
- * Why a test is skipped. False: nothing is missing. Throws instead if the environment variable `demanded`
- * is 1.
- */
+/** Why a test is skipped. False: it is not. Throws if the variable `demanded` is 1. */
 export function skipWithout(missing: readonly string[], demanded: string): false | string {
   if (missing.length === 0) return false;
   if (process.env[demanded] === "1") throw new Error(missing.join("; "));
