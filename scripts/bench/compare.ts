@@ -33,10 +33,7 @@ interface Column {
   readonly rounds: Round[];
   /** Whole replies that the target has given. */
   replies: number;
-  /**
-   * Bytes of memory: before the first load, ten seconds after the last load of whole replies, and for
-   * each open stream. NaN: it cannot open them.
-   */
+  /** Bytes of memory before load, 10 s after it, and for each open stream. NaN: none opens. */
   idle: number;
   afterLoad: number;
   perStream: number;

@@ -187,10 +187,7 @@ export async function cpuPerEvent(
   return (cpuOf(target.pid) - before) / (streams * events);
 }
 
-/**
- * What so many open streams cost: bytes of memory for each, and microseconds of CPU per event that
- * they bring in some seconds, one a second each.
- */
+/** What open streams cost: bytes of memory for each, and microseconds of CPU per event. */
 export async function openStreams(
   target: Target,
   streams: number,

@@ -18,10 +18,7 @@ export const MB = 1e6;
 /** Bytes as text in whole megabytes. */
 export const mb = (bytes: number): string => (bytes / MB).toFixed(0);
 const AUDIT_MS = 600_000;
-/**
- * Options of Node by which the process and its workers collect all garbage on SIGUSR2. Without them
- * Node keeps garbage until it needs the memory.
- */
+/** Options of Node by which SIGUSR2 makes a process and its workers collect all garbage. */
 const COLLECT_ON_SIGNAL = [
   "--expose-gc",
   "--import",

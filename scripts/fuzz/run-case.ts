@@ -4,10 +4,7 @@ import net from "node:net";
 import type { Case } from "./cases.ts";
 import { judge } from "./judge.ts";
 
-/**
- * The gateway keeps a connection open after its answers, so the client ends it after this time without
- * bytes, but not before the first answer.
- */
+/** After this time without bytes the client ends a connection on which an answer has begun. */
 const IDLE_MS = 4_000;
 /** How long a client that is to leave waits for bytes of the answer. */
 const PATIENCE_MS = 100;

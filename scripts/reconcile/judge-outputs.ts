@@ -200,10 +200,7 @@ function sealOf({ gateways }: Evidence, { gateway, day }: Entry, answering: numb
   return line && gateway === answering ? { day, number: line["number"] } : null;
 }
 
-/**
- * Each receipt must state what its request cost, and the tokens and prices from which the cost follows.
- * Other accounts must not see it.
- */
+/** Each receipt must explain what its request cost. Other accounts must not see it. */
 export function judgeReceipts({ evidence, entries, findings }: JudgedPhase): void {
   const byId = new Map(entries.map((entry) => [entry.open["gateway_request_id"], entry]));
   for (const { account, id, gateway, status, body } of evidence.receipts) {
