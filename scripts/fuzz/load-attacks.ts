@@ -10,6 +10,7 @@ import type { Scope } from "../../test/support/scope.ts";
 import { settled } from "../../test/support/wait.ts";
 import { bodyOf } from "../bench/chat.ts";
 import { openStreams } from "../bench/load.ts";
+import { counted } from "../bench/table.ts";
 import { gatewayConfig, startProvider as startBenchProvider } from "../bench/targets.ts";
 import { MB, mb, until, type Attack, type AttackedGateway } from "./attack.ts";
 import { COSTLY_REPLIES, FORMATS, LARGE, startCostly, type CostlyRequest } from "./costly.ts";
@@ -49,14 +50,8 @@ const expectChat = (gateway: AttackedGateway): Promise<string> =>
   demand(gateway, bodyOf("bytes=300", "m"), { name: "a chat request", status: 200 });
 
 /** The number of answers with each status: `3 x 200, 2 x 503`. */
-function countStatuses(answers: readonly CaseResult[]): string {
-  const counts = new Map<string, number>();
-  for (const { statuses, end } of answers) {
-    const what = String(statuses[0] ?? end);
-    counts.set(what, (counts.get(what) ?? 0) + 1);
-  }
-  return [...counts].map(([what, times]) => `${times} x ${what}`).join(", ");
-}
+const countStatuses = (answers: readonly CaseResult[]): string =>
+  counted(answers.map(({ statuses, end }) => String(statuses[0] ?? end)));
 
 /** Opens sockets, and sends these bytes on each. */
 async function openSockets(

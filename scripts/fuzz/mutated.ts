@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import { inspect } from "node:util";
 import demo from "../../src/extensions/providers/demo/demo.json" with { type: "json" };
+import { counted } from "../bench/table.ts";
 import { until, type Attack, type AttackedGateway } from "./attack.ts";
 import { makeCase, type Case } from "./cases.ts";
 import { runCase } from "./run-case.ts";
@@ -36,8 +37,8 @@ function configIn(folder: string): object {
 
 async function run(gateway: AttackedGateway, options: MutatedOptions) {
   const { seed, only, cases = only!.length } = options;
-  const counts = new Map<string, number>();
-  const count = (what: string | number) => counts.set(`${what}`, (counts.get(`${what}`) ?? 0) + 1);
+  /** The statuses of all answers, and how connections ended without one. */
+  const ends: string[] = [];
   const startedAt = performance.now();
   const inFlight = new Set<number>();
   const ended: number[] = [];
@@ -51,8 +52,8 @@ async function run(gateway: AttackedGateway, options: MutatedOptions) {
       sent.admin ? gateway.adminPort : gateway.port,
       sent,
     );
-    for (const status of statuses) count(status);
-    if (end !== "answered") count(end);
+    ends.push(...statuses.map(String));
+    if (end !== "answered") ends.push(end);
     if (fault !== undefined) faults.push(describe(options, number, sent, fault));
     inFlight.delete(number);
     ended.push(number);
@@ -71,8 +72,7 @@ async function run(gateway: AttackedGateway, options: MutatedOptions) {
   gateway.expect(!hasCrashed, `one of these made it crash: --seed ${seed} --case ${suspects}`);
   for (const fault of hasCrashed ? [] : faults) gateway.expect(false, fault);
   gateway.expect(faults.length > 0 || next === cases, `not through after ${MAX_MS} ms`);
-  const seen = [...counts].sort().map(([what, times]) => `${times} x ${what}`);
-  return [`${next} mutated requests, seed ${seed}`, seen.join(", ")] as const;
+  return [`${next} mutated requests, seed ${seed}`, counted(ends)] as const;
 }
 
 const WHOLE = { maxStringLength: null };

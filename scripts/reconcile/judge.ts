@@ -2,6 +2,7 @@
 // client, and each request that reached the provider or got a reply must have one entry.
 
 import { isDeepStrictEqual } from "node:util";
+import { counted } from "../bench/table.ts";
 import { type Entry, judgeRecords, readEntries } from "./books.ts";
 import type { Evidence } from "./evidence.ts";
 import * as outputs from "./judge-outputs.ts";
@@ -94,16 +95,6 @@ export function judge(evidence: Evidence) {
   outputs.judgeReceipts(phase);
   const { comparisons, violations } = findings;
   return { matches: phase.matches, comparisons: comparisons(), violations };
-}
-
-/** The number of occurrences of each name, the most frequent first. */
-function counted(names: readonly string[]): string {
-  const counts = new Map<string, number>();
-  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
-  return [...counts]
-    .sort(([, a], [, b]) => b - a)
-    .map(([name, count]) => `${count} ${name}`)
-    .join(", ");
 }
 
 /** The figures that a run prints at its end. */
