@@ -26,6 +26,7 @@ export interface Effort {
 }
 
 export const median = (values: readonly number[]): number => percentile(values, 0.5);
+/** The value below which this share of all values is. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;

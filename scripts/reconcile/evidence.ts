@@ -84,6 +84,7 @@ export interface PriceChange extends Period {
   readonly table: number;
 }
 
+/** The evidence about one phase. */
 export type Evidence = ReturnType<typeof createEvidence>;
 
 /** `calls`: the provider's ledger, by the serial numbers of the clients' requests. */

@@ -247,6 +247,7 @@ function copyInto(bytes: Buffer, { buffer, callback }: net.OnReadOpts): void {
 /** The network of a simulation. */
 export type Network = ReturnType<typeof createNetwork>;
 
+/** Creates a network without servers. */
 export function createNetwork(sim: Simulator) {
   /** Several workers may listen at one place, and take turns. */
   const listeners = new Map<string, Listener[]>();

@@ -14,6 +14,7 @@ import { checkOf, CHECKS, headingOf, type Stated } from "./kit.ts";
 
 export * from "../expect.ts";
 
+/** What a check of the level `robust` works with. */
 export interface RobustKit {
   readonly t: Tester;
   readonly provider: Provider;
@@ -43,6 +44,7 @@ export const WITH_USAGE = { stream: true, stream_options: { include_usage: true 
 export const SOON_MS = 2_500;
 /** For what only takes its time where a machine is busy. */
 export const PATIENT_MS = 10_000;
+/** The promise's value, which must come soon. */
 export const soon = <T>(promise: Promise<T>, what: string): Promise<T> =>
   expect.within(promise, what, SOON_MS);
 
@@ -108,6 +110,7 @@ function kitOf(t: Tester, lab: ProviderSetup): RobustKit {
 /** What the events of a stream say. */
 const dataOf = ({ events }: Exchange) => events.map(({ data }) => data);
 
+/** Expects a complete reply with this content. */
 export function complete(reply: Exchange, content = TEXT): void {
   const { status, shown, error, parts } = reply;
   expect.that(status === 200, "status 200", `${status} ${shown}`);
@@ -130,10 +133,12 @@ export function broken(reply: Exchange, content: string): void {
   const isEnd = parts.length === data.length - 1 && isObject(reply.events.at(-1)?.json);
   expect.that(isEnd, "one error event, and nothing after it", shown);
 }
+/** Expects an error with this status. */
 export function refusal({ status, error, shown }: Exchange, expected: number): void {
   expect.that(status === expected, `status ${expected}`, `${status} ${shown}`);
   expect.fields(error, ERROR);
 }
+/** Expects that a reply names this model throughout. */
 export function servedBy(reply: Exchange, model: string): void {
   for (const part of reply.parts) expect.same(first(part, "model"), model);
 }
@@ -152,6 +157,7 @@ export function wait({ headers, error, shown }: Exchange): void {
 /** The client of a call has left, so the gateway closes the provider's connection. */
 export const left = (call: Call): Promise<void> =>
   soon(call.left, "the provider's connection to be closed");
+/** Expects that /healthz answers soon. `when`: for the error. */
 export async function healthy(t: Tester, when: string): Promise<void> {
   const { status } = await soon(t.get("/healthz"), `/healthz ${when}`);
   expect.that(status === 200, `200 from /healthz ${when}`, status);
