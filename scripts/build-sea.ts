@@ -38,10 +38,7 @@ const give = (why: string): never => {
   process.exit(1);
 };
 
-/**
- * A worker is started with the path of its program before its arguments. For a single executable
- * that is one argument too many.
- */
+/** A worker of a single executable gets the path of its program as one argument too many. */
 const DROP_PATH = 'if (require("node:cluster").isWorker) process.argv.splice(2, 1);';
 
 /** For createRequire the program is where the executable is. */

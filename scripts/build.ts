@@ -13,10 +13,7 @@ const ESCAPED = /\\|(?<=\*)\/|[^\n -~]/g;
 const escaped = (text: string): string =>
   text.replace(ESCAPED, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-/**
- * The function whose comment has the texts that the program reads from files beside its sources
- * (src/embedded.ts). `src`: where they are.
- */
+/** A function whose comment has the texts of files that the program reads (src/embedded.ts). */
 export function embeddedTexts(src = SRC): string {
   const sections = readdirSync(src, { recursive: true, encoding: "utf8" })
     .filter((path) => /\.(html|css|js|lua)$|^manual\/.*\.md$/.test(path))

@@ -78,10 +78,7 @@ export function configurationFields(): Field[] {
   return fieldsIn(configSchema(checking, formats).schema, "", true);
 }
 
-/**
- * The page with its tables as the program has them. Throws if a row is about something that the
- * program does not have.
- */
+/** The page with current tables. Throws if a row is about something that does not exist. */
 export function withTables(page: string): string {
   return page
     .replace(
@@ -142,10 +139,7 @@ function fieldsIn(schema: JsonSchema, path: string, isRequired: boolean): Field[
 const isObjectSchema = (schema: JsonSchema): boolean =>
   withoutNull(schema)["properties"] !== undefined;
 
-/**
- * Null says the same as absence, or has its meaning in the text. Of several objects: one with the
- * fields of all.
- */
+/** The schema without null, which the text explains. Of several objects: all their fields. */
 function withoutNull(schema: JsonSchema): JsonSchema {
   const choices = schema["anyOf"] as readonly JsonSchema[] | undefined;
   const [choice, ...others] = (choices ?? []).filter(({ type }) => type !== "null");
@@ -246,10 +240,7 @@ function providersTable(): string {
   return tableOf(["Provider", ...fields, "Omitted", "Notes"], rows);
 }
 
-/**
- * The parameters that are not sent: to all models of a vendor, and further ones to its reasoning
- * models.
- */
+/** The parameters that are not sent to a vendor's models, or only not to its reasoning models. */
 function omittedBy(vendor: string): string {
   const always = traitsOf({ vendor }, { reasoning: false }).omit;
   const whileReasoning = traitsOf({ vendor }, { reasoning: true }).omit;

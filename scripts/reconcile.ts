@@ -1,9 +1,11 @@
-// Proves the gateway's bill to the pico-unit against the ledger of a provider of our own: `npm run
-// build && node --import tsx scripts/reconcile.ts [--requests 20000] [--seed N] [--postgres]
-// [--redis] [--self-test]`. Exit 1 if anything differs. With --core it proves the bill of the
-// reference edition, which `npm run build:core` makes. It runs the phases one after the other:
-// gateways under load that are killed, until enough requests have ended; then everything that there
-// is to know of them is collected and judged. See scripts/reconcile.
+// Reconciles the gateway's books, to the pico-unit, with the ledger of a provider: `npm run build &&
+// node --import tsx scripts/reconcile.ts [--requests 20000] [--seed N] [--postgres] [--redis]
+// [--self-test]`. It exits with 1 if anything differs. With --core it runs the reference edition, which
+// `npm run build:core` makes.
+//
+// It runs phases one after another. In each phase gateways are under load and are killed, until enough
+// requests have ended. Then the evidence about the phase (scripts/reconcile/evidence.ts) is collected
+// and judged.
 
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,10 +14,10 @@ import { parseArgs } from "node:util";
 import { noPostgres, PG_FOLDER, startPostgres } from "../test/support/postgres.ts";
 import { createRandom } from "../test/support/random.ts";
 import { noRedis, startRedis } from "../test/support/redis.ts";
-import { createCrowd, type Crowd } from "./reconcile/client.ts";
+import { createClientLoad, type ClientLoad } from "./reconcile/client.ts";
 import { collect } from "./reconcile/collect.ts";
 import { createGateways, type Gateways } from "./reconcile/gateways.ts";
-import { emptyHouse, type House, type Line } from "./reconcile/house.ts";
+import { createEvidence, type Evidence, type JsonObject } from "./reconcile/evidence.ts";
 import { judge, reportOf } from "./reconcile/judge.ts";
 import { type Phase, phasesOf } from "./reconcile/plan.ts";
 import { startProvider } from "./reconcile/provider.ts";
@@ -38,9 +40,9 @@ if (!existsSync(built)) throw new Error(`there is no ${built}: run npm run build
 const missing = (values.postgres && noPostgres()) || (values.redis && noRedis());
 if (missing) throw new Error(missing);
 
-/** How many clients a phase has. */
+/** The number of clients in a phase. */
 const CLIENTS = 24;
-/** How many receipts are asked for in all, if there are as many requests. */
+/** The number of receipts to request, if there are as many requests. */
 const RECEIPTS = 600;
 
 const folder = mkdtempSync(join(tmpdir(), "reconcile-"));
@@ -54,49 +56,50 @@ function secondsSince(time: number): string {
   return `${((performance.now() - time) / 1_000).toFixed(0)} s`;
 }
 
-/** Load, and what happens meanwhile in a random order. */
-async function live(phase: Phase, gateways: Gateways, crowd: Crowd): Promise<void> {
-  for (const { number, address } of gateways.list) crowd.turnTo(number, address);
+/** Runs the load of a phase, with the events of the phase at random moments. */
+async function runLoad(phase: Phase, gateways: Gateways, load: ClientLoad): Promise<void> {
+  for (const { number, address } of gateways.list) load.connectTo(number, address);
   const drawn = phase.events.map((event) => ({ event, at: random.random() }));
   const events = drawn.sort((a, b) => a.at - b.at).map(({ event }) => event);
   const step = phase.requests / (events.length + 1);
   for (const [index, event] of events.entries()) {
-    await crowd.reached(Math.round(step * (index + 1)));
-    await gateways.happen(event, crowd);
+    await load.completed(Math.round(step * (index + 1)));
+    await gateways.trigger(event, load);
   }
-  await crowd.reached(phase.requests);
-  await crowd.stop();
+  await load.completed(phase.requests);
+  await load.stop();
 }
 
-/** A row of usage_records as a line of the files has it. */
-function lineOf({ log_segment, log_line, log_sha256, ...row }: Line): Line {
+/** A row of the table usage_records, in the form of a line of the files. */
+function recordOf({ log_segment, log_line, log_sha256, ...row }: JsonObject): JsonObject {
   const members = Object.entries(row).map(([name, value]) => [
     name,
     name.endsWith("_tokens") ? Number(value) : value,
   ]);
   const log = { segment: log_segment, line: Number(log_line), sha256: log_sha256 };
-  // Times are dates.
+  // This turns Date objects into texts.
   return JSON.parse(JSON.stringify({ ...Object.fromEntries(members), log }));
 }
 
-async function runPhase(phase: Phase, place: string): Promise<House> {
+/** Runs a phase in a new folder, and collects the evidence about it. */
+async function runPhase(phase: Phase, phaseFolder: string): Promise<Evidence> {
   const startedAt = performance.now();
-  mkdirSync(place);
+  mkdirSync(phaseFolder);
   const provider = await startProvider(random, values.core);
-  const house = emptyHouse(phase, provider.ledger);
-  const about = { phase, program, folder: place, provider: provider.url, house };
-  const gateways = createGateways({ ...about, random, postgres });
+  const evidence = createEvidence(phase, provider.ledger);
+  const common = { phase, program, random, postgres, evidence };
+  const gateways = createGateways({ ...common, folder: phaseFolder, provider: provider.url });
   try {
     await gateways.startAll();
-    const crowd = createCrowd(random, phase, Math.round(CLIENTS / phase.gateways));
-    await live(phase, gateways, crowd);
-    house.asked.push(...crowd.asked);
-    await collect(gateways, house, random, Math.ceil((RECEIPTS * phase.requests) / requests));
+    const load = createClientLoad(random, phase, Math.round(CLIENTS / phase.gateways));
+    await runLoad(phase, gateways, load);
+    evidence.requests.push(...load.requests);
+    await collect(gateways, evidence, random, Math.ceil((RECEIPTS * phase.requests) / requests));
     const rows = "SELECT *, day::text AS day FROM usage_records";
     if (phase.postgres !== undefined)
-      house.rows = (await postgres!.query(phase.postgres, rows)).map(lineOf);
-    print(`${phase.name}: ${house.asked.length} requests, ${secondsSince(startedAt)}`);
-    return house;
+      evidence.rows = (await postgres!.query(phase.postgres, rows)).map(recordOf);
+    print(`${phase.name}: ${evidence.requests.length} requests, ${secondsSince(startedAt)}`);
+    return evidence;
   } finally {
     gateways.end();
     provider.close();
@@ -111,14 +114,14 @@ try {
     ...(url !== undefined && { postgres: url }),
     ...(redis && { redis: redis.url }),
   };
-  const houses: House[] = [];
+  const phases: Evidence[] = [];
   for (const phase of phasesOf(requests, values.core, servers))
-    houses.push(await runPhase(phase, join(folder, `phase-${houses.length + 1}`)));
-  const judgements = houses.map(judge);
-  for (const line of reportOf(houses, judgements)) console.log(line);
+    phases.push(await runPhase(phase, join(folder, `phase-${phases.length + 1}`)));
+  const judgements = phases.map(judge);
+  for (const line of reportOf(phases, judgements)) console.log(line);
   const violations = judgements.flatMap((judgement) => judgement.violations);
   for (const violation of violations) console.log(`FAILED: ${violation}`);
-  const missed = values["self-test"] ? selfTest(houses, seed, print) : [];
+  const missed = values["self-test"] ? selfTest(phases, seed, print) : [];
   for (const name of missed) console.log(`FAILED: not found: ${name}`);
   const isRight = violations.length === 0 && missed.length === 0;
   const end = isRight ? "passed" : `failed (${violations.length}); the books are in ${folder}`;

@@ -1,8 +1,8 @@
-// Simulates gateways under seeds: clock, network, disk, chance and other processes come from one
-// number, so a run that fails can be repeated step by step. `npm run --silent simulate -- --seeds 100`
+// Simulates gateways from seeds: one number determines clock, network, disk, chance and other processes,
+// so a run that fails can be repeated event by event. `npm run --silent simulate -- --seeds 100`
 //
-// The manual's page "simulation" has the options, and says how to find a bug with it. It ends with 1
-// if anything was not as it must be.
+// The manual's page "simulation" has the options, and says how to find a bug with it. The exit code is 1
+// if a run finds a violation, or if the self-test does not find a bug.
 
 import { parseArgs } from "node:util";
 import { selfTest } from "./simulate/bugs.ts";
@@ -48,7 +48,7 @@ function report(seed: number, outcome: Outcome): void {
   for (const violation of violations.slice(0, 20)) console.log(`seed ${seed}: ${violation}`);
 }
 
-/** Runs seed after seed. Returns how many have failed. */
+/** Runs one seed after another. Returns the number of seeds that failed. */
 async function runSeeds(): Promise<number> {
   const bundles = { gateway: await bundleGateway(), actors: await bundleActors() };
   const first = numberOf("seed", 0);
@@ -64,7 +64,7 @@ async function runSeeds(): Promise<number> {
       requests: numberOf("requests", 1),
       bundles,
       only: faultsOf(values.only),
-      hear: values.trace ? console.log : undefined,
+      trace: values.trace ? console.log : undefined,
     });
     report(seed, outcome);
     requests += outcome.requests;

@@ -20,6 +20,7 @@ export const sourcesIn = (folder: string): string[] =>
 const sizeOfTexts = (texts: readonly string[]): number =>
   texts.flatMap((text) => text.split("\n")).filter(isCode).length;
 
+/** Lines of code in a folder. */
 export const sizeOf = (folder: string): number =>
   sizeOfTexts(sourcesIn(folder).map((name) => readFileSync(join(folder, name), "utf8")));
 

@@ -76,10 +76,7 @@ function update(file: string, contents: string): void {
   renameSync(unfinished, file);
 }
 
-/**
- * The same module, importing compiled modules. The suffixes are of one length, so the source map
- * stays right.
- */
+/** Lets a module import compiled modules. Suffixes of one length keep the source map correct. */
 const importingCompiled = (code: string): string =>
   code.replace(/((?:\bfrom |\bimport |\bimport\()"\.[^"]*)\.ts"/g, '$1.js"');
 
@@ -102,10 +99,7 @@ async function compile(): Promise<void> {
     update(join(OUT, file), readFileSync(file, "utf8"));
 }
 
-/**
- * What the tests write goes to memory where the system has such a place with room, or thousands of
- * small files wait for the disk.
- */
+/** A folder in memory if there is room, because tests write thousands of small files. */
 function temporaryFolder(): string {
   const memory = "/dev/shm";
   const inMemory = existsSync(memory) && statfsSync(memory).bavail * statfsSync(memory).bsize > GiB;
@@ -149,10 +143,7 @@ function testsOf(chosen: readonly string[]): string[] {
   return [SLOWEST, ...usual.filter((file) => file !== SLOWEST)];
 }
 
-/**
- * The files of each process. Neighbours go to different processes, or the slow ones of a folder would
- * meet in one.
- */
+/** The files of each process. Neighbours, which may all be slow, go to different processes. */
 const spread = (files: readonly string[], count: number): string[][] =>
   Array.from({ length: count }, (_, group) => files.filter((_file, at) => at % count === group));
 

@@ -14,7 +14,7 @@ import http from "node:http";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { CHECKS } from "../scripts/conformance/checks/all.ts";
-import { LABS } from "../scripts/conformance/checks/scene.ts";
+import { SETUPS } from "../scripts/conformance/checks/setup.ts";
 import { parseJson } from "../scripts/conformance/client.ts";
 import { readyConfig, startProvider } from "../scripts/conformance/provider.ts";
 import {
@@ -66,7 +66,7 @@ async function bench(t: TestContext, rpm: number | null = null) {
   const wires = [await startWire(t, provider.url), await startWire(t, provider.loneUrl)] as const;
   const ready = readyConfig(
     { url: wires[0].url, loneUrl: wires[1].url, goneUrl: provider.goneUrl },
-    LABS,
+    SETUPS,
     "sk-demo",
   );
   const keys = [

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { makeCase } from "../scripts/fuzz/cases.ts";
-import { play } from "../scripts/fuzz/play.ts";
+import { runCase } from "../scripts/fuzz/run-case.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 
 describe("fuzz", () => {
@@ -31,8 +31,8 @@ describe("fuzz", () => {
     const faults = await Promise.all(
       Array.from({ length: 300 }, async (_, number) => {
         const sent = makeCase(3, number);
-        const { fault } = await play(ports[sent.admin ? 1 : 0]!, sent);
-        return fault === undefined ? [] : [`case ${number} (${sent.told}): ${fault}`];
+        const { fault } = await runCase(ports[sent.admin ? 1 : 0]!, sent);
+        return fault === undefined ? [] : [`case ${number} (${sent.description}): ${fault}`];
       }),
     );
     assert.deepEqual(faults.flat(), []);

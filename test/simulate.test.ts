@@ -1,5 +1,5 @@
-// The simulation: a few seeds of it, the same seed twice, and that the world has everything that the
-// sources ask of Node. scripts/simulate.ts runs many seeds.
+// The simulation: a few seeds, the same seed twice, and whether it has everything that the sources take
+// from Node. scripts/simulate.ts runs many seeds.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -59,23 +59,28 @@ describe("the simulation", () => {
 
   for (let seed = first; seed < first + SEEDS; seed += 1)
     it(`seed ${seed}: nothing is lost, doubled, mixed up or left open`, async (t) => {
-      const hear = seed === repeated ? (line: string) => trace.push(line) : undefined;
-      const { violations, faults, steps } = await simulate({ seed, requests: 60, bundles, hear });
+      const record = seed === repeated ? (line: string) => trace.push(line) : undefined;
+      const { violations, faults, steps } = await simulate({
+        seed,
+        requests: 60,
+        bundles,
+        trace: record,
+      });
       t.diagnostic(`${steps} events; ${faults.join(", ")}`);
       assert.deepEqual(violations, [], `node --import tsx scripts/simulate.ts --seed ${seed}`);
     });
 
   it("gives the same run for the same seed, event by event", async () => {
     const again: string[] = [];
-    const hear = (line: string) => again.push(line);
-    await simulate({ seed: repeated, requests: 60, bundles, hear });
+    const record = (line: string) => again.push(line);
+    await simulate({ seed: repeated, requests: 60, bundles, trace: record });
     const at = trace.findIndex((line, index) => line !== again[index]);
     assert.equal(at, -1, `event ${at}: ${trace[at]}, then ${again[at]}`);
     assert.equal(trace.length, again.length);
     assert.ok(trace.length > 500, `${trace.length} events`);
   });
 
-  it("leaves nothing of its worlds in memory, so that thousands of seeds can follow each other", async () => {
+  it("leaves nothing of a run in memory, so that thousands of seeds can follow each other", async () => {
     await setImmediate(); // What a WeakRef was made of in this turn stays until its end.
     assert.ok(processes.length > SEEDS, `${processes.length} processes`);
     collectGarbage();

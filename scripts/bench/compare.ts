@@ -33,10 +33,7 @@ interface Column {
   readonly rounds: Round[];
   /** Whole replies that the target has given. */
   replies: number;
-  /**
-   * Bytes of memory: before the first load, ten seconds after the last load of whole replies, and for
-   * each open stream. NaN: it cannot open them.
-   */
+  /** Bytes of memory before load, 10 s after it, and for each open stream. NaN: none opens. */
   idle: number;
   afterLoad: number;
   perStream: number;
@@ -102,9 +99,7 @@ async function readMemoryAfterLoad(column: Column, { isTrial }: Effort): Promise
   column.afterLoad = memoryOf(target.pid);
 }
 
-/**
- * Opens streams on a process of their own: one that has had a load has memory left over from it.
- */
+/** Opens streams on a fresh process, because memory left over from a load would be reused. */
 async function readMemoryOfStreams(column: Column, upstream: Target, isTrial: boolean) {
   const target = await column.kind.start(upstream.url);
   try {

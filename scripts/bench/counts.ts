@@ -24,10 +24,7 @@ export interface Figures {
   readonly event: Counts;
 }
 
-/**
- * A young generation so large that nothing is collected while it is counted, and code that is
- * optimized at the same moments in every run.
- */
+/** No garbage collection while it counts, and code that is optimized alike in every run. */
 const FLAGS = [
   "--min-semi-space-size=512",
   "--max-semi-space-size=512",
@@ -96,22 +93,19 @@ async function least(
   };
 }
 
-/**
- * Starts a program of Node under the counter, sends it the requests of `target`, and returns the
- * counts. The program prints its address.
- */
+/** Runs a program under the counter, sends it the requests of `target`, and returns the counts. */
 export async function countIn(command: readonly string[], target: Target): Promise<Figures> {
-  let heard: (counts: Counts) => void = () => undefined;
+  let received: (counts: Counts) => void = () => undefined;
   const running = launch({ args: FLAGS, cwd: process.cwd() }, command, {
     // Counting what is covered has a cost of its own.
     env: { NODE_V8_COVERAGE: "" },
-    heard(line) {
-      if (line.startsWith('{"counted"')) heard(JSON.parse(line).counted);
+    onLine(line) {
+      if (line.startsWith('{"counted"')) received(JSON.parse(line).counted);
     },
   });
   const countsSoFar = () =>
     new Promise<Counts>((resolve) => {
-      heard = resolve;
+      received = resolve;
       running.child.kill("SIGUSR2");
     });
   try {

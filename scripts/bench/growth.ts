@@ -110,6 +110,7 @@ function row(what: string, unit: string, rounds: readonly number[][]): string[] 
   return [what, unit, format(median(few)), format(median(many)), median(ratios).toFixed(2)];
 }
 
+/** Measures the gateway with little and with much of something. Returns the table. */
 export async function growth(upstream: Target, effort: Effort): Promise<string> {
   const costsOf = (sides: readonly Side[]) => alternating(sides, upstream, effort);
   const bodies = [1, 100, 10_000].map((body) => sized(body, 0.3));

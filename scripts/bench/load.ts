@@ -26,6 +26,7 @@ export interface Effort {
 }
 
 export const median = (values: readonly number[]): number => percentile(values, 0.5);
+/** The value below which this share of all values is. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
@@ -139,9 +140,7 @@ export async function wholeReplies(
   };
 }
 
-/**
- * Asks for a stream and reads it to its end; resolves with the milliseconds until its first text.
- */
+/** Reads a stream to its end. Resolves with the milliseconds until its first text. */
 export async function readStream(
   target: Target,
   agent: http.Agent,
@@ -189,10 +188,7 @@ export async function cpuPerEvent(
   return (cpuOf(target.pid) - before) / (streams * events);
 }
 
-/**
- * What so many open streams cost: bytes of memory for each, and microseconds of CPU per event that
- * they bring in some seconds, one a second each.
- */
+/** What open streams cost: bytes of memory for each, and microseconds of CPU per event. */
 export async function openStreams(
   target: Target,
   streams: number,

@@ -59,10 +59,7 @@ function stream(socket: net.Socket, events: number, every: number): void {
   socket.once("close", stop);
 }
 
-/**
- * How many bytes the request has that `bytes` begins with; more than there are while that is not
- * known.
- */
+/** The size of the first request in `bytes`, or more than `bytes` while it is unknown. */
 function sizeOf(bytes: Buffer): number {
   const body = bytes.indexOf("\r\n\r\n") + 4;
   if (body === 3) return bytes.length + 1;

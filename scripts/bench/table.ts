@@ -1,5 +1,6 @@
-// A Markdown table that can also be read as it is.
+// Figures as text: a Markdown table that can also be read as it is, and counts.
 
+/** A table whose first row is its head. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]!.map((_, at) => Math.max(3, ...rows.map((row) => row[at]!.length)));
   const line = (cells: readonly string[]) =>
@@ -7,4 +8,12 @@ export function table(rows: readonly (readonly string[])[]): string {
   const [head, ...body] = rows;
   const rule = `|${widths.map((width, at) => (at === 0 ? "-".repeat(width + 2) : `${"-".repeat(width + 1)}:`)).join("|")}|`;
   return [line(head!), rule, ...body.map(line)].join("\n");
+}
+
+/** How often each name occurs, the most frequent first: `3 x 200, 2 x 503`. */
+export function counted(names: readonly string[]): string {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  const sorted = [...counts].sort(([, one], [, other]) => other - one);
+  return sorted.map(([name, count]) => `${count} x ${name}`).join(", ");
 }

@@ -75,7 +75,7 @@ export async function started(start: Start): Promise<Target> {
   const began = performance.now();
   const command = pinned ? ["taskset", "-c", "0", ...start.command] : start.command;
   const program = { command, args: [], cwd: process.cwd() };
-  const running = launch(program, [], { env: { ...process.env, ...env }, heard: "nobody" });
+  const running = launch(program, [], { env: { ...process.env, ...env }, onLine: "ignore" });
   const { child, stdout, stderr } = running;
   const end = () => stop(running);
   try {
@@ -152,10 +152,7 @@ export function serving(upstream: string, over: object = {}, file = FILE): strin
   return [file, "serve", "--config", config, "--port", "0"];
 }
 
-/**
- * This gateway, with `over` in its configuration, and all that it does for every request switched
- * on.
- */
+/** This gateway with everything switched on. `over`: further configuration. */
 export const gateway = (over: object = {}): Kind => ({
   name: "chat-gateway",
   switchedOn: "a key, limits, all checks, prices, spend log, usage records, access log and metrics",

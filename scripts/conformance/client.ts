@@ -1,6 +1,6 @@
-// HTTP as the suite needs it: requests whose answers are kept as they came (raw headers, text) and
-// read, whole or as streams, streams that can be watched and left half-way, and raw bytes for what no
-// client would send. Nothing waits without a deadline, and one that passes says what was waited for.
+// The HTTP client of the suite. It keeps each answer as received (raw headers and text), parses whole
+// replies and streams, can watch a stream and leave it early, and can send raw bytes that no other client
+// would send. Each wait has a deadline, whose error names what was waited for.
 
 import { isUtf8 } from "node:buffer";
 import http, { type IncomingHttpHeaders, type IncomingMessage } from "node:http";
@@ -10,48 +10,51 @@ import tls from "node:tls";
 import { within } from "./expect.ts";
 import { find, first, isObject, type Json } from "./shapes.ts";
 
+/** A request to the gateway. */
 export interface Request {
   readonly method: string;
   readonly path: string;
-  /** One that is undefined is left out. */
+  /** A header that is undefined is left out. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: string | Buffer | undefined;
-  /** The body as it was before it was written. Absent: it is no JSON object. */
+  /** The body before it was serialized. Absent: it is no JSON object. */
   readonly asked?: Json;
-  /** Aborted: the connection is closed at once, also before the head of the answer has come. */
+  /** When it is aborted, the connection is closed at once. */
   readonly signal?: AbortSignal | undefined;
 }
 
+/** A whole answer, as received. */
 export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** Names and values in turn, as they came. */
+  /** Names and values in turn. */
   readonly rawHeaders: readonly string[];
-  /** The body; undefined if it is not UTF-8. */
+  /** The body. Undefined: it is not UTF-8. */
   readonly text: string | undefined;
-  /** Whether the body came to its end; false if the connection broke before. */
+  /** Whether the body is complete. False: the connection broke before its end. */
   readonly whole: boolean;
-  /** Milliseconds from the last byte of the body, or the request if there is none, to the end. */
+  /** Milliseconds from the last byte of the body, or from the request, to the end of the answer. */
   readonly closingMs: number;
 }
 
-/** An answer whose head has come. */
+/** An answer whose head has been received. */
 export interface Opened {
-  /** Resolves once this text has come; fails if the body ends before, or at the deadline. */
+  /** Resolves when this text has been received. Rejects if the body ends before. */
   until(text: string): Promise<void>;
-  /** The rest, up to its end. */
+  /** Resolves with the answer at its end. */
   rest(): Promise<Answer>;
-  /** Reads no more. */
+  /** Stops reading. */
   pause(): void;
   /** Closes the connection at once. */
   leave(): void;
 }
 
+/** A client of one gateway. */
 export type Client = ReturnType<typeof createClient>;
 
 /**
- * `baseUrl` is the address before `/v1`; `deadlineMs` holds for each wait; `common` headers go with
- * every request but raw ones.
+ * Creates a client. `baseUrl`: the address before `/v1`. `deadlineMs`: for each wait. `common`: headers of
+ * every request except raw ones.
  */
 export function createClient(
   baseUrl: string,
@@ -63,7 +66,7 @@ export function createClient(
   const agent = new protocol.Agent({ keepAlive: true });
   const prefix = base.pathname === "/" ? "" : base.pathname;
 
-  /** Resolves when the head of the answer has come. */
+  /** Sends a request. Resolves when the head of the answer has been received. */
   async function open({ method, path, headers, body, signal }: Request): Promise<Opened> {
     const askedAt = performance.now();
     const name = `${method} ${path}`;
@@ -83,7 +86,7 @@ export function createClient(
     return reading(res, name, { askedAt, deadlineMs });
   }
 
-  /** A connection of its own, for what no client would send. */
+  /** Sends raw bytes on a connection of its own. */
   function connect(bytes: string | Buffer): net.Socket {
     const host = base.hostname.replace(/^\[|\]$/g, "");
     const secure = protocol === https;
@@ -91,19 +94,16 @@ export function createClient(
     const socket = secure
       ? tls.connect({ host, port, servername: net.isIP(host) ? "" : host })
       : net.connect({ host, port });
-    socket.on("error", () => undefined); // what came until then is the answer
+    socket.on("error", () => undefined); // what was received before is the answer
     socket.write(bytes);
     return socket;
   }
 
   return {
     open,
-    /** Resolves with the whole answer, whatever its status. */
+    /** Sends a request. Resolves with the whole answer, whatever its status is. */
     send: async (request: Request): Promise<Answer> => (await open(request)).rest(),
-    /**
-     * Sends bytes on a connection of its own and resolves with what came back when the server has
-     * closed it.
-     */
+    /** Sends raw bytes. Resolves with everything received when the server has closed the connection. */
     async raw(bytes: string | Buffer): Promise<string> {
       const socket = connect(bytes);
       const pieces: Buffer[] = [];
@@ -114,14 +114,11 @@ export function createClient(
       );
       return Buffer.concat(pieces).toString("latin1");
     },
-    /**
-     * Sends bytes on a connection of its own, of which no answer is read; resolves when the first
-     * answer has begun.
-     */
+    /** Sends raw bytes and reads nothing. Resolves when the first answer has begun. */
     async unread(bytes: string): Promise<net.Socket> {
       const socket = connect(bytes);
       const begun = new Promise<void>((resolve, reject) => {
-        socket.once("readable", resolve); // without a read(), the connection's buffers are all that is filled
+        socket.once("readable", resolve); // without a read(), only the connection's buffers fill
         socket.once("close", () => reject(new Error("the connection was closed unanswered")));
       });
       await within(begun, "the first answer on a connection", deadlineMs, () => socket.destroy());
@@ -131,27 +128,27 @@ export function createClient(
   };
 }
 
-/** Reads an answer to a request of this name. */
+/** Reads an answer. `name`: the request in errors. */
 function reading(
   res: IncomingMessage,
   name: string,
   { askedAt, deadlineMs }: { readonly askedAt: number; readonly deadlineMs: number },
 ): Opened {
-  let heardAt = askedAt;
-  let came = () => {};
+  let receivedAt = askedAt;
+  let onData = () => {};
   const pieces: Buffer[] = [];
   const closed = new Promise<void>((resolve) => res.on("close", resolve));
-  res.on("error", () => undefined); // told by `complete`
+  res.on("error", () => undefined); // `complete` is false then
   res.on("data", (bytes: Buffer) => {
     pieces.push(bytes);
-    heardAt = performance.now();
-    came();
+    receivedAt = performance.now();
+    onData();
   });
   return {
     async until(text) {
       const seen = new Promise<void>((resolve) => {
-        came = () => Buffer.concat(pieces).includes(text) && resolve();
-        came();
+        onData = () => Buffer.concat(pieces).includes(text) && resolve();
+        onData();
       });
       const ended = closed.then(() => {
         throw new Error(`the answer to ${name} ended before ${text}`);
@@ -167,7 +164,7 @@ function reading(
         rawHeaders: res.rawHeaders,
         text: isUtf8(body) ? new TextDecoder().decode(body) : undefined,
         whole: res.complete,
-        closingMs: performance.now() - heardAt,
+        closingMs: performance.now() - receivedAt,
       };
     },
     pause: () => res.pause(),
@@ -175,48 +172,48 @@ function reading(
   };
 }
 
-/** One block of an event stream, up to its blank line, with its lines as they came. */
+/** A block of an event stream, which ends with a blank line. */
 export interface StreamEvent {
   readonly lines: readonly string[];
-  /** What its `data` lines say together; undefined if it has none. */
+  /** Its `data` lines, joined. Undefined: it has none. */
   readonly data: string | undefined;
-  /** The data, parsed; undefined if it is not JSON. */
+  /** The parsed data. Undefined: it is not JSON. */
   readonly json: unknown;
 }
 
-/** The blocks of a stream; `rest` is what follows the last blank line. */
+/** The blocks of a stream. `rest`: the text after the last blank line. */
 export function parseEvents(text: string): { events: StreamEvent[]; rest: string } {
   const blocks = text.split(/\r?\n\r?\n/);
   const rest = blocks.pop() ?? "";
   const events = blocks.map((block) => {
     const lines = block.split(/\r?\n/);
-    const given = lines
+    const dataLines = lines
       .filter((line) => line.startsWith("data:"))
       .map((line) => line.slice(5).replace(/^ /, ""));
-    const data = given.length > 0 ? given.join("\n") : undefined;
+    const data = dataLines.length > 0 ? dataLines.join("\n") : undefined;
     return { lines, data, json: parseJson(data) };
   });
   return { events, rest };
 }
 
-/** A request to the gateway with its answer, and what the answer says. */
+/** A request to the gateway with its answer, as received and parsed. */
 export interface Exchange extends Answer {
-  /** The check that made it. */
+  /** The id of the check that sent the request. */
   readonly check: string;
   readonly request: Request;
   /** The request's body if it is a JSON object, else {}. */
   readonly asked: Json;
-  /** The answer's body, parsed; undefined if it is not JSON. */
+  /** The parsed body of the answer. Undefined: it is not JSON. */
   readonly json: unknown;
-  /** Whether the answer is an event stream that was asked for. */
+  /** Whether the request asked for a stream and got status 200. */
   readonly streamed: boolean;
-  /** The blocks of the event stream; none if something else was asked for. */
+  /** The blocks of the stream. Empty: it is none. */
   readonly events: readonly StreamEvent[];
-  /** What follows the last blank line of an event stream. */
+  /** The text after the last blank line of the stream. */
   readonly rest: string;
-  /** The body, or the chunks of the stream. */
+  /** The parsed body, or the chunks of the stream. */
   readonly parts: readonly unknown[];
-  /** The error, in the body or as an event. */
+  /** The error in the body or in an event. */
   readonly error: unknown;
   readonly content: string;
   readonly thoughts: string;
@@ -224,10 +221,11 @@ export interface Exchange extends Answer {
   readonly finish: unknown;
   /** The last usage. */
   readonly usage: unknown;
-  /** Head and body, as they came. */
+  /** Headers and body as text, for messages. */
   readonly shown: string;
 }
 
+/** Parses an answer. */
 export function exchangeOf(check: string, request: Request, answer: Answer): Exchange {
   const { asked = {} } = request;
   const { text = "" } = answer;
@@ -239,7 +237,7 @@ export function exchangeOf(check: string, request: Request, answer: Answer): Exc
   const parts = streamed ? documents.filter((each) => !isError(each)) : documents;
   const all = (path: string): unknown[] =>
     parts.flatMap((part) => find(part, path)).map(({ value }) => value);
-  const said = (field: string): string =>
+  const joined = (field: string): string =>
     all(`choices[].${streamed ? "delta" : "message"}.${field}`)
       .filter((value) => (value ?? null) !== null)
       .map((value) => (typeof value === "string" ? value : JSON.stringify(value)))
@@ -255,22 +253,23 @@ export function exchangeOf(check: string, request: Request, answer: Answer): Exc
     rest,
     parts,
     error: first(documents.find(isError), "error"),
-    content: said("content"),
-    thoughts: said("reasoning_content"),
+    content: joined("content"),
+    thoughts: joined("reasoning_content"),
     finish: all("choices[].finish_reason").at(-1),
     usage: all("usage").findLast(isObject),
     shown: `${answer.rawHeaders.join("\n")}\n${text}`,
   };
 }
 
+/** An answer to raw bytes. */
 export interface RawAnswer {
   readonly status: number;
-  /** By their names in lower case. */
+  /** By names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
 }
 
-/** The first answer in what came back for raw bytes. */
+/** Parses the first answer in the text received for raw bytes. */
 export function parseRaw(text: string): RawAnswer {
   const [head = "", ...body] = text.split("\r\n\r\n");
   const [start = "", ...lines] = head.split("\r\n");
@@ -285,6 +284,7 @@ export function parseRaw(text: string): RawAnswer {
   };
 }
 
+/** Parses JSON. Undefined: it is not JSON. */
 export function parseJson(text: string | undefined): unknown {
   try {
     return text === undefined ? undefined : JSON.parse(text);

@@ -1,8 +1,8 @@
-// What checks expect, the error that says what came instead, and how long they wait.
+// The assertions of the checks, their error, and waiting with a deadline.
 
 import { find, holds, wordsOf, type Expected, type Fields } from "./shapes.ts";
 
-/** A rule that was not kept. */
+/** A check found a violation of its rule. */
 export class Expectation extends Error {
   readonly expected: string;
   readonly got: string;
@@ -14,34 +14,33 @@ export class Expectation extends Error {
   }
 }
 
+/** Throws unless a condition `holds`. */
 export function that(holds: boolean, expected: string, got: unknown): asserts holds {
   if (!holds) throw new Expectation(expected, got);
 }
 
+/** All values at a path must be as expected. */
 export function field(root: unknown, path: string, expected: Expected): void {
   for (const found of find(root, path))
     that(holds(expected, found), `${found.path} to be ${wordsOf(expected)}`, found.value);
 }
-/** Each path must also be there. */
+/** All values at several paths must be as expected, and each path must exist. */
 export function fields(root: unknown, fields: Fields): void {
   for (const [path, expected] of Object.entries(fields)) {
     that(find(root, path).length > 0, `${path} to be ${wordsOf(expected)}`, root);
     field(root, path, expected);
   }
 }
-/** Two values that must be the same, as JSON. */
+/** Two values must be the same as JSON. */
 export const same = (got: unknown, expected: unknown): void => {
   const text = JSON.stringify(expected);
   that(JSON.stringify(got) === text, text, got);
 };
 
-/** Steps in which a wait is counted down, so that a pause of this process counts as one of them. */
+/** A wait counts down in steps, so that a pause of this process only counts as one step. */
 const STEPS = 50;
 
-/**
- * The promise's value, or an error that says what did not happen in time; `giveUp` is called at
- * every error.
- */
+/** The promise's value. Rejects after `ms`. `giveUp` is called at any error. */
 export async function within<T>(
   promise: Promise<T>,
   what: string,

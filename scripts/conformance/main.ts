@@ -7,7 +7,7 @@ import { writeFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { CHECKS } from "./checks/all.ts";
-import { LABS } from "./checks/scene.ts";
+import { SETUPS } from "./checks/setup.ts";
 import { createClient } from "./client.ts";
 import { LIMITED, modelsOf, READY, readyConfig, startProvider, type Provider } from "./provider.ts";
 import {
@@ -140,7 +140,7 @@ async function ready(
   { baseUrl, key, deadlineMs = 30_000 }: Options,
   file: string | undefined,
 ): Promise<void> {
-  const config = JSON.stringify(readyConfig(provider, LABS, key), null, 2);
+  const config = JSON.stringify(readyConfig(provider, SETUPS, key), null, 2);
   const [model] = modelsOf(READY);
   if (file !== undefined) writeFileSync(file, `${config}\n`);
   console.error(

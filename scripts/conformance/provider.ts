@@ -1,8 +1,7 @@
-// The suite's own provider, which misbehaves as the name of the model says that it is asked for
-// (behaviours.ts). A model is called `behaviour:anything`, so that each check has models that no
-// other asks for: what came for them is kept for the check to read. And a configuration with which
-// this gateway is ready for the whole suite: the demo models for the other levels, and this provider
-// behind a model for each thing that goes wrong in a check of the level `robust`.
+// The suite's own provider. It behaves as the name of the requested model says (behaviours.ts). A model
+// is called `behaviour:anything`, so that each check has models of its own, whose calls are recorded for
+// it. And a configuration for the whole suite: the demo models for most levels, and for each check of the
+// level `robust` models at this provider.
 
 import { EventEmitter, once } from "node:events";
 import http, {
@@ -11,48 +10,52 @@ import http, {
   type ServerResponse,
 } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import { text as textOf } from "node:stream/consumers";
 import { perform } from "./behaviours.ts";
 import { parseJson } from "./client.ts";
 import { within } from "./expect.ts";
 import { isObject, type Json } from "./shapes.ts";
 import { ELSEWHERE } from "./wire.ts";
 
-/** What the provider was asked. */
+/** A request that the provider got. */
 export interface Call {
   readonly headers: IncomingHttpHeaders;
   readonly body: Json;
-  /** Counts the connections, and the requests on each, from 0. */
+  /** The number of its connection, from 0. */
   readonly connection: number;
+  /** The number of the request on its connection, from 0. */
   readonly position: number;
-  /** Bytes of the answer that were handed to the connection so far. */
+  /** Bytes of the answer that were written so far. */
   readonly sent: () => number;
-  /** Resolves when the connection has closed before the answer was finished. */
+  /** Resolves when the connection is closed before the end of the answer. */
   readonly left: Promise<void>;
-  /** Resolves when the answer was finished. */
+  /** Resolves at the end of the answer. */
   readonly finished: Promise<void>;
 }
 
+/** The suite's provider. */
 export interface Provider {
-  /** What a gateway is to use as its upstream's base address. */
+  /** The base address for the gateway's configuration. */
   readonly url: string;
-  /** The same at an address of its own, whose connections nobody else uses. */
+  /** Another address, for checks that count connections. */
   readonly loneUrl: string;
-  /** An address at which nobody is. */
+  /** An address at which nothing listens. */
   readonly goneUrl: string;
-  /** What was asked of this model so far. */
+  /** The calls of a model so far. */
   calls(model: string): readonly Call[];
-  /** The call after so many others, waited for. */
+  /** Waits for the call after so many others. */
   call(model: string, after: number, deadlineMs: number): Promise<Call>;
-  /** Another behaviour for this model from now on, and for what it holds back. */
+  /** Sets the behaviour of a model, also for answers that it holds back. */
   turn(model: string, behaviour: string): void;
   close(): Promise<void>;
 }
 
-/** The key that the gateway under test is to use for this provider. */
+/** The provider's key, for the gateway's configuration. */
 export const PROVIDER_KEY = "sk-canary-of-the-provider";
 
+/** Starts the provider. `port`: of its first address; the second one is the next port. Absent: any. */
 export async function startProvider(port = 0): Promise<Provider> {
-  const came = new Map<string, Call[]>();
+  const calls = new Map<string, Call[]>();
   const behaviours = new Map<string, string>();
   const changes = new EventEmitter().setMaxListeners(0);
   const connections = new WeakMap<Socket, { readonly number: number; requests: number }>();
@@ -74,18 +77,16 @@ export async function startProvider(port = 0): Promise<Provider> {
       left: closed!.then(() => (res.writableFinished ? new Promise(() => undefined) : undefined)),
     };
     connection.requests += 1;
-    came.set(model, [...(came.get(model) ?? []), call]);
+    calls.set(model, [...(calls.get(model) ?? []), call]);
     changes.emit("call");
     return call;
   }
 
   async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    const pieces: Buffer[] = [];
-    for await (const piece of req) pieces.push(piece as Buffer);
-    const parsed = parseJson(Buffer.concat(pieces).toString("utf8"));
+    const parsed = parseJson(await textOf(req));
     const body: Json = isObject(parsed) ? parsed : {};
     const model = req.url === `/${ELSEWHERE}` ? ELSEWHERE : String(body["model"]);
-    const number = came.get(model)?.length ?? 0;
+    const number = calls.get(model)?.length ?? 0;
     const { position } = keep(req, res, model, body);
     const turned = () => once(changes, `turn ${model}`).then(([behaviour]) => String(behaviour));
     const behaviour = behaviours.get(model) ?? model.split(":", 1)[0]!;
@@ -94,7 +95,7 @@ export async function startProvider(port = 0): Promise<Provider> {
 
   const servers = [0, 1].map(() => {
     const server = http.createServer({ noDelay: true, keepAliveTimeout: 60_000 }, (req, res) => {
-      res.on("error", () => undefined); // told by `left`
+      res.on("error", () => undefined); // `left` resolves then
       serve(req, res).catch(() => res.destroy());
     });
     server.on("connection", (socket) =>
@@ -114,11 +115,11 @@ export async function startProvider(port = 0): Promise<Provider> {
     url: urls[0]!,
     loneUrl: urls[1]!,
     goneUrl: "http://127.0.0.1:1",
-    calls: (model) => came.get(model) ?? [],
+    calls: (model) => calls.get(model) ?? [],
     async call(model, position, deadlineMs) {
       const there = async () => {
         for (;;) {
-          const call = came.get(model)?.[position];
+          const call = calls.get(model)?.[position];
           if (call) return call;
           await once(changes, "call");
         }
@@ -141,39 +142,39 @@ export async function startProvider(port = 0): Promise<Provider> {
 }
 
 /** What a check needs of the gateway's configuration. */
-export interface Lab {
+export interface ProviderSetup {
   readonly id: string;
-  /**
-   * What the provider does, a model for each. If there are several, an alias has them in this
-   * order.
-   */
+  /** The provider's behaviours, with a model for each. An alias has these models in this order. */
   readonly behaviours: readonly string[];
   /**
-   * Where the first of them is: at a provider with short deadlines, at one with connections of its
-   * own, or where nobody is (`impatient`, `lone`, `gone`).
+   * The provider of the first model: `impatient` has short deadlines, `lone` has connections of its own,
+   * `gone` has an address at which nothing listens. Absent: the usual one.
    */
   readonly at?: string | undefined;
 }
 
-/** A key of its own account, and how often it may ask in a minute. */
+/** A key of an account of its own, and its limit of requests in a minute. */
 export const BURST = { key: "sk-conformance-burst", rpm: 60 };
+/** The key that the suite exceeds. */
 export const LIMITED = { key: "sk-conformance-limited", rpm: 3 };
-/** A key of its own account, and how many requests that may have in hand. */
+/** A key of an account of its own, and its limit of requests in flight. */
 export const CROWDED = { key: "sk-conformance-crowded", maxInFlight: 2 };
-/** More failures in a row than those with which most checks are content. */
+/** `failures`: more in a row than most checks cause. */
 const BREAKER = { failures: 5, cooldown_ms: 400 };
 
-/** A model that answers, by which it is seen that a gateway has this configuration. */
-export const READY: Lab = { id: "ready", behaviours: ["good"] };
+/** A model that answers, which shows that the gateway has this configuration. */
+export const READY: ProviderSetup = { id: "ready", behaviours: ["good"] };
 
-/** Its models, in the order of their behaviours. */
-export const modelsOf = ({ id, behaviours }: Lab): string[] =>
+/** The names of its models, in the order of their behaviours. */
+export const modelsOf = ({ id, behaviours }: ProviderSetup): string[] =>
   behaviours.map((behaviour) => `${behaviour}:${id}`);
-export const aliasOf = ({ id }: Lab): string => `auto/robust.${id}`;
+/** The name of its alias. */
+export const aliasOf = ({ id }: ProviderSetup): string => `auto/robust.${id}`;
 
+/** A configuration for the whole suite. `key`: the client's. */
 export function readyConfig(
   { url, loneUrl, goneUrl }: Pick<Provider, "url" | "loneUrl" | "goneUrl">,
-  labs: readonly Lab[],
+  labs: readonly ProviderSetup[],
   key: string,
 ) {
   const lab = { dialect: "openai", base_url: url, api_key: PROVIDER_KEY, thinking: "thinking" };

@@ -1,4 +1,4 @@
-// Looking into JSON that nobody has checked yet: values by their path, and what a value must be.
+// Looks into unchecked JSON: finds values by their paths, and describes what a value must be.
 
 /** A value, its path, and the values that contain it. */
 export interface Found {
@@ -8,18 +8,23 @@ export interface Found {
   readonly root: unknown;
 }
 
+/** A JSON object whose members are unchecked. */
 export type Json = Readonly<Record<string, unknown>>;
+/** Whether a value is a JSON object. */
 export const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
+/** Whether a value is a non-empty string. */
 export const isText = (value: unknown): value is string =>
   typeof value === "string" && value !== "";
+/** Whether a value is an integer, at least 0. */
 export const isCount = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 0;
+/** The value if it is an array, else an empty one. */
 export const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 /**
- * The values at a path such as `choices[].message.content`. A field that its object lacks is found
- * as undefined. Without that object nothing is found: its absence is the fault of another field.
+ * The values at a path such as `choices[].message.content`. A missing field is found as undefined.
+ * Nothing is found if its object is missing, which is a fault of another field.
  */
 export function find(root: unknown, path: string): Found[] {
   let found: Found[] = [{ path: "", value: root, parent: undefined, root }];
@@ -27,7 +32,7 @@ export function find(root: unknown, path: string): Found[] {
   return found;
 }
 
-/** What one step finds: a field, or the members of the list in it. */
+/** The values one step below: a field, or the members of the list in it. */
 function below({ path: above, value: parent, root }: Found, step: string): Found[] {
   if (!isObject(parent)) return [];
   const name = step.replace("[]", "");
@@ -45,7 +50,7 @@ function below({ path: above, value: parent, root }: Found, step: string): Found
 /** The first value at a path. */
 export const first = (root: unknown, path: string): unknown => find(root, path)[0]?.value;
 
-/** What a value must be, in words and as a test. */
+/** What a value must be, as words and as a predicate. */
 export class Shape {
   readonly words: string;
   readonly holds: (value: unknown, at: Found) => boolean;
@@ -54,18 +59,20 @@ export class Shape {
     this.holds = holds;
   }
 }
-/** A shape, a pattern of the value as text, or the value itself. */
+/** An expected value: a shape, a pattern of its text, or the value itself. */
 export type Expected = Shape | RegExp | string | number | boolean | null | undefined | object;
+/** An expected value in words. */
 export const wordsOf = (expected: Expected): string => {
   if (expected instanceof Shape) return expected.words;
   if (expected instanceof RegExp) return `like ${expected.source}`;
   return JSON.stringify(expected) ?? "absent";
 };
+/** Whether a found value is as expected. */
 export function holds(expected: Expected, found: Found): boolean {
   if (expected instanceof Shape) return expected.holds(found.value, found);
   if (expected instanceof RegExp) return expected.test(String(found.value));
   return JSON.stringify(found.value) === JSON.stringify(expected);
 }
 
-/** What the values at some paths must be. */
+/** Expected values by their paths. */
 export type Fields = Readonly<Record<string, Expected>>;

@@ -14,9 +14,11 @@ export const NEEDS = [
   ...(["limited", "provider", "messages", "responses"] as const),
 ];
 export type Need = (typeof NEEDS)[number];
+/** The levels of checks, in the order of their results. */
 export const LEVELS = ["spec", "compatible", "robust", "messages", "responses"] as const;
 export type Level = (typeof LEVELS)[number];
 
+/** A check of the suite. */
 export interface Check {
   /** Its level, a dot, and what it is about: `spec.request-id.echo`. */
   readonly id: string;
@@ -31,11 +33,13 @@ export interface Check {
   run(t: Tester): unknown;
 }
 
+/** The level of a check, which its id begins with. */
 export const levelOf = ({ id }: Pick<Check, "id">): string => id.slice(0, id.indexOf("."));
 
 /** Thrown where a rule cannot be checked, for a reason that another rule reports. */
 export class Skipped extends Error {}
 
+/** How to run checks against a gateway. */
 export interface Options {
   readonly baseUrl: string;
   readonly key: string;
@@ -63,6 +67,7 @@ export interface Options {
   readonly pause?: ((seconds: number) => Promise<unknown>) | undefined;
 }
 
+/** What a check found. */
 export interface Outcome {
   readonly result: "pass" | "fail" | "skip";
   readonly expected?: string;
@@ -70,6 +75,7 @@ export interface Outcome {
   /** Why it was skipped. */
   readonly why?: string;
 }
+/** The outcome of a check, with what it is about. */
 export type Result = Outcome & Pick<Check, "id" | "source" | "title">;
 
 /** Runs the checks and gives their results in the same order. */

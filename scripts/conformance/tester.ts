@@ -6,9 +6,11 @@ import * as expect from "./expect.ts";
 import { isObject, type Json } from "./shapes.ts";
 import type { Need, Options } from "./suite.ts";
 
+/** The path of chat completions. */
 export const CHAT = "/v1/chat/completions";
 /** The word that a usual request asks for, so that a reply can be told from another. */
 export const WORD = "pineapple";
+/** Messages with one question of the user. */
 export const question = (content: string) => [{ role: "user", content }];
 /** What all requests of the sample ask. */
 const GREETING = question("Say hello.");
@@ -66,6 +68,7 @@ export interface Run {
   exceeded: Promise<readonly Exchange[]> | undefined;
 }
 
+/** The tester of a check. `check`: its id, or SAMPLE. */
 export function testerOf(run: Run, check: string): Tester {
   const { client, options, seen, unanswered } = run;
   const { alias = "auto/chat", model = alias, reasoningModel = "auto/reasoning" } = options;
@@ -186,6 +189,7 @@ export const PLACE = {
 };
 /** Two tools, as a request carries them. */
 export const TOOLS = { tools: [tool("get_time", "city"), tool("send_mail", "to")] };
+/** A tool_choice that names a tool. */
 export const chooseTool = (name: string) => ({ type: "function", function: { name } });
 
 /** In turn, so that it is known which one is the first too many. */

@@ -22,10 +22,12 @@ export const CALLS = [
 ] as const;
 /** The path that a redirect leads to; what came there is kept under this name. */
 export const ELSEWHERE = "elsewhere";
+/** What no client may see. */
 export const CANARY = /canary/i;
 /** How much the models send that do not end by themselves. */
 export const FLOOD_BYTES = 128 * 1024 * 1024;
 
+/** A request to the provider, with its answer. */
 export interface Asked {
   readonly body: Json;
   /** The requests for this model before, and those on this connection. */
@@ -44,6 +46,7 @@ const HEAD = {
   model: "canary-model-2026-01-01",
   system_fingerprint: "fp_canary",
 };
+/** An error of the provider. */
 export const WORDS = {
   error: {
     message: "canary: the key sk-canary-of-the-provider is no good at http://canary.internal",
@@ -53,6 +56,7 @@ export const WORDS = {
 };
 export const [SSE, JSON_TYPE] = ["text/event-stream", "application/json"];
 
+/** A chunk of a stream. */
 export const chunk = (delta?: object, finish_reason: string | null = null, more: object = {}) => ({
   ...HEAD,
   object: "chat.completion.chunk",
@@ -64,12 +68,17 @@ export const ERROR_WITH_USAGE = chunk({ content: "" }, "error", { ...WORDS, usag
 export const ROLE = chunk({ role: "assistant", content: "" });
 export const TEXTS = PIECES.map((content) => chunk({ content }));
 export const STOP = chunk({}, "stop");
+/** A chunk that has only figures. */
 export const usageChunk = (usage: unknown = USAGE) => ({ ...chunk(), choices: [], usage });
+/** The chunks of a good reply without figures. */
 export const SAID = [ROLE, ...TEXTS, STOP];
+/** All chunks of a good reply. */
 export const GOOD = [...SAID, usageChunk()];
 
+/** An event of a stream, as text. */
 export const event = (json: unknown) => `data: ${JSON.stringify(json)}\n\n`;
 export const DONE = "data: [DONE]\n\n";
+/** A whole stream, as text. */
 export const stream = (events: readonly unknown[], end = DONE) => events.map(event).join("") + end;
 export const GOOD_STREAM = stream(GOOD);
 
@@ -94,12 +103,15 @@ export function begin({ res, body }: Asked, headers: OutgoingHttpHeaders = {}): 
 }
 
 export type Bytes = string | Buffer;
+/** Answers with a stream or with a whole reply, as requested. */
 export const answers =
   (streamed: Bytes, json: Bytes = GOOD_REPLY, headers: OutgoingHttpHeaders = {}): Behaviour =>
   (asked) =>
     asked.res.end(begin(asked, headers) ? streamed : json);
+/** Answers with a stream of these events, or with a whole reply, as requested. */
 export const events = (list: readonly unknown[], json = GOOD_REPLY): Behaviour =>
   answers(stream(list), json);
+/** Answers with a good reply that states these figures. */
 export const withUsage = (usage: unknown) =>
   events([...SAID, usageChunk(usage)], whole({ content: TEXT }, "stop", { usage }));
 /** Refused with a status; `headers` and `body` as they are named. */

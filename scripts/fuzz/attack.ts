@@ -1,7 +1,7 @@
-// One attack of scripts/fuzz.ts on a gateway of its own, from its start to its end. What clients do
-// is the attack's own matter. What must hold is the same for all: /healthz answers throughout
-// (bench/probe.ts), memory has a bound and comes back, as descriptors do, no request stays in hand,
-// nothing is written that should not be, SIGTERM ends the process, and the books are right.
+// Runs one attack of scripts/fuzz.ts on a gateway of its own. Each attack defines what its clients do.
+// The same must hold for all: /healthz answers throughout (bench/probe.ts), memory has a bound, memory
+// and descriptors are released, no request stays in flight, the logs have no unexpected line, SIGTERM
+// ends the process, and the books are correct.
 
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,63 +13,64 @@ import { until as untilAnswered, waitFor, within } from "../../test/support/wait
 import { familyOf, memoryOf, percentile } from "../bench/load.ts";
 import { pinned } from "../bench/targets.ts";
 
+/** Bytes of a megabyte. */
 export const MB = 1e6;
+/** Bytes as text in whole megabytes. */
 export const mb = (bytes: number): string => (bytes / MB).toFixed(0);
 const AUDIT_MS = 600_000;
-/**
- * Options of Node: the process, and workers that it starts, collect all garbage on SIGUSR2. By
- * itself Node keeps garbage until its room is needed.
- */
-const COLLECTS = [
+/** Options of Node by which SIGUSR2 makes a process and its workers collect all garbage. */
+const COLLECT_ON_SIGNAL = [
   "--expose-gc",
   "--import",
   `data:text/javascript,${encodeURIComponent('process.on("SIGUSR2", () => gc())')}`,
 ];
 
 /** The gateway under attack. */
-export interface Stage {
+export interface AttackedGateway {
   readonly pid: number;
   readonly port: number;
   readonly adminPort: number;
-  /** Resident bytes of the gateway now, and before the clients came. */
+  /** Its resident memory now, in bytes. */
   readonly memory: () => number;
+  /** Its resident memory before the attack, in bytes. */
   readonly before: number;
-  /** Makes the gateway's processes collect their garbage. */
+  /** Makes its processes collect their garbage. */
   readonly collect: () => void;
-  /** Open descriptors of the gateway. */
+  /** The number of its open descriptors. */
   readonly descriptors: () => number;
   readonly hasEnded: () => boolean;
+  /** Reports `reason` as a fault unless it `holds`. */
   readonly expect: (holds: boolean, reason: string) => void;
 }
 
+/** What clients do to a gateway, and the bounds that it must keep. */
 export interface Attack {
   readonly name: string;
-  /** The gateway's configuration; `folder` is for its data. */
+  /** The gateway's configuration. `folder`: an empty folder for its data. */
   readonly config: (folder: string) => object;
   /** Whether the gateway may answer 503. */
   readonly mayBeBusy: boolean;
   /** Options of Node for the gateway's process; absent: none. */
   readonly flags?: readonly string[];
-  /**
-   * Bounds of the memory in MB, above what it was before: at its height, and when the clients have
-   * left.
-   */
+  /** The bound of the memory's growth during the attack, in MB. */
   readonly heightMb: number;
+  /** The bound of the growth that remains when the clients have left, in MB. */
   readonly afterMb: number;
-  /** Descriptors that may stay: pooled connections to the provider. Absent: 0. */
+  /** Descriptors that may stay open as pooled connections to the provider. Absent: 0. */
   readonly pooled?: number;
-  /** Bounds of /healthz in ms; absent: 1,000 and 3,000. */
+  /** The bound of the 99th percentile of /healthz. Absent: 1,000. */
   readonly p99Ms?: number;
+  /** The bound of the slowest answer of /healthz. Absent: 3,000. */
   readonly worstMs?: number;
-  /** Ends when the clients have left; tells what they did, and what they were answered. */
-  readonly run: (stage: Stage) => Promise<readonly [did: string, answered: string]>;
+  /** Resolves when the clients have left. Says what they did, and what the gateway answered. */
+  readonly run: (gateway: AttackedGateway) => Promise<readonly [did: string, answered: string]>;
 }
 
-/** Waits for the state of another process, which no event reports. False: it took too long. */
+/** Polls a state of another process, which no event reports. False: it was not reached in time. */
 export const until = (check: () => boolean, ms: number): Promise<boolean> =>
   waitFor(check, "the state of another process", ms).catch(() => false);
 
-/** A line of the access log as it must be: no 5xx other than 503, and that only where allowed. */
+/** Whether a line of the access log is correct, with no 5xx except for an allowed 503. */
 const isAccessLine = (line: string, mayBeBusy: boolean): boolean =>
   /^\{"time":"[^"]+","request_id":"[^"].*"status":([124]\d\d|503),.*\}$/.test(line) &&
   (mayBeBusy || !line.includes('"status":503,'));
@@ -81,15 +82,15 @@ async function start({ config, flags = [], mayBeBusy }: Attack, file: string) {
   const folder = mkdtempSync(join(tmpdir(), "fuzz-"));
   const settings = ["--config", join(folder, "gateway.json")];
   writeFileSync(settings[1]!, JSON.stringify(config(folder)));
-  const options = ["--unhandled-rejections=strict", ...COLLECTS, ...flags];
+  const options = ["--unhandled-rejections=strict", ...COLLECT_ON_SIGNAL, ...flags];
   const args = [...options, file];
   const core = pinned ? ["taskset", "-c", "0"] : [];
   const program = { args, cwd: process.cwd(), command: [...core, process.execPath] };
   const complaints: string[] = [];
-  let isFirst = true; // the line that says where it listens
+  let isFirst = true; // the line with the address
   const running = launch(program, ["serve", ...settings], {
     env: { NODE_NO_WARNINGS: "0" },
-    heard(line, from) {
+    onLine(line, from) {
       const isDue =
         from === "stdout" ? isFirst || isAccessLine(line, mayBeBusy) : isDiagnostic(line);
       if (from === "stdout") isFirst = false;
@@ -104,16 +105,16 @@ async function start({ config, flags = [], mayBeBusy }: Attack, file: string) {
 }
 type Started = Awaited<ReturnType<typeof start>>;
 
-/** Whether no request is in hand, now or soon. */
+/** Whether no request is in flight, now or soon. */
 const isIdleSoon = ({ admin }: Started): Promise<boolean> =>
   untilAnswered(
     async () => (await ask(admin(), "/status").catch(() => undefined))?.body.in_flight === 0,
-    "no request in hand",
+    "no request in flight",
     10_000,
   ).catch(() => false);
 
-/** Ends the gateway, and asks for its books. */
-async function end(started: Started, expect: Stage["expect"]): Promise<void> {
+/** Stops the gateway, and audits its books. */
+async function stopAndAudit(started: Started, expect: AttackedGateway["expect"]): Promise<void> {
   const { child, ended, complaints, folder } = started;
   child.kill("SIGTERM");
   const { code, signal } = await within(ended, "the end after SIGTERM", 60_000);
@@ -124,16 +125,17 @@ async function end(started: Started, expect: Stage["expect"]): Promise<void> {
   if (wrong === 0) rmSync(folder, { recursive: true });
 }
 
-/** What came of an attack, in words, and what is wrong. */
+/** The result of an attack. */
 export interface Outcome {
-  readonly told: string;
+  readonly summary: string;
   readonly faults: readonly string[];
 }
 
-export async function play(attack: Attack, file: string, probe: Probe): Promise<Outcome> {
+/** Starts a gateway, attacks it, and stops it. */
+export async function runAttack(attack: Attack, file: string, probe: Probe): Promise<Outcome> {
   const { name, heightMb, afterMb, pooled = 0, p99Ms = 1_000, worstMs = 3_000 } = attack;
   const faults: string[] = [];
-  const expect: Stage["expect"] = (holds, reason) => {
+  const expect: AttackedGateway["expect"] = (holds, reason) => {
     if (!holds) faults.push(`${name}: ${reason}`);
   };
   const started = await start(attack, file);
@@ -146,14 +148,14 @@ export async function play(attack: Attack, file: string, probe: Probe): Promise<
     for (const each of hasEnded() ? [] : familyOf(pid)) process.kill(each, "SIGUSR2");
   };
   await probe.start(port);
-  writeFileSync(`/proc/${pid}/clear_refs`, "5"); // its height is counted from here
+  writeFileSync(`/proc/${pid}/clear_refs`, "5"); // resets the height of its memory
   const [before, openBefore] = [memory(), descriptors()];
-  const stage = { pid, port, adminPort, memory, before, collect, descriptors, hasEnded, expect };
-  const [did, answered] = await attack.run(stage);
+  const gateway = { pid, port, adminPort, memory, before, collect, descriptors, hasEnded, expect };
+  const [did, answered] = await attack.run(gateway);
   if (hasEnded()) {
     await probe.stop();
     expect(false, `the gateway ended with ${child.exitCode ?? child.signalCode}`);
-    return { told: `${did}: ${answered}`, faults };
+    return { summary: `${did}: ${answered}`, faults };
   }
 
   const open = `${openBefore} descriptors before, ${pooled} may be pooled`;
@@ -168,7 +170,7 @@ export async function play(attack: Attack, file: string, probe: Probe): Promise<
   const height = heightOf(pid);
   const grown = mb(height - before);
   expect(height - before <= heightMb * MB, `memory grew by ${grown} MB, expected ${heightMb}`);
-  expect(await isIdleSoon(started), "requests are still in hand");
+  expect(await isIdleSoon(started), "requests are still in flight");
   const isBack = () => memory() <= before + afterMb * MB;
   for (let times = 0; times < 5 && !isBack(); times += 1) {
     collect();
@@ -176,8 +178,8 @@ export async function play(attack: Attack, file: string, probe: Probe): Promise<
   }
   const after = memory();
   expect(isBack(), `${mb(after - before)} MB of memory are still held, expected ${afterMb}`);
-  await end(started, expect);
+  await stopAndAudit(started, expect);
   const megabytes = `MB before, at their height, after: ${mb(before)}, ${mb(height)}, ${mb(after)}`;
   const healthz = `/healthz: p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(0)}, worst ${worst.toFixed(0)}`;
-  return { told: `${did}: ${answered}\n    ${megabytes}; ${healthz}`, faults };
+  return { summary: `${did}: ${answered}\n    ${megabytes}; ${healthz}`, faults };
 }

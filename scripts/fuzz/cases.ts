@@ -1,25 +1,26 @@
-// The mutated requests of scripts/fuzz.ts: valid ones, and what is done to them. A case follows from
-// its seed and its number alone, so one that failed can be had again.
+// The cases of scripts/fuzz.ts: valid requests, and their mutations. The seed and the number of a case
+// determine it, so a case that failed can be repeated.
 
 import { createRandom } from "../../test/support/random.ts";
-import { mutateJson, validRequest, type Random } from "./requests.ts";
+import { mutateJson, validRequest, type Random } from "./valid-requests.ts";
 
 /** What a client does on one connection. */
 export interface Case {
-  /** What is written, piece by piece: each in a packet of its own. */
+  /** What the client writes: each piece is a packet of its own. */
   readonly pieces: readonly Buffer[];
-  /** To the admin listener. */
+  /** Whether it goes to the admin listener. */
   readonly admin: boolean;
   /**
-   * `server`: the server has to end the connection; `half`: the client ends its side at once;
-   * `leave`: the client resets it, `patience` bytes of answer later if they come soon.
+   * "server": the server has to end the connection. "half": the client ends its side after the last
+   * piece. "leave": the client resets the connection.
    */
   readonly ending: "server" | "half" | "leave";
+  /** With the ending "leave": bytes of the answer that the client waits for, if they come soon. */
   readonly patience: number;
-  /** What the first request must be answered with, where that is known. */
+  /** The statuses that the first answer may have. Undefined: unknown. */
   readonly expected: readonly number[] | undefined;
-  /** What was done, in words. */
-  readonly told: string;
+  /** What was mutated, in words. */
+  readonly description: string;
 }
 
 /** A request in its parts; `headers` are whole lines. */
@@ -30,12 +31,12 @@ interface Message {
   headers: string[];
   eol: string;
   body: Buffer;
-  /** Of the answer; undefined: unknown. */
+  /** The status of the answer. Undefined: unknown. */
   status: number | undefined;
   admin: boolean;
 }
 
-/** Documents: listener, target, key, status. */
+/** Requests without a body. `key`: undefined if they need none. */
 const PATHS: readonly [admin: boolean, target: string, key: string | undefined, status: number][] =
   [
     [false, "/healthz?probe=1", undefined, 200],
@@ -76,7 +77,7 @@ function baseRequest(random: Random): Message {
   const isChunked = chance() < 0.25;
   headers.push(isChunked ? "Transfer-Encoding: chunked" : `Content-Length: ${text.length}`);
   const body = isChunked ? chunked(piecesOf(text, between(0, 5), random)) : text;
-  // A mutated body can be valid still (a field that is ignored): nothing is known of its status.
+  // The status for a mutated body is unknown, because it may still be valid.
   return { ...head, method: "POST", target, body, status: isMutated ? undefined : 200 };
 }
 
@@ -90,7 +91,7 @@ const chunked = (pieces: readonly Buffer[]): Buffer =>
     Buffer.from("0\r\n\r\n"),
   ]);
 
-/** Cut at `cuts` random places; no piece is empty. */
+/** Cuts bytes at `cuts` random places, and drops empty pieces. */
 function piecesOf(bytes: Buffer, cuts: number, { between }: Random): Buffer[] {
   const places = Array.from({ length: cuts }, () => between(0, bytes.length)).sort((a, b) => a - b);
   return [0, ...places]
@@ -138,7 +139,7 @@ const HEADERS = [
   ...["X-Nul: a\0b", "Content-Length : 5", "Content-Length: 5"],
 ];
 
-/** Puts these lines in the place of those of a header. */
+/** Replaces all lines of a header by lines with these values. */
 function setHeader(message: Message, name: string, ...values: unknown[]): void {
   const prefix = `${name.toLowerCase()}:`;
   const others = message.headers.filter((line) => !line.toLowerCase().startsWith(prefix));
@@ -153,7 +154,7 @@ const many = (count: number): string[] => Array.from({ length: count }, (_, i) =
 
 type Mutate = (message: Message, random: Random) => unknown;
 
-/** What is done to a request as HTTP. */
+/** Mutations of a request as HTTP. */
 const HTTP_MUTATIONS: Readonly<Record<string, Mutate>> = {
   target: (message, { pick }) => (message.target = pick(TARGETS)),
   method: (message, { pick }) => (message.method = pick(METHODS)),
@@ -164,8 +165,8 @@ const HTTP_MUTATIONS: Readonly<Record<string, Mutate>> = {
     headers.splice(between(0, headers.length - 1), 1),
   "many headers": ({ headers }, { between, pick }) =>
     headers.push(...many(between(1, pick([400, 6_000])))),
-  // A malformed head is searched for its id by hand: a pattern of quadratic time takes seconds for
-  // so many blanks.
+  // The gateway looks for the request id in a malformed head. A pattern of quadratic time would take
+  // seconds for so many blanks.
   "blanks in a header": ({ headers }, { between }) =>
     headers.push(`X-Request-Id:${" ".repeat(between(30_000, 60_000))}`, "no colon"),
   "long header": ({ headers }, { between }) =>
@@ -209,7 +210,7 @@ const TOKENS = [
 const replace = (bytes: Buffer, at: number, length: number, by: string) =>
   Buffer.concat([bytes.subarray(0, at), Buffer.from(by, "latin1"), bytes.subarray(at + length)]);
 
-/** What is done to bytes, whatever they are, at a random place. */
+/** Mutations of any bytes at a random place. */
 const BYTE_MUTATIONS: Readonly<
   Record<string, (bytes: Buffer, at: number, random: Random) => Buffer>
 > = {
@@ -231,37 +232,38 @@ const bytesOf = ({ method, target, version, headers, eol, body }: Message): Buff
   return Buffer.concat([Buffer.from([start, ...headers, "", ""].join(eol), "latin1"), body]);
 };
 
-/** Comes last where the server has to end the connection. */
-const FAREWELL = Buffer.from(
-  "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: farewell\r\nConnection: close\r\n\r\n",
+/** The last request of cases in which the server has to end the connection. */
+const CLOSING_REQUEST = Buffer.from(
+  "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: closing\r\nConnection: close\r\n\r\n",
 );
 
+/** Makes the case with this number. */
 export function makeCase(seed: number, number: number): Case {
   const random = createRandom(seed ^ Math.imul(number + 1, 0x9e3779b1));
   const { random: chance, pick, between } = random;
   const first = baseRequest(random);
   const messages = [first];
-  // Pipelined; all go to the first one's listener.
+  // Further requests are pipelined, so all go to the listener of the first one.
   while (messages.length < 4 && chance() < 0.15) messages.push(baseRequest(random));
   const done = [`${messages.length} requests`, ...(first.status === undefined ? ["body"] : [])];
   let status = first.status;
   if (chance() < 0.5) {
-    const told = pick(Object.keys(HTTP_MUTATIONS));
-    HTTP_MUTATIONS[told]!(first, random);
-    done.push(told);
+    const name = pick(Object.keys(HTTP_MUTATIONS));
+    HTTP_MUTATIONS[name]!(first, random);
+    done.push(name);
     status = undefined;
   }
   let bytes: Buffer = Buffer.concat(messages.map(bytesOf));
   if (chance() < 0.5) {
     for (let count = between(1, 3); count > 0; count -= 1) {
-      const told = pick(Object.keys(BYTE_MUTATIONS));
-      bytes = BYTE_MUTATIONS[told]!(bytes, between(0, bytes.length), random);
-      done.push(told);
+      const name = pick(Object.keys(BYTE_MUTATIONS));
+      bytes = BYTE_MUTATIONS[name]!(bytes, between(0, bytes.length), random);
+      done.push(name);
     }
     status = undefined;
   }
   const ending = pick(["server", "server", "server", "half", "leave"] as const);
-  if (ending === "server") bytes = Buffer.concat([bytes, FAREWELL]);
+  if (ending === "server") bytes = Buffer.concat([bytes, CLOSING_REQUEST]);
   else status = undefined;
   const pieces = piecesOf(bytes, chance() < 0.3 ? between(1, 6) : 0, random);
   return {
@@ -270,6 +272,6 @@ export function makeCase(seed: number, number: number): Case {
     ending,
     patience: between(0, 1) * between(0, 2_000),
     expected: status === undefined ? undefined : [status],
-    told: [...done, `${pieces.length} pieces`, ending].join(", "),
+    description: [...done, `${pieces.length} pieces`, ending].join(", "),
   };
 }

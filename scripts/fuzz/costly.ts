@@ -1,5 +1,5 @@
-// JSON that costs more than it is long, for scripts/fuzz.ts and the tests of stalls: requests of up
-// to 10 MB, replies of up to 62 MB, and the provider, of all three formats, that gives the replies.
+// JSON whose processing is expensive for its length, for scripts/fuzz.ts and the tests of stalls:
+// requests of up to 10 MB, replies of up to 62 MB, and a provider of all three formats.
 
 import http from "node:http";
 import { listening } from "../../test/support/listening.ts";
@@ -7,8 +7,8 @@ import type { Scope } from "../../test/support/scope.ts";
 
 const MB = 1e6;
 
-/** Elements, with commas, until they have so many characters together. */
-export function filled(chars: number, element: (index: number) => string): string {
+/** Elements with commas between them, of so many characters in all. */
+function filled(chars: number, element: (index: number) => string): string {
   const elements: string[] = [];
   let length = 0;
   for (let index = 0; ; index += 1) {
@@ -18,28 +18,35 @@ export function filled(chars: number, element: (index: number) => string): strin
     elements.push(next);
   }
 }
+/** So many elements with commas between them. */
 export const listOf = (count: number, element: (index: number) => string): string =>
   Array.from({ length: count }, (_, index) => element(index)).join(",");
+/** An object of so many characters whose names all differ. */
 export const newNames = (chars: number): string =>
   `{${filled(chars, (at) => `"k${at.toString(36)}":1`)}}`;
 const newObjects = (chars: number): string =>
   `[${filled(chars, (at) => `{${listOf(100, (name) => `"${at}_${name}":1`)}}`)}]`;
+/** Arrays in arrays. */
 export const nested = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
 
-/** A request, by the model that it is for, and the status that it is to get. */
+/** A request that is expensive to process. */
 export interface CostlyRequest {
   readonly name: string;
-  /** Absent: that of chat completions. */
+  /** Absent: the path of chat completions. */
   readonly path?: string;
   readonly body: (model: string) => string;
+  /** The expected status. */
   readonly status: number;
 }
 
+/** A short message. */
 export const USER = '{"role":"user","content":"hi"}';
+/** A chat request. `more`: its fields after `messages`. */
 export const request =
   (more: string, messages = USER) =>
   (model: string): string =>
     `{"model":"${model}","messages":[${messages}]${more}}`;
+/** The field `tools` with one tool. */
 export const tool = (parameters: string): string =>
   `,"tools":[{"type":"function","function":{"name":"f","parameters":${parameters}}}]`;
 const call = (id: string): string => `{"id":"${id}","function":{"name":"f"}}`;
@@ -47,7 +54,7 @@ const assistant = (calls: string): string =>
   `{"role":"assistant","content":null,"tool_calls":[${calls}]}`;
 const turn = (at: number, text: string): string =>
   `{"role":"${at % 2 ? "assistant" : "user"}","content":"${text}"}`;
-/** Calls whose ids are those that the gateway would give to calls with a repeated id. */
+/** Tool calls that repeat an id, and others with the ids that the gateway would give to these. */
 const clashing = (count: number): string =>
   `${listOf(count, (at) => call(`repeated_${at + 1}`))},${listOf(count, () => call("a"))}`;
 /** The size in bytes of the largest of these requests. */
@@ -111,7 +118,7 @@ export const LARGE: readonly Required<Pick<CostlyRequest, "path" | "body">>[] = 
   { path: "/v1/messages/count_tokens", body: messagesOf(shortTurns) },
 ];
 
-/** What a client of the Responses API can send. */
+/** Requests to the Responses API of up to 10 MB. */
 export function responsesRequests(): CostlyRequest[] {
   const row = (name: string, status: number, { tools = "", input = "" }): CostlyRequest => ({
     name,
@@ -146,7 +153,7 @@ export function responsesRequests(): CostlyRequest[] {
   ];
 }
 
-/** What a client of the Messages API can send. */
+/** Requests to the Messages API of up to 10 MB. */
 export function messagesRequests(): CostlyRequest[] {
   const row = (name: string, status: number, fields: string): CostlyRequest => ({
     name,
@@ -162,25 +169,26 @@ export function messagesRequests(): CostlyRequest[] {
   ];
 }
 
-/**
- * A reply, and the model, which has the name of its format, that gives it; with each the client
- * gets 503 upstream_error.
- */
+/** A reply that is expensive to process. The client must get 503 upstream_error. */
 interface CostlyReply {
   readonly name: string;
+  /** The model that gives the reply. It has the name of its format. */
   readonly model: Format;
   readonly body: () => string;
 }
 
+/** The formats of the provider, which also are names of its models. */
 export const FORMATS = ["openai", "anthropic", "gemini"] as const;
 type Format = (typeof FORMATS)[number];
+/** A reply in OpenAI's format. */
 export const message = (fields: string): string =>
   `{"choices":[{"message":{"role":"assistant",${fields}},"finish_reason":"stop"}]}`;
 const anthropic = (content: string): string =>
   `{"type":"message","role":"assistant","content":[${content}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":9}}`;
+/** A reply in Gemini's format. */
 export const gemini = (parts: string): string =>
   `{"candidates":[{"content":{"parts":[${parts}]},"finishReason":"STOP"}]}`;
-/** What is answered to requests for which no other reply is set. */
+/** The replies of the provider until another one is set. */
 const SHORT: { readonly [format in Format]: string } = {
   openai: message('"content":"Hi."'),
   anthropic: anthropic('{"type":"text","text":"Hi."}'),
@@ -188,8 +196,9 @@ const SHORT: { readonly [format in Format]: string } = {
 };
 
 const row = (name: string, model: Format, body: () => string) => ({ name, model, body });
+/** Replies of up to 62 MB. */
 export const COSTLY_REPLIES: readonly CostlyReply[] = [
-  // Just below max_reply_bytes: each keeps two cores busy for a second.
+  // These two are just below max_reply_bytes. Each keeps two cores busy for a second.
   row("62 MB of names", "openai", () => `{"x":${newNames(62 * MB)}}`),
   row("62 MB of brackets", "openai", () => `{"x":${nested(31 * MB)}}`),
   row("megabytes of objects", "openai", () => message(`"x":${newObjects(15 * MB)}`)),
@@ -202,6 +211,7 @@ export const COSTLY_REPLIES: readonly CostlyReply[] = [
   row("200,000 parts", "gemini", () => gemini(listOf(200_000, () => '{"text":"x"}'))),
 ];
 
+/** A reply that the provider is to give. */
 export interface Reply {
   readonly body: string;
   /** Absent: JSON. */
@@ -210,10 +220,7 @@ export interface Reply {
   readonly status?: number;
 }
 
-/**
- * A provider of all three formats, told apart by their paths; `reply` is answered from then on,
- * undefined: a short one.
- */
+/** Starts a provider of all three formats, which it recognizes by their paths. */
 export async function startCostly(t: Scope) {
   let next: Reply | undefined;
   const formatOf = (path: string): Format => {
@@ -229,7 +236,7 @@ export async function startCostly(t: Scope) {
   });
   const base_url = await listening(t, server);
   return {
-    /** Of a gateway's configuration: a provider and a model of each format. */
+    /** A part of the gateway's configuration, with a provider and a model of each format. */
     config: {
       apis: ["messages", "responses"],
       providers: {
@@ -238,7 +245,7 @@ export async function startCostly(t: Scope) {
         gemini: { vendor: "gemini", base_url },
       },
       models: {
-        // The one that the gateway's own trial asks for.
+        // The model of expectChat().
         m: { provider: "openai" },
         ...Object.fromEntries(
           FORMATS.map((name) => [name, { provider: name, supports: ["tools", "images"] }]),
@@ -247,6 +254,7 @@ export async function startCostly(t: Scope) {
       retry: { max_retries: 0 },
       breaker: { failures: 1_000_000 },
     },
+    /** Sets the reply to all further requests. Undefined: a short one. */
     answer: (reply: Reply | undefined) => {
       next = reply;
     },

@@ -1,6 +1,6 @@
-// The judge of scripts/fuzz.ts: reads what came back on a connection as strictly as HTTP/1.1 allows,
-// and lays the conformance suite's rules about every answer on it. It knows only the bytes that were
-// sent, not what they were meant to be.
+// The judge of scripts/fuzz.ts: parses everything received on a connection as strictly as HTTP/1.1
+// allows, and applies the conformance suite's rules about every answer. It knows the bytes that were
+// sent, but not how they were mutated.
 
 import { isUtf8 } from "node:buffer";
 import { RULES } from "../conformance/checks/all.ts";
@@ -11,18 +11,18 @@ import { first, isObject, isText, list, type Fields, type Json } from "../confor
 import { KINDS } from "../conformance/suite.ts";
 import { CHAT } from "../conformance/tester.ts";
 
-/** What is wrong with the answers. */
-export class Fault extends Error {}
+/** An answer is wrong. */
+class Fault extends Error {}
 /** The bytes end in the middle of an answer. */
-class Cut extends Fault {}
+class Truncated extends Fault {}
 
 const demand: (holds: unknown, what: string) => asserts holds = (holds, what) => {
   if (!holds) throw new Fault(what);
 };
 
 /**
- * The type of an error, by its status: those that bytes of a client alone can cause, and the 503 of
- * a gateway that is busy or whose provider failed. A 429 and every other 5xx are faults.
+ * The type of the error with each status: those that a client's bytes can cause, and the 503 of a busy
+ * gateway or a failed provider. A 429 and every other 5xx are faults.
  */
 const ERROR_TYPES: ReadonlyMap<number, string> = new Map([
   ...[400, 404, 405, 408, 413, 415, 417, 426, 431].map(
@@ -33,17 +33,18 @@ const ERROR_TYPES: ReadonlyMap<number, string> = new Map([
   [503, "service_unavailable_error"],
 ]);
 
-interface Heard {
+/** The bytes on a connection. */
+interface Exchanged {
   readonly sent: Buffer;
   readonly received: Buffer;
-  /** The client did not wait for the end, or was reset: the last answer may be a beginning. */
+  /** Whether the last answer may be incomplete, because the client left or was reset. */
   readonly mayBeCut: boolean;
-  /** Whether 503 is an answer. */
+  /** Whether the gateway may answer 503. */
   readonly mayBeBusy: boolean;
 }
 
-/** The statuses of the answers, interim ones (100) left out. Throws a Fault. */
-export function judge({ sent, received, mayBeCut, mayBeBusy }: Heard): number[] {
+/** The statuses of the answers, without 100. Throws if an answer is wrong. */
+export function judge({ sent, received, mayBeCut, mayBeBusy }: Exchanged): number[] {
   const asked = sent.toString("latin1");
   const statuses: number[] = [];
   let rest = received;
@@ -65,13 +66,13 @@ export function judge({ sent, received, mayBeCut, mayBeBusy }: Heard): number[] 
       last = isLast(headers);
       statuses.push(status);
     }
-    // Behind another answer the connection may end instead: of pipelined requests one with a fault
-    // in its body is dropped with it.
-    if (continued && statuses.length === 0) throw new Cut("nothing follows 100 Continue");
+    // After another answer the connection may end instead, because the gateway drops a pipelined request
+    // whose body is malformed.
+    if (continued && statuses.length === 0) throw new Truncated("nothing follows 100 Continue");
   } catch (error) {
-    if (!(error instanceof Cut && mayBeCut)) throw error;
+    if (!(error instanceof Truncated && mayBeCut)) throw error;
   }
-  // One more than there can be: what is no request at all has an answer as well.
+  // Bytes that are no request at all get an answer too, so there may be one more.
   const requests = asked.split(/HTTP\//i).length;
   demand(statuses.length <= requests, `${statuses.length} answers to at most ${requests} requests`);
   return statuses;
@@ -92,7 +93,9 @@ const isLast = (headers: Answer["headers"]): boolean =>
 function readAnswer(bytes: Buffer, mayBeHead: boolean, mayBeCut: boolean): Answer {
   const headEnd = bytes.indexOf("\r\n\r\n") + 4;
   if (headEnd === 3)
-    throw new Cut(`a head that does not end: ${JSON.stringify(bytes.toString("latin1", 0, 200))}`);
+    throw new Truncated(
+      `a head that does not end: ${JSON.stringify(bytes.toString("latin1", 0, 200))}`,
+    );
   const [start = "", ...lines] = bytes.toString("latin1", 0, headEnd - 4).split("\r\n");
   const status = Number(/^HTTP\/1\.1 ([1-5]\d\d) [A-Za-z' -]+$/.exec(start)?.[1]);
   demand(status, `not a status line: ${JSON.stringify(start)}`);
@@ -120,7 +123,7 @@ function readAnswer(bytes: Buffer, mayBeHead: boolean, mayBeCut: boolean): Answe
   demand(/^\d+$/.test(length), `Content-Length: ${length}`);
   const size = headEnd + Number(length);
   if (bytes.length < size)
-    throw new Cut(`a body of ${bytes.length - headEnd} bytes, ${length} were announced`);
+    throw new Truncated(`a body of ${bytes.length - headEnd} bytes, ${length} were announced`);
   return { status, headers, body: bytes.subarray(headEnd, size), size };
 }
 
@@ -139,11 +142,11 @@ function readChunks(bytes: Buffer, from: number): [body: Buffer, end: number] {
   const pieces: Buffer[] = [];
   for (let at = from; ; ) {
     const lineEnd = bytes.indexOf("\r\n", at);
-    if (lineEnd === -1) throw new Cut("chunks that do not end");
+    if (lineEnd === -1) throw new Truncated("chunks that do not end");
     const line = bytes.toString("latin1", at, lineEnd);
     demand(/^[0-9a-fA-F]{1,8}$/.test(line), `not a chunk size: ${JSON.stringify(line)}`);
     const [begin, end] = [lineEnd + 2, lineEnd + 2 + Number.parseInt(line, 16)];
-    if (bytes.length < end + 2) throw new Cut("a chunk that does not end");
+    if (bytes.length < end + 2) throw new Truncated("a chunk that does not end");
     const isWhole = bytes.toString("latin1", end, end + 2) === "\r\n";
     demand(isWhole, "a chunk that is longer than its size");
     if (begin === end) return [Buffer.concat(pieces), end + 2];
@@ -152,7 +155,7 @@ function readChunks(bytes: Buffer, from: number): [body: Buffer, end: number] {
   }
 }
 
-/** What every answer of the gateway must be. */
+/** Checks what must be true of every answer. */
 function checkAnswer(status: number, headers: Answer["headers"], body: Buffer | undefined): void {
   const id = headers.get("x-request-id");
   demand(id !== undefined && /^[\x20-\x7e]{1,512}$/.test(id), `${status} with X-Request-Id ${id}`);
@@ -168,7 +171,7 @@ function checkAnswer(status: number, headers: Answer["headers"], body: Buffer | 
   else checkRules(status, headers, text);
 }
 
-/** What documents that are no JSON look like. */
+/** The forms of documents that are not JSON. */
 const FORMS: Readonly<Record<string, RegExp>> = {
   "text/html": /^<!doctype html>.*<\/html>\n$/s,
   "text/csv": /^usage_id,.*\r\n$/s,
@@ -176,8 +179,8 @@ const FORMS: Readonly<Record<string, RegExp>> = {
 };
 
 /**
- * The suite's rules, as for an answer to a request that named its id and asked for all that is in
- * the answer.
+ * Applies the rules of the conformance suite. It assumes a request with the answer's own id, which asked
+ * for everything that the answer contains.
  */
 function checkRules(status: number, headers: Answer["headers"], text: string): void {
   const stream = headers.get("content-type")?.startsWith("text/event-stream") === true;
@@ -195,23 +198,23 @@ function checkRules(status: number, headers: Answer["headers"], text: string): v
 
 const namesOf = (value: Json): string => Object.keys(value).sort().join();
 
-/** An error of the contract, or of the Messages API. */
+/** Checks an error of chat completions or of the Messages API. */
 function checkError(status: number, headers: Answer["headers"], text: string): void {
   const id = headers.get("x-request-id");
   const document = parseJson(text);
-  const told = `${status} with ${text.slice(0, 500)}`;
+  const message = `${status} with ${text.slice(0, 500)}`;
   if (isObject(document) && document["type"] === "error") {
-    demand(namesOf(document) === "error,request_id,type", told);
+    demand(namesOf(document) === "error,request_id,type", message);
     expect.fields(document, { request_id: id, "error.type": is.text, "error.message": is.text });
     return;
   }
   checkRules(status, headers, text);
   const error = first(document, "error");
-  demand(isObject(error) && namesOf(error) === "code,message,param,request_id,type", told);
+  demand(isObject(error) && namesOf(error) === "code,message,param,request_id,type", message);
   expect.fields(error, { type: ERROR_TYPES.get(status), request_id: id });
 }
 
-/** What one of the gateway's documents has; undefined: it is a whole reply of chat completions. */
+/** The expected fields of a document. Undefined: it must be a reply of chat completions. */
 function fieldsOf(document: Json): Fields | undefined {
   const { object: kind, type, status, openapi, rows, records } = document;
   const isOther = ["ok", "ready", "serving"].some((each) => each === status) || kind === "list";
@@ -235,7 +238,7 @@ function checkDocument(headers: Answer["headers"], text: string): void {
   demand(list(document["choices"]).length === 1, `not one choice: ${text.slice(0, 500)}`);
 }
 
-/** The streams of the other two APIs: named events. The last one says that the reply is whole. */
+/** Checks a stream of the other two APIs, whose last event says that the reply is complete. */
 function checkNamedEvents(text: string): void {
   demand(!text.includes("\r"), "a line that does not end with LF alone");
   const { events, rest } = parseEvents(text);

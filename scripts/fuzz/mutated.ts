@@ -1,28 +1,29 @@
-// The attack of scripts/fuzz.ts with mutated requests over raw sockets, many at a time, until all
-// are through or one shows a fault. It knows which cases were under way, or just over, when the
-// gateway crashed: a crash takes all of them along.
+// The attack of scripts/fuzz.ts with mutated requests over raw sockets, many at a time, until all cases
+// have run or one has found a fault. If the gateway crashes, it reports the cases that were in flight or
+// had just ended, because any of them may be the reason.
 
 import { join } from "node:path";
 import { inspect } from "node:util";
 import demo from "../../src/extensions/providers/demo/demo.json" with { type: "json" };
-import { until, type Attack, type Stage } from "./attack.ts";
+import { counted } from "../bench/table.ts";
+import { until, type Attack, type AttackedGateway } from "./attack.ts";
 import { makeCase, type Case } from "./cases.ts";
-import { play } from "./play.ts";
+import { runCase } from "./run-case.ts";
 
 const CONCURRENCY = 192;
 const MAX_MS = 900_000;
-/** How many of the cases that ended last may have made the gateway crash. */
-const LAST = 20;
+/** The number of ended cases that are reported after a crash. */
+const SUSPECTS = 20;
 
 interface MutatedOptions {
   readonly seed: number;
-  /** How many cases. */
+  /** The number of cases. */
   readonly cases: number;
-  /** Only these cases, one after the other. Absent: 0, 1, 2 and so on. */
+  /** Only these cases, one after another. Absent: 0, 1, 2 and so on. */
   readonly only?: readonly number[] | undefined;
 }
 
-/** The demo configuration, with bounds that a small request can reach. */
+/** The demo configuration, with bounds that small requests can reach. */
 function configIn(folder: string): object {
   return {
     ...demo,
@@ -34,26 +35,29 @@ function configIn(folder: string): object {
   };
 }
 
-async function run(stage: Stage, options: MutatedOptions) {
+async function run(gateway: AttackedGateway, options: MutatedOptions) {
   const { seed, only, cases = only!.length } = options;
-  const counts = new Map<string, number>();
-  const count = (what: string | number) => counts.set(`${what}`, (counts.get(`${what}`) ?? 0) + 1);
+  /** The statuses of all answers, and how connections ended without one. */
+  const ends: string[] = [];
   const startedAt = performance.now();
-  const underWay = new Set<number>();
-  const over: number[] = [];
+  const inFlight = new Set<number>();
+  const ended: number[] = [];
   const faults: string[] = [];
   let next = 0;
 
   async function send(number: number): Promise<void> {
-    underWay.add(number);
+    inFlight.add(number);
     const sent = makeCase(seed, number);
-    const { statuses, end, fault } = await play(sent.admin ? stage.adminPort : stage.port, sent);
-    for (const status of statuses) count(status);
-    if (end !== "answered") count(end);
-    if (fault !== undefined) faults.push(told(options, number, sent, fault));
-    underWay.delete(number);
-    over.push(number);
-    if (over.length > 1_000) over.splice(0, over.length - LAST);
+    const { statuses, end, fault } = await runCase(
+      sent.admin ? gateway.adminPort : gateway.port,
+      sent,
+    );
+    ends.push(...statuses.map(String));
+    if (end !== "answered") ends.push(end);
+    if (fault !== undefined) faults.push(describe(options, number, sent, fault));
+    inFlight.delete(number);
+    ended.push(number);
+    if (ended.length > 1_000) ended.splice(0, ended.length - SUSPECTS);
   }
   const work = async () => {
     while (next < cases && faults.length === 0 && performance.now() - startedAt < MAX_MS) {
@@ -62,36 +66,36 @@ async function run(stage: Stage, options: MutatedOptions) {
     }
   };
   await Promise.all(Array.from({ length: only ? 1 : CONCURRENCY }, work));
-  // If the gateway has crashed, the faults are of the connections that it broke off.
-  const hasCrashed = faults.length > 0 && (await until(stage.hasEnded, 2_000));
-  const suspects = [...over.slice(-LAST), ...underWay].join();
-  stage.expect(!hasCrashed, `one of these made it crash: --seed ${seed} --case ${suspects}`);
-  for (const fault of hasCrashed ? [] : faults) stage.expect(false, fault);
-  stage.expect(faults.length > 0 || next === cases, `not through after ${MAX_MS} ms`);
-  const seen = [...counts].sort().map(([what, times]) => `${times} x ${what}`);
-  return [`${next} mutated requests, seed ${seed}`, seen.join(", ")] as const;
+  // After a crash, the faults only say that connections broke off.
+  const hasCrashed = faults.length > 0 && (await until(gateway.hasEnded, 2_000));
+  const suspects = [...ended.slice(-SUSPECTS), ...inFlight].join();
+  gateway.expect(!hasCrashed, `one of these made it crash: --seed ${seed} --case ${suspects}`);
+  for (const fault of hasCrashed ? [] : faults) gateway.expect(false, fault);
+  gateway.expect(faults.length > 0 || next === cases, `not through after ${MAX_MS} ms`);
+  return [`${next} mutated requests, seed ${seed}`, counted(ends)] as const;
 }
 
 const WHOLE = { maxStringLength: null };
 
-/** A fault with the case that showed it. */
-function told({ seed }: MutatedOptions, number: number, sent: Case, fault: string): string {
+/** A fault with the case that found it. */
+function describe({ seed }: MutatedOptions, number: number, sent: Case, fault: string): string {
   const listener = sent.admin ? "admin" : "public";
   const packets = sent.pieces
     .map((piece) => `  ${inspect(piece.toString("latin1"), WHOLE)}`)
     .join("\n");
-  return `${fault}\n  --seed ${seed} --case ${number} (${sent.told}), to the ${listener} listener, in packets:\n${packets}`;
+  return `${fault}\n  --seed ${seed} --case ${number} (${sent.description}), to the ${listener} listener, in packets:\n${packets}`;
 }
 
+/** The attack with these cases. */
 export const mutatedRequests = (options: MutatedOptions): Attack => ({
   name: "mutated requests",
   config: configIn,
   mayBeBusy: false,
-  // Its nursery is kept small: where V8 sizes that by itself, a leak would not show beside it. The
-  // heap of a warm gateway takes up to 100 MB more than that of one that has just begun, however
-  // many requests there are: a small leak shows in a run of more cases.
+  // A small young generation, because otherwise its size varies more than a leak would show. The heap of
+  // a warm gateway takes up to 100 MB more than that of a fresh one, however many requests it gets, so a
+  // small leak only shows in a run with more cases.
   flags: ["--max-semi-space-size=4"],
   heightMb: 400,
   afterMb: 150,
-  run: (stage) => run(stage, options),
+  run: (gateway) => run(gateway, options),
 });

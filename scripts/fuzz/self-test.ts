@@ -1,9 +1,9 @@
-// Proves that the judge of scripts/fuzz.ts can fail: a tiny server answers rightly, and in every
-// way that it must notice.
+// The self-test of scripts/fuzz.ts: a small server gives correct answers, in which the judge must find
+// nothing, and wrong answers of every kind, which it must find.
 import { once } from "node:events";
 import net, { type AddressInfo } from "node:net";
 import { chunk, completion, event } from "../../test/support/provider.ts";
-import { play } from "./play.ts";
+import { runCase } from "./run-case.ts";
 
 const ID = "X-Request-Id: self-test\r\n";
 const ERROR = {
@@ -55,8 +55,8 @@ const streamed = (...events: string[]) => {
 const DONE = event("[DONE]");
 
 /**
- * Answers, each with a pattern of what the judge must find; undefined: nothing. They break one of
- * the suite's rules of each kind: test/conformance.test.ts breaks the others.
+ * Answers, each with a pattern of the fault that the judge must find; undefined: none. They break one of
+ * the suite's rules of each kind; test/conformance.test.ts breaks the others.
  */
 const ANSWERS: readonly [answer: string, noticed: RegExp | undefined][] = [
   [answer("200 OK", OK), undefined],
@@ -96,47 +96,45 @@ const ANSWERS: readonly [answer: string, noticed: RegExp | undefined][] = [
   [answer("200 OK", OK, { close: false }).repeat(4), /4 answers to at most 3/],
 ];
 
-/** What the judge found wrongly, or did not find. */
+/** Milliseconds within which a case ends that would wait long. */
+const SHORT = [50, 500] as const;
+
+/** The mistakes of the judge. */
 export async function selfTest(): Promise<string[]> {
   let current = "";
-  let [silent, stands] = [false, false];
+  let [silent, staysOpen] = [false, false];
   const server = net.createServer((socket) => {
     socket.on("error", () => undefined);
-    socket.on("end", () => stands && socket.resetAndDestroy());
-    socket.once("data", () => silent || (stands ? socket.write(current) : socket.end(current)));
+    socket.on("end", () => staysOpen && socket.resetAndDestroy());
+    socket.once("data", () => silent || (staysOpen ? socket.write(current) : socket.end(current)));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   const pieces = [Buffer.from("GET / HTTP/1.1\r\n\r\n".repeat(2))];
-  const sent = { pieces, ending: "server", patience: 0, expected: undefined } as const;
-  const wrong: string[] = [];
-  const compare = (fault: string | undefined, noticed: RegExp | undefined, what: string) => {
-    if (noticed ? !noticed.test(fault ?? "") : fault !== undefined)
-      wrong.push(`expected ${noticed ?? "nothing"}, noticed ${fault ?? "nothing"}: ${what}`);
-  };
-  for (const [text, noticed] of ANSWERS) {
+  const sent = { pieces, ending: "server", patience: 0 } as const;
+  const mistakes: string[] = [];
+  /** Runs a case against the server, and compares the fault that the judge finds. */
+  async function check(
+    what: string,
+    expected: RegExp | undefined,
+    statuses?: readonly number[],
+    limits: readonly [idleMs?: number, deadlineMs?: number] = [],
+  ): Promise<void> {
+    const { fault } = await runCase(port, { ...sent, expected: statuses }, ...limits);
+    if (expected ? !expected.test(fault ?? "") : fault !== undefined)
+      mistakes.push(`expected ${expected ?? "nothing"}, found ${fault ?? "nothing"}: ${what}`);
+  }
+  for (const [text, expected] of ANSWERS) {
     current = text;
-    compare((await play(port, sent)).fault, noticed, JSON.stringify(text));
+    await check(JSON.stringify(text), expected);
   }
   current = failed(ERROR);
-  compare(
-    (await play(port, { ...sent, expected: [200] })).fault,
-    /the first answer is 404, not 200/,
-    "another status than the known one",
-  );
-  [current, stands] = ["HTTP/1.1 200 OK\r\nX-Req", true];
-  compare(
-    (await play(port, sent, 50, 500)).fault,
-    /no whole answer/,
-    "an answer that stands still until the client leaves",
-  );
+  await check("another status than the known one", /the first answer is 404, not 200/, [200]);
+  [current, staysOpen] = ["HTTP/1.1 200 OK\r\nX-Req", true];
+  await check("an incomplete answer until the client leaves", /no whole answer/, undefined, SHORT);
   silent = true;
-  compare(
-    (await play(port, sent, 50, 500)).fault,
-    /no answer within/,
-    "a server that says nothing",
-  );
+  await check("a server that says nothing", /no answer within/, undefined, SHORT);
   server.close();
-  return wrong;
+  return mistakes;
 }

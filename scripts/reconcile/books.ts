@@ -1,18 +1,19 @@
-// Reads the books by itself: each request must have one open line and one settle line in a segment
-// of the spend log, and one usage record that says the same on the day on which it is booked.
+// Reads the books without the gateway's code. Each request must have one open line and one settle line
+// in a segment of the spend log, and one usage record with the same values, in the file of the day on
+// which the request is booked.
 
 import { createHash } from "node:crypto";
-import { type House, type Line, type LinesFile, textOf } from "./house.ts";
-import type { Findings } from "./judge.ts";
+import { type Evidence, type JsonObject, type JsonLinesFile, textOf } from "./evidence.ts";
+import type { Findings, JudgedPhase } from "./judge.ts";
 import type { Counts } from "./money.ts";
 
 /** One request in the spend log. */
 export interface Entry {
-  /** The gateway in whose spend log it is. */
+  /** The number of the gateway whose spend log contains it. */
   readonly gateway: number;
-  readonly open: Line;
-  readonly settle: Line;
-  /** The segment, the number of the settle line in it, and the hash of both lines. */
+  readonly open: JsonObject;
+  readonly settle: JsonObject;
+  /** The segment, the number of the settle line there, and the hash of both lines. */
   readonly log: { readonly segment: string; readonly line: number; readonly sha256: string };
   /** The day on which it must be booked. */
   readonly day: string;
@@ -22,30 +23,36 @@ const dayAfter = (day: string): string =>
   new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10);
 
 /**
- * The day on which a settle line is booked: the first day, from the end of its request on, whose
- * line in days.jsonl covers it or, if no line does, the first open day.
+ * The day on which a settle line is booked: the first day, not before its request ended, whose line in
+ * days.jsonl covers the settle line; if there is none, the first day that is still open.
  */
-function bookedDay(days: readonly Line[], ended: string, segment: string, line: number): string {
-  let seen = 0;
+function bookedDay(
+  days: readonly JsonObject[],
+  ended: string,
+  segment: string,
+  line: number,
+): string {
+  let covered = 0;
   for (const { day, segments } of days) {
-    seen = segments.find((each: Line) => each["segment"] === segment)?.lines ?? seen;
-    if (day >= ended && seen >= line) return day;
+    const own = segments.find((each: JsonObject) => each["segment"] === segment);
+    covered = own?.lines ?? covered;
+    if (day >= ended && covered >= line) return day;
   }
   const last: string = days.at(-1)?.["day"] ?? "";
   return ended > last ? ended : dayAfter(last);
 }
 
-/** Every request that was opened and settled, in the order of the log of each gateway. */
-export function readEntries({ estates }: House, findings: Findings): Entry[] {
-  const ever = new Set<string>();
-  function entriesOf({ name, lines }: LinesFile, gateway: number): Entry[] {
-    const opened = new Map<string, Line>();
+/** All requests that were opened and settled, in the order of each gateway's log. */
+export function readEntries({ gateways }: Evidence, findings: Findings): Entry[] {
+  const known = new Set<string>();
+  function entriesOf({ name, lines }: JsonLinesFile, gateway: number): Entry[] {
+    const opened = new Map<string, JsonObject>();
     const entries = lines.flatMap((line, index): Entry[] => {
       const { type, spend_id: id } = line;
       if (type === "open") {
-        const isNew = !ever.has(id) && /^sp_[0-9a-f]{32}$/.test(id);
+        const isNew = !known.has(id) && /^sp_[0-9a-f]{32}$/.test(id);
         findings.check(isNew, () => `${name}: ${id} was opened twice, or is no spend_id`);
-        ever.add(id);
+        known.add(id);
         opened.set(id, line);
         return [];
       }
@@ -57,7 +64,7 @@ export function readEntries({ estates }: House, findings: Findings): Entry[] {
       const both = textOf(open) + textOf(line);
       const sha256 = createHash("sha256").update(both).digest("hex");
       const log = { segment: name, line: index + 1, sha256 };
-      const { days } = estates[gateway]!;
+      const { days } = gateways[gateway]!;
       const day = bookedDay(days, line["time"].slice(0, 10), name, index + 1);
       return [{ gateway, open, settle: line, log, day }];
     });
@@ -65,13 +72,13 @@ export function readEntries({ estates }: House, findings: Findings): Entry[] {
       findings.check(false, () => `${name}: ${id} was opened and never settled`);
     return entries;
   }
-  return estates.flatMap(({ segments }, gateway) =>
+  return gateways.flatMap(({ segments }, gateway) =>
     segments.flatMap((segment) => entriesOf(segment, gateway)),
   );
 }
 
-/** The counts that a settle line or a receipt states. */
-export const countsOf = (usage: Line): Counts => ({
+/** The counts in a settle line or a receipt. */
+export const countsOf = (usage: JsonObject): Counts => ({
   prompt: usage["prompt_tokens"],
   hit: usage["prompt_cache_hit_tokens"],
   write: usage["cache_write_tokens"] ?? 0,
@@ -80,8 +87,8 @@ export const countsOf = (usage: Line): Counts => ({
   reasoning: usage["reasoning_tokens"],
 });
 
-/** All that the books must say of a settled request, by the names that they have for it. */
-export function factsOf({ open, settle, log, day }: Entry): Line {
+/** What the books must state about a settled request, by the names that usage records have. */
+export function factsOf({ open, settle, log, day }: Entry): JsonObject {
   const { usage, attempts } = settle;
   return {
     ...settle,
@@ -92,32 +99,38 @@ export function factsOf({ open, settle, log, day }: Entry): Line {
     model: settle["model_served"] ?? settle["model_requested"],
     started_at: open["time"],
     ended_at: settle["time"],
-    attempts: attempts.map(({ model, share }: Line) => [model, share?.cost]),
+    attempts: attempts.map(({ model, share }: JsonObject) => [model, share?.cost]),
     log,
     day,
   };
 }
 
-/** What a usage record cannot be without. */
-const LEAST = ["usage_id", "account", "key_id", "status", "cost", "usage_source", "prices", "log"];
+/** Members that every usage record must have. */
+const REQUIRED = [
+  "usage_id",
+  "account",
+  "key_id",
+  "status",
+  "cost",
+  "usage_source",
+  "prices",
+  "log",
+];
 
-/** Each member of a usage record says what the lines of the log say, by the same name. */
-function judgeRecord({ details, ...record }: Line, entry: Entry, findings: Findings): void {
+/** Each member of a usage record must agree with the lines of the log. */
+function judgeRecord({ details, ...record }: JsonObject, entry: Entry, findings: Findings): void {
   const attempts = details.attempts.map(([model, , , share]: any) => [model, share?.cost]);
-  const stated: Line = { prices: null, ...record, ...details, attempts };
+  const stated: JsonObject = { prices: null, ...record, ...details, attempts };
   const facts = factsOf(entry);
-  for (const name of new Set([...LEAST, ...Object.keys(stated)]))
+  for (const name of new Set([...REQUIRED, ...Object.keys(stated)]))
     findings.equal(stated[name], facts[name], `usage record ${facts["spend_id"]}, ${name}`);
 }
 
-/** The usage records: each settled request once, on its day, as it was settled. */
-export function judgeRecords(
-  { rows, estates }: House,
-  entries: readonly Entry[],
-  findings: Findings,
-): void {
+/** Each settled request must have one usage record, on its day, with the settled values. */
+export function judgeRecords({ evidence, entries, findings }: JudgedPhase): void {
+  const { rows, gateways } = evidence;
   const missing = new Map(entries.map((entry) => [entry.settle["spend_id"], entry]));
-  const files = estates.flatMap(({ usageFiles }) => usageFiles);
+  const files = gateways.flatMap(({ usageFiles }) => usageFiles);
   for (const { name, lines } of files)
     for (const { usage_id, day } of lines)
       findings.equal(`${day}.jsonl`, name, `the file of usage record ${usage_id}`);

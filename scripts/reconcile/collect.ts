@@ -1,16 +1,16 @@
-// Collects what the gateway says of a phase: budgets while it runs, its files when it has ended,
-// what its commands print, and receipts on the next day.
+// Collects the evidence about a phase: budgets while the gateways run, their files after their end, the
+// output of their commands, and receipts on the next day.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { until } from "../../test/support/wait.ts";
 import type { Gateway, Gateways } from "./gateways.ts";
-import { readFiles, type House, type Line } from "./house.ts";
+import { readFiles, type Evidence, type JsonObject } from "./evidence.ts";
 import { ACCOUNTS, KEYS } from "./plan.ts";
 import type { Random } from "./provider.ts";
 
-/** Asks for a receipt, and again as long as the account has asked too often. */
+/** Requests a receipt, and repeats that while the account's rate limit is exceeded. */
 async function receipt(url: string, account: string, id: string) {
   const { key } = KEYS.find((each) => each.account === account)!;
   const response = await fetch(`${url}/v1/requests/${id}`, {
@@ -21,33 +21,33 @@ async function receipt(url: string, account: string, id: string) {
     await pause(1_000 * Number(response.headers.get("retry-after")));
     return await receipt(url, account, id);
   }
-  return { account, id, status: response.status, body: (await response.json()) as Line };
+  return { account, id, status: response.status, body: (await response.json()) as JsonObject };
 }
 
-/** About `count` receipts, each also asked for by an account that has not sent the request. */
+/** Requests about `count` receipts, each also with the key of another account. */
 async function collectReceipts(
   { list }: Gateways,
-  { asked, receipts }: House,
+  { requests, receipts }: Evidence,
   { pick, random }: Random,
   count: number,
 ): Promise<void> {
-  for (const { account, id } of asked.filter(() => random() < count / asked.length)) {
+  for (const { account, id } of requests.filter(() => random() < count / requests.length)) {
     const { address, number: gateway } = pick(list);
     for (const by of [account, pick(ACCOUNTS.filter((other) => other !== account))])
       receipts.push({ ...(await receipt(address, by, id)), gateway });
   }
 }
 
-/** Budgets, once nothing is held and all gateways that know of one say the same of it. */
-async function collectLive({ list }: Gateways, { estates }: House): Promise<void> {
-  const nameOf = ({ account, key_id }: Line) => `${account} ${key_id}`;
+/** Waits until no budget holds anything and all gateways agree on each budget. */
+async function collectLive({ list }: Gateways, { gateways }: Evidence): Promise<void> {
+  const nameOf = ({ account, key_id }: JsonObject) => `${account} ${key_id}`;
   await until(
     async () => {
       for (const { number, running } of list) {
         const response = await fetch(`${running!.admin()}/status`);
-        estates[number]!.live = ((await response.json()) as Line)["budgets"];
+        gateways[number]!.live = ((await response.json()) as JsonObject)["budgets"];
       }
-      const all = estates.flatMap(({ live }) => live);
+      const all = gateways.flatMap(({ live }) => live);
       const spent = new Map(all.map((budget) => [nameOf(budget), budget["spent"]]));
       return all.every((each) => each["held"] === "0" && spent.get(nameOf(each)) === each["spent"]);
     },
@@ -56,87 +56,92 @@ async function collectLive({ list }: Gateways, { estates }: House): Promise<void
   );
 }
 
-/** Stops gateways without requests. `receipts`: about how many are asked for. */
+/** Collects everything from gateways without load, and stops them. `receipts`: about how many. */
 export async function collect(
   gateways: Gateways,
-  house: House,
+  evidence: Evidence,
   random: Random,
   receipts: number,
 ): Promise<void> {
   const { list } = gateways;
   const [first] = list as [Gateway];
-  if (!house.isReference) await collectLive(gateways, house);
+  if (!evidence.isReference) await collectLive(gateways, evidence);
   await gateways.stop();
   await gateways.sync();
-  if (!house.isReference) {
-    await collectAudits(house, list);
+  if (!evidence.isReference) {
+    await collectAudits(evidence, list);
     for (const gateway of list) await gateway.takeHead();
-    const named = house.estates[0]!.live.map(({ account }) => account).filter(Boolean);
-    await collectBudgets(house, named, first);
+    const named = evidence.gateways[0]!.live.map(({ account }) => account).filter(Boolean);
+    await collectBudgets(evidence, named, first);
   }
   // On the next day the day of the run is closed.
   gateways.turnToTomorrow();
   await gateways.sync();
   await gateways.startAll();
-  if (!house.isReference) await collectReceipts(gateways, house, random, receipts);
+  if (!evidence.isReference) await collectReceipts(gateways, evidence, random, receipts);
   await gateways.stop();
   await gateways.sync();
-  for (const { number, dataDir } of list) readFiles(house, number, dataDir);
-  await collectStatements(house, first, Date.now());
-  if (!house.isReference) await collectSeals(gateways, house);
+  for (const { number, dataDir } of list) readFiles(evidence, number, dataDir);
+  await collectStatements(evidence, first, Date.now());
+  if (!evidence.isReference) await collectSeals(gateways, evidence);
 }
 
-/** Sealed statements, and what `seal verify` says of them and of the files of all gateways. */
-async function collectSeals({ list, folder }: Gateways, house: House): Promise<void> {
+/** Sealed statements, and `seal verify` of them and of the files of all gateways. */
+async function collectSeals({ list, folder }: Gateways, evidence: Evidence): Promise<void> {
   const file = (name: string): string => join(folder, name);
   for (const { number, run, heads } of list) {
     writeFileSync(file(`${number}.pem`), await run("seal", "public-key"));
     writeFileSync(file(`${number}-heads`), heads.join(""));
     const kept = ["--public-key", file(`${number}.pem`), "--head", file(`${number}-heads`)];
-    house.estates[number]!.verify = JSON.parse(await run("seal", "verify", ...kept, "--json"));
+    evidence.gateways[number]!.verify = JSON.parse(await run("seal", "verify", ...kept, "--json"));
   }
   const { run } = list[0]!;
-  for (const statement of house.statements) {
+  for (const statement of evidence.statements) {
     const text = await run(...statement.args, "--sealed");
     writeFileSync(file("statement.json"), text);
     const kept = ["--public-key", file("0.pem"), "--json"];
-    const verdict = JSON.parse(await run("seal", "verify", file("statement.json"), ...kept));
-    statement.sealed = { text: JSON.parse(text), verdict };
+    const verification = JSON.parse(await run("seal", "verify", file("statement.json"), ...kept));
+    statement.sealed = { text: JSON.parse(text), verification };
   }
 }
 
+/** Runs the commands of a gateway. */
 type Commands = Pick<Gateway, "number" | "run">;
 
-export async function collectAudits(house: House, gateways: readonly Commands[]): Promise<void> {
+/** `audit` of each gateway. */
+export async function collectAudits(
+  evidence: Evidence,
+  gateways: readonly Commands[],
+): Promise<void> {
   for (const { number, run } of gateways)
-    house.estates[number]!.audit = JSON.parse(await run("audit", "--json"));
+    evidence.gateways[number]!.audit = JSON.parse(await run("audit", "--json"));
 }
 
-/** What `budget show` says of these accounts. */
+/** `budget show` of these accounts. */
 export async function collectBudgets(
-  house: House,
+  evidence: Evidence,
   accounts: readonly string[],
   { number: gateway, run }: Commands,
 ): Promise<void> {
   for (const account of accounts) {
     const shown = JSON.parse(await run("budget", "show", account, "--json"));
-    house.budgets.push({ gateway, shown });
+    evidence.budgets.push({ gateway, shown });
   }
 }
 
-/** The statements of each account up to the time `now`. */
+/** The statements of each account for all months up to the time `now`. */
 export async function collectStatements(
-  house: House,
+  evidence: Evidence,
   { number: gateway, run }: Commands,
   now: number,
 ): Promise<void> {
-  // What its client left just before a month ended may be settled in the next one.
-  const times = [...house.asked.map(({ endedAt }) => endedAt), now];
+  // A request that its client left just before the end of a month may be settled in the next one.
+  const times = [...evidence.requests.map(({ endedAt }) => endedAt), now];
   for (const month of new Set(times.map((time) => new Date(time).toISOString().slice(0, 7))))
     for (const account of ACCOUNTS) {
       const args = ["billing", "statement", "--account", account, "--month", month];
       const json = JSON.parse(await run(...args, "--format", "json"));
       const csv = await run(...args, "--format", "csv");
-      house.statements.push({ gateway, account, month, args, json, csv });
+      evidence.statements.push({ gateway, account, month, args, json, csv });
     }
 }

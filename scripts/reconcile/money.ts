@@ -1,15 +1,15 @@
-// Money and tokens, worked out without the gateway's arithmetic: every amount is a BigInt of
+// Money and tokens, computed independently of the gateway's code: every amount is a BigInt of
 // pico-units (1e-12 of the currency), every price a BigInt of millionths per million tokens.
 
 /**
- * Token counts of one reply, as the provider means them: those of the prompt, the part of them that
- * was in the cache, the part of the rest that was written to it, and the part of that which is kept
- * for an hour; those of the completion, reasoning included, and those of reasoning.
+ * Token counts of a reply. `prompt` includes `hit` (read from the cache) and `write` (written to it);
+ * `write` includes `write1h` (kept there for an hour); `completion` includes `reasoning`.
  */
 export const NO_COUNTS = { prompt: 0, hit: 0, write: 0, write1h: 0, completion: 0, reasoning: 0 };
+/** As NO_COUNTS. */
 export type Counts = Readonly<typeof NO_COUNTS>;
 
-/** The sums of some counts. */
+/** Adds counts by name. */
 export function addUp(all: readonly Counts[]): Counts {
   const total = { ...NO_COUNTS };
   for (const counts of all)
@@ -17,7 +17,7 @@ export function addUp(all: readonly Counts[]): Counts {
   return total;
 }
 
-/** As in gateway.json and the books. Absent members cost what books.md says. */
+/** Prices per million tokens, as in gateway.json. Absent: a price falls back as books.md says. */
 export interface Price {
   readonly input_cache_hit?: number;
   readonly input_cache_miss: number;
@@ -34,16 +34,16 @@ function scaled(text: string, digits: number): bigint {
   return BigInt(units + decimals.padEnd(digits, "0"));
 }
 
-/** An amount of the books in pico-units. */
+/** Parses an amount of the books. */
 export const pico = (amount: string): bigint => scaled(amount, 12);
 
-/** Pico-units as the books write them. */
+/** Formats an amount as the books do. */
 export function amountOf(pico: bigint): string {
   const digits = String(pico).padStart(13, "0");
   return `${digits.slice(0, -12)}.${digits.slice(-12)}`.replace(/\.?0+$/, "");
 }
 
-/** What tokens cost, in pico-units: tokens times the millionths of their price. */
+/** What tokens cost. A token times a millionth of its price is a pico-unit. */
 export function costOf(counts: Counts, price: Price | null): bigint {
   if (!price) return 0n;
   const { input_cache_miss: miss, input_cache_write: write = miss, output } = price;
@@ -58,5 +58,6 @@ export function costOf(counts: Counts, price: Price | null): bigint {
   );
 }
 
+/** Adds amounts. */
 export const sum = (amounts: readonly bigint[]): bigint =>
   amounts.reduce((total, amount) => total + amount, 0n);

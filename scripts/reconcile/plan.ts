@@ -1,43 +1,44 @@
-// What the run consists of: accounts, keys and models, two tables of prices, the phases, and the
-// configuration of each gateway.
+// The plan of a run: accounts, keys and models, two price tables, the clients' requests, the phases, and
+// the configuration of each gateway.
 
 import { createHash } from "node:crypto";
 import type { Price } from "./money.ts";
+import type { Random } from "./provider.ts";
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 const MODELS = ["plain", "odd", "no hit", "free", "claude"];
-/** Nothing of a stream is shown before it is whole, so that a broken one is asked for again. */
+/** An alias that holds streams back until they are complete, and retries those that break. */
 export const HELD = "any/held";
-/** A stream that breaks is continued. */
+/** An alias that continues streams that break. */
 export const CONTINUED = "any/continued";
-/** Names for several models, the next one where one fails. */
+/** Each alias tries its models in this order. */
 const ALIASES = {
   "any/of them": { models: ["plain", "odd", "no hit"] },
   [HELD]: { models: ["odd", "plain"], recovery: "hold" },
   [CONTINUED]: { models: ["plain", "odd"], recovery: "continue" },
   "any/with claude": { models: ["no hit", "claude"] },
 };
-/** The reference edition knows neither Anthropic's format nor recovery. */
+/** Whether the reference edition, which has no Anthropic format and no recovery, has this model. */
 export const isInReference = (name: string): boolean =>
   name !== "claude" && !/held|cont|with/.test(name);
 
-/** What is read from a cache and written to it. */
-type OfCache = Partial<Record<"hit" | "write" | "write_1h", number>>;
+/** Prices for reading from the cache and writing to it. */
+type CachePrices = Partial<Record<"hit" | "write" | "write_1h", number>>;
 
-const price = (input_cache_miss: number, output: number, cache: OfCache = {}): Price => ({
+const price = (input_cache_miss: number, output: number, cache: CachePrices = {}): Price => ({
   ...Object.fromEntries(Object.entries(cache).map(([name, each]) => [`input_cache_${name}`, each])),
   input_cache_miss,
   output,
 });
 
-/** The settings of a model that has prices. */
+/** The price settings of a model, as in gateway.json. */
 interface Settings {
   readonly price: Price;
   readonly long_prompts?: readonly (Price & { readonly above_tokens: number })[];
 }
 
-/** All that have prices, before the prices change and after it. */
+/** The prices of all models that have some, before a change of prices and after it. */
 const TABLES: readonly Readonly<Record<string, Settings>>[] = [
   {
     plain: { price: price(0.28, 0.42, { hit: 0.028 }) },
@@ -57,7 +58,7 @@ const TABLES: readonly Readonly<Record<string, Settings>>[] = [
   },
 ];
 
-/** The price of a prompt of so many tokens. */
+/** The price of a request whose prompt has so many tokens. Null: the model is free. */
 export function priceFor(table: number, model: string | null, prompt: number): Price | null {
   const { price = null, long_prompts: [long] = [] } = TABLES[table]![model ?? ""] ?? {};
   if (!long || prompt <= long.above_tokens) return price;
@@ -67,42 +68,112 @@ export function priceFor(table: number, model: string | null, prompt: number): P
 
 type Budget = { readonly amount: string; readonly period: "day" | "month" | "total" };
 
+/** The account whose budget is smaller than what its clients ask for. */
+export const CAPPED = "capped";
+
 const key = (account: string, key: string, budget?: Budget) => ({
   account,
   key,
-  /** As the gateway names the key in its books: 16 digits of the SHA-256 of the key's SHA-256. */
+  /** The gateway's name for the key: 16 hex digits of the SHA-256 of the key's SHA-256. */
   keyId: `key_${sha256(sha256(key)).slice(0, 16)}`,
   budget,
-  /** Every request states max_tokens, so that none costs more than its hold. */
-  bounded: account === "purse",
-  /** Names that its clients ask for. */
+  /** Whether every request sets max_tokens, so that none can cost more than its hold. */
+  bounded: account === CAPPED,
+  /** The models and aliases that its clients ask for. */
   names:
-    account === "purse"
+    account === CAPPED
       ? ["plain", "no hit", "claude", "free"]
       : [...MODELS, ...Object.keys(ALIASES)],
 });
 
+/** The keys of all clients. */
 export const KEYS = [
   key("acme", "sk-reconcile-acme-1"),
   key("acme", "sk-reconcile-acme-2", { amount: "90000000.5", period: "day" }),
   key("beta", "sk-reconcile-beta"),
   key('Çelik, "Söhne" & 李', "sk-reconcile-celik"),
   key("limited", "sk-reconcile-limited"),
-  key("purse", "sk-reconcile-purse"),
+  key(CAPPED, `sk-reconcile-${CAPPED}`),
 ];
+/** The accounts of these keys. */
 export const ACCOUNTS: readonly string[] = [...new Set(KEYS.map(({ account }) => account))];
 
-/** How long a provider is read on after its client left a stream, in milliseconds. */
+/** The path of each API below /v1. */
+export const PATHS = { chat: "chat/completions", messages: "messages", responses: "responses" };
+/** The API of a request. */
+export type Api = keyof typeof PATHS;
+
+/** The fields that each API names differently. */
+function fieldsOf(api: Api, content: string, maxTokens: number | undefined) {
+  const messages = [{ role: "user", content }];
+  if (api === "responses") return { input: messages, max_output_tokens: maxTokens };
+  return { messages, max_tokens: maxTokens };
+}
+
+/** Text with characters of one to three bytes, repeated to make prompts of different lengths. */
+const PADDING = "Überall 李 steht etwas anderes. ";
+
+/** Draws random requests. Their serial numbers count up over all gateways of a phase. */
+export function createPlanner({ random, between, pick }: Random, isReference: boolean) {
+  const apis: readonly Api[] = isReference ? ["chat"] : ["chat", "messages", "responses"];
+  let serials = 0;
+
+  return (gateway: number) => {
+    serials += 1;
+    const key = pick(KEYS);
+    const content = `#${serials}# ${PADDING.repeat(between(0, 40))}`;
+    const stream = random() < 0.55;
+    const api = pick(apis);
+    const isBounded = key.bounded || api === "messages" || random() < 0.4;
+    const maxTokens = isBounded ? between(40, 300) : undefined;
+    const model = pick(key.names.filter((name) => !isReference || isInReference(name)));
+    const asksUsage = stream && api === "chat" && random() < 0.7;
+    const body = JSON.stringify({
+      model,
+      stream,
+      ...fieldsOf(api, content, maxTokens),
+      ...(asksUsage && { stream_options: { include_usage: true } }),
+    });
+    const about = {
+      serial: serials,
+      /** The X-Request-Id. */
+      id: `own-${serials}`,
+      account: key.account,
+      keyId: key.keyId,
+      api,
+      model,
+      stream,
+      /** Undefined: the client set no bound. */
+      maxTokens,
+      /** Bytes of the prompt's text. */
+      promptBytes: Buffer.byteLength(content),
+      /** The number of the gateway that it is sent to. */
+      gateway,
+      /** Milliseconds of the wall clock. */
+      startedAt: Date.now(),
+    };
+    /** Undefined: the client waits for the end. */
+    const leaveAfterMs = random() < 0.13 ? between(0, 60) : undefined;
+    return { key, body, about, leaveAfterMs };
+  };
+}
+
+/** A request that is to be sent. */
+export type PlannedRequest = ReturnType<ReturnType<typeof createPlanner>>;
+
+/** `timeouts.leave_ms`: how long the gateway reads on after a client left a stream. */
 export const LEAVE_MS = 300;
-/** Small, so that gateways die around the beginning of a segment too. */
+/** Small, so that some gateways are killed while they begin a segment. */
 const SEGMENT_BYTES = 16_384;
 
 /**
- * What happens during a phase: a gateway is killed, and so is the process that takes over its
- * books; a worker is killed; PostgreSQL is killed, with a gateway.
+ * What happens during a phase. "kill": a gateway is killed, and then the process that takes over its
+ * books. "kill worker": one of its workers is killed. "kill database": as "kill", and PostgreSQL is
+ * killed at the same time.
  */
 export type PhaseEvent = "kill" | "kill worker" | "kill database";
 
+/** A part of the run with gateways of its own. */
 export interface Phase {
   readonly name: string;
   readonly requests: number;
@@ -110,16 +181,16 @@ export interface Phase {
   readonly workers: number;
   readonly events: readonly PhaseEvent[];
   /**
-   * The program is the reference edition: no Anthropic, Messages API, recovery, budgets, seals,
-   * receipts and audit.
+   * The program is the reference edition, which has no Anthropic format, Messages API, recovery,
+   * budgets, seals, receipts and audit. Absent: it is the whole program.
    */
   readonly isReference?: boolean;
-  /** Addresses of the shared servers. Absent: files, and memory. */
+  /** The addresses of shared servers. Absent: records are in files, and limits in memory. */
   readonly postgres?: string;
   readonly redis?: string;
 }
 
-/** The phases of a run. With servers, the last one has two gateways that share them. */
+/** The phases of a run. If there are shared servers, the last phase has two gateways on them. */
 export function phasesOf(
   requests: number,
   isReference: boolean,
@@ -144,10 +215,10 @@ export function phasesOf(
   ];
 }
 
-/** What the account `purse` may spend in a phase: less than it would. */
-export const purseOf = ({ requests }: Phase): string => (requests * 0.00007).toFixed(6);
+/** The daily budget of the account CAPPED in a phase, which is less than it would spend. */
+export const cappedBudgetOf = ({ requests }: Phase): string => (requests * 0.00007).toFixed(6);
 
-/** The content of gateway.json. `table`: which of TABLES is in force. */
+/** The content of gateway.json. `table`: the index in TABLES. */
 export function configOf(phase: Phase, dataDir: string, provider: string, table: number): object {
   const isKnown = (name: string): boolean => !phase.isReference || isInReference(name);
   const lab = { provider: "lab", prefill: "plain" };
@@ -173,6 +244,7 @@ export function configOf(phase: Phase, dataDir: string, provider: string, table:
   return { ...common, ...beyondReference(phase), providers: { ...common.providers, claude } };
 }
 
+/** The settings that the reference edition does not know. */
 const beyondReference = (phase: Phase): object => ({
   admin: { port: 0 },
   apis: ["messages", "responses"],
@@ -180,10 +252,10 @@ const beyondReference = (phase: Phase): object => ({
     acme: { budget: { amount: "90000000", period: "month" } },
     beta: { budget: { amount: "123456789.000000000001", period: "total" } },
     limited: { rpm: 240 },
-    purse: { budget: { amount: purseOf(phase), period: "day" } },
+    [CAPPED]: { budget: { amount: cappedBudgetOf(phase), period: "day" } },
   },
   keys: KEYS.map(({ account, key, budget }) => ({ account, key, budget })),
-  // With "local" two gateways could overspend a budget while the store is silent.
+  // With `on_error: "local"` two gateways could overspend a budget while the store is down.
   limits: {
     rpm: null,
     ...(phase.redis !== undefined && { store: phase.redis, on_error: "refuse" }),

@@ -1,21 +1,18 @@
-// The provider of the run: it speaks OpenAI's format and Anthropic's, answers, fails and breaks off
-// at random, and keeps a ledger of its own. What stands in the ledger is what it stated on the
-// wire, whatever the gateway makes of it.
+// The provider of a run. It speaks the formats of OpenAI and Anthropic, and replies, fails and breaks
+// off at random. Its ledger records what it wrote to each connection, independently of the gateway.
 
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import type { createRandom } from "../../test/support/random.ts";
-import type { Trouble } from "./house.ts";
+import type { Period } from "./evidence.ts";
 import type { Counts } from "./money.ts";
 
+/** A source of seeded random choices. */
 export type Random = ReturnType<typeof createRandom>;
 
-/**
- * The formats, as far as they are needed here. The figures of one reply are stated as each format
- * counts them.
- */
-type Wire = typeof openaiWire;
+/** How a reply is written in one of the formats. Each format counts its figures in its own way. */
+type WireFormat = typeof openaiWire;
 
 const data = (event: object): string => `data: ${JSON.stringify(event)}\n\n`;
 
@@ -33,7 +30,7 @@ const openaiUsage = ({ prompt, hit, write, write1h, completion, reasoning }: Cou
 const choice = (more: object): object => ({ choices: [{ index: 0, ...more }] });
 
 const openaiWire = {
-  /** The format has no reply without figures. */
+  /** Whether every reply in this format has figures. */
   alwaysCounts: false,
   whole: (text: string, counts: Counts | undefined): string =>
     JSON.stringify({
@@ -42,9 +39,9 @@ const openaiWire = {
     }),
   start: (_counts: Counts): string => openaiWire.text(""),
   text: (content: string): string => data(choice({ delta: { content }, finish_reason: null })),
-  /** Events that finish the reply, with the figures where the format always states them. */
+  /** The events that finish the reply, with the figures if the format always has them. */
   finish: (_counts: Counts): string => data(choice({ delta: {}, finish_reason: "stop" })),
-  /** An event with nothing but the figures. */
+  /** An event that has only the figures. */
   figures: (counts: Counts): string => data({ choices: [], usage: openaiUsage(counts) }),
   end: "data: [DONE]\n\n",
 };
@@ -64,7 +61,7 @@ const outputUsage = ({ completion, reasoning }: Counts): object => ({
 });
 const event = (type: string, more: object): string => `event: ${type}\n${data({ type, ...more })}`;
 
-const anthropicWire: Wire = {
+const anthropicWire: WireFormat = {
   alwaysCounts: true,
   whole: (text, counts) =>
     JSON.stringify({
@@ -85,15 +82,15 @@ const anthropicWire: Wire = {
   end: event("message_stop", {}),
 };
 
-/** What becomes of one call, and how often. */
+/** What the provider does with a call, and how often. */
 const BEHAVIOURS = {
   well: 120,
   slow: 10,
-  /** No figures at all; Anthropic's format always states some. */
+  /** A reply without figures, in OpenAI's format. */
   "no usage": 8,
-  /** An error, by its status. */
+  /** An HTTP error. */
   refused: 18,
-  /** 200, and no reply. */
+  /** Status 200 with a body that is no reply. */
   garbage: 3,
   /** The connection ends anywhere before the end of the reply. */
   cut: 28,
@@ -104,51 +101,51 @@ type Behaviour = keyof typeof BEHAVIOURS;
 const DRAWN = Object.entries(BEHAVIOURS).flatMap(([name, weight]) =>
   Array.from({ length: weight }, () => name as Behaviour),
 );
-/** Behaviours that are failures. */
+/** The behaviours that are failures. */
 export const FAILING: readonly Behaviour[] = ["refused", "garbage", "cut", "reset"];
 
-/** One call in the ledger. */
+/** A call in the ledger. */
 export interface Call {
   readonly serial: number;
   readonly model: string;
   readonly behaviour: Behaviour;
   /** Milliseconds of the wall clock. */
   readonly at: number;
-  /** Bytes of the beginning of the reply with which it was asked to go on. 0: from the start. */
-  readonly begunBytes: number;
-  /** The most tokens that the gateway asked for. A continuation is asked for what is left. */
+  /** Bytes of the partial reply that it was asked to continue. 0: a reply from its start. */
+  readonly prefillBytes: number;
+  /** The bound of the completion that the gateway sent. A continuation has what is left of it. */
   readonly maxTokens: number;
-  /** Figures of the whole reply that have been written. Absent: none. */
+  /** The figures of the complete reply, once written. Absent: none were written. */
   stated?: Counts;
-  /** Figures that came before the text: they are exact for the prompt, and a lower bound else. */
+  /** The figures before the text: exact for the prompt, a lower bound for the completion. */
   early?: Counts;
-  /** The text that has been written. */
+  /** The text that was written so far. */
   text: string;
-  /** The finish of the reply has been written. */
+  /** Whether the end of the reply was written. */
   finished: boolean;
-  /** All that was written has left by an orderly end, so that a gateway that reads has it all. */
+  /** Whether the connection was ended after everything written had been sent. */
   orderly: boolean;
-  /** In a simulation: when its connection was reset or stood still until it ended. */
-  troubles: readonly Trouble[];
+  /** In a simulation: when its connection was reset or stalled. */
+  interruptions: readonly Period[];
 }
 
-/** A part of an answer, and what stands in the ledger once it is written. */
+/** A piece of a response, and what the ledger records once the piece is written. */
 type Piece = readonly [text: string | Buffer, written: Partial<Call>];
 
-/** A connection that was reset is noticed by the request that comes next. */
+/** A reset may only show when the next request is sent, so it counts for this long. */
 const NOTICED_MS = 1_000;
 
-/** The troubles that a socket of a simulation has had, but for those that were long over. */
-export const troublesOf = (socket: unknown, since: number): readonly Trouble[] =>
-  ((socket as { readonly troubles?: readonly Trouble[] } | null)?.troubles ?? []).filter(
+/** The interruptions that a socket of a simulation has had, but for those that were long over. */
+export const interruptionsOf = (socket: unknown, since: number): readonly Period[] =>
+  ((socket as { readonly interruptions?: readonly Period[] } | null)?.interruptions ?? []).filter(
     ({ until }) => until > since - NOTICED_MS,
   );
 
-/** One call while it is being answered. */
-interface Work {
+/** A call while the provider answers it. */
+interface CallInProgress {
   readonly call: Call;
   readonly streamed: boolean;
-  readonly wire: Wire;
+  readonly wire: WireFormat;
   readonly res: http.ServerResponse;
   readonly counts: Counts;
   readonly random: Random;
@@ -156,10 +153,10 @@ interface Work {
 
 const WORDS = ["one ", "two ", "drei ", "vier, ", "Größe ", "李 ", "\n", "zehntausend "];
 
-/** Every reply begins with it, so that nobody gets the reply of another. */
+/** The mark at the start of each reply, by which a client recognizes the reply of another request. */
 export const markOf = (serial: number): string => `<${serial}>`;
 
-/** Figures that no honest tokenizer exceeds: a token is at least a byte, and max_tokens holds. */
+/** Random figures within the bounds of a tokenizer: a token is at least a byte, and max_tokens holds. */
 function figures({ between, random }: Random, bytes: number, maxTokens: number): Counts {
   const prompt = between(1, bytes);
   const completion = between(1, maxTokens);
@@ -169,17 +166,20 @@ function figures({ between, random }: Random, bytes: number, maxTokens: number):
   return { prompt, hit, write, write1h, completion, reasoning: between(0, completion) };
 }
 
-/** The words of a reply. One that goes on with another begins with the blank that was left out. */
-function wordsOf({ call, random }: Work): string[] {
-  const isContinuation = call.begunBytes > 0;
+/**
+ * The words of a reply. A continuation starts with a blank, because the gateway cuts the blank off the
+ * end of the partial reply that it sends.
+ */
+function wordsOf({ call, random }: CallInProgress): string[] {
+  const isContinuation = call.prefillBytes > 0;
   const word = (): string =>
     isContinuation ? ` ${random.between(100_000, 999_999)} ` : random.pick(WORDS);
   const first = isContinuation ? word() : `${markOf(call.serial)} ${word()}`;
   return [first, ...Array.from({ length: random.between(0, 5) }, word)];
 }
 
-/** The pieces of a stream, as far as it is written. */
-function streamOf(work: Work, stated: Partial<Call>): readonly Piece[] {
+/** The pieces of a stream, up to where it breaks off. */
+function streamOf(work: CallInProgress, stated: Partial<Call>): readonly Piece[] {
   const { wire, counts, call, random } = work;
   const { behaviour } = call;
   let text = "";
@@ -195,13 +195,13 @@ function streamOf(work: Work, stated: Partial<Call>): readonly Piece[] {
   const last = wire.alwaysCounts || !stated.stated ? [finish] : [finish, figures];
   const whole: readonly Piece[] = [...begun, ...last, [wire.end, {}]];
   if (behaviour !== "cut") return whole;
-  // Some state their figures before the finish.
+  // Some providers send their figures before the finish.
   const cut = random.random() < 0.3 ? [...begun, figures, finish] : whole;
   return cut.slice(0, random.between(1, cut.length - 1));
 }
 
-/** A whole reply, or a part of it. */
-function replyOf(work: Work, stated: Partial<Call>, isBroken: boolean): readonly Piece[] {
+/** A reply that is no stream, or its beginning. */
+function replyOf(work: CallInProgress, stated: Partial<Call>, isBroken: boolean): readonly Piece[] {
   const { wire, random, res } = work;
   const text = wordsOf(work).join("");
   const bytes = Buffer.from(wire.whole(text, stated.stated));
@@ -210,7 +210,7 @@ function replyOf(work: Work, stated: Partial<Call>, isBroken: boolean): readonly
   return [[bytes, { text, finished: true, ...stated }]];
 }
 
-async function answer(work: Work): Promise<unknown> {
+async function answer(work: CallInProgress): Promise<unknown> {
   const { call, streamed, wire, res, counts, random } = work;
   const { behaviour } = call;
   res.setHeader("content-type", streamed ? "text/event-stream" : "application/json");
@@ -232,12 +232,12 @@ async function answer(work: Work): Promise<unknown> {
   return isBroken ? res.socket?.end() : res.end();
 }
 
-/** `isReference`: the reference edition does not read what is kept in the cache for an hour. */
+/** Starts the provider. The reference edition does not read tokens that are cached for an hour. */
 export async function startProvider(random: Random, isReference = false) {
-  /** The calls of each request, by its serial number, in their order. */
+  /** The calls of each request in their order, by the serial number of the request. */
   const ledger = new Map<number, readonly Call[]>();
 
-  async function take(path: string, text: string, res: http.ServerResponse): Promise<void> {
+  async function handle(path: string, text: string, res: http.ServerResponse): Promise<void> {
     const body = JSON.parse(text) as Record<string, any>;
     const found = /#(\d+)#[^"]*/.exec(JSON.stringify(body["messages"]));
     if (!found) throw new Error(`a call without a mark: ${text.slice(0, 500)}`);
@@ -248,17 +248,17 @@ export async function startProvider(random: Random, isReference = false) {
       model: body["model"],
       behaviour: random.pick(DRAWN),
       at: Date.now(),
-      begunBytes: last.role === "assistant" ? Buffer.byteLength(String(last.content)) : 0,
-      // Anthropic demands a bound, so the gateway sends one where the client has none.
+      prefillBytes: last.role === "assistant" ? Buffer.byteLength(String(last.content)) : 0,
+      // Anthropic's format requires a bound, so the gateway sends one if the client has none.
       maxTokens: Math.min(400, body["max_tokens"] ?? body["max_completion_tokens"] ?? 400),
       text: "",
       finished: false,
       orderly: false,
-      troubles: [],
+      interruptions: [],
     };
     ledger.set(serial, [...(ledger.get(serial) ?? []), call]);
     const { socket } = res;
-    res.on("close", () => (call.troubles = troublesOf(socket, call.at)));
+    res.on("close", () => (call.interruptions = interruptionsOf(socket, call.at)));
     const all = figures(random, Buffer.byteLength(found[0]), call.maxTokens);
     const counts = isReference ? { ...all, write1h: 0 } : all;
     const wire = path.endsWith("/messages") ? anthropicWire : openaiWire;
@@ -272,7 +272,7 @@ export async function startProvider(random: Random, isReference = false) {
     res.on("error", () => undefined);
     req.on("error", () => undefined);
     req.setEncoding("utf8").on("data", (text: string) => (body += text));
-    req.on("end", () => take(req.url ?? "", body, res));
+    req.on("end", () => handle(req.url ?? "", body, res));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {

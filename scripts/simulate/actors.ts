@@ -1,13 +1,13 @@
-// The actors of the world, bundled as a program of their own: the provider with its ledger, and the
-// clients that keep what they sent and saw. They are those that reconcile real gateways.
+// The actors of a simulation, which are bundled as a program of their own: the provider with its ledger,
+// and the clients. scripts/reconcile uses the same with real gateways.
 
 import http from "node:http";
-import { createCrowd } from "../reconcile/client.ts";
+import { createClientLoad } from "../reconcile/client.ts";
 import { startProvider } from "../reconcile/provider.ts";
 
-export { createCrowd, startProvider };
+export { createClientLoad, startProvider };
 
-/** GET: the status of the answer, 0 if there was no whole one, and its text. */
+/** Sends a GET request. Returns the status and the text. Status 0: there was no complete response. */
 export const get = (url: string, key = ""): Promise<{ status: number; text: string }> =>
   new Promise((resolve) => {
     const headers = { authorization: `Bearer ${key}` };

@@ -1,13 +1,14 @@
-// Proves that the simulation can fail: plants bugs in the sources, one at a time, each a change that
-// a hurried hand could make, and runs seeds until one notices it. The same seed must notice nothing
-// in the sources as they are.
+// The self-test, which proves that the simulation can fail: it plants bugs in the sources, one at a time,
+// and runs seeds until one finds a violation. The same seed must find none in the sources as they are.
+// Each bug is a change that could be made by mistake.
 
 import { bundleActors, bundleGateway, type Bundles, type Change } from "./process.ts";
 import { simulate } from "./run.ts";
 
+/** A change of the sources that the simulation must find. */
 export interface Bug extends Change {
   readonly name: string;
-  /** The faults that may happen. Absent: none, because it shows by itself. */
+  /** The faults that may happen. Absent: none, because the bug shows without any. */
   readonly faults?: readonly string[];
 }
 
@@ -17,6 +18,7 @@ const STORE = "extensions/money/file-store";
 const SHARED = "extensions/money/shared-budgets";
 const CLIENT = "extensions/providers/pooled-client";
 
+/** All planted bugs. */
 export const BUGS: readonly Bug[] = [
   {
     name: "a request is settled twice",
@@ -241,11 +243,11 @@ export const BUGS: readonly Bug[] = [
   },
 ];
 
-/** Each bug is found within so many seeds. */
+/** The number of seeds within which each bug must be found. */
 const SEEDS = 40;
 const REQUESTS = 80;
 
-/** Whether a seed notices a bug, and nothing without it. */
+/** Whether a seed finds a violation with the bug, and none without it. */
 async function isFound(bug: Bug, sound: Bundles): Promise<boolean> {
   const planted = { ...sound, gateway: await bundleGateway([bug]) };
   for (let seed = 1; seed <= SEEDS; seed += 1) {

@@ -1,40 +1,40 @@
-// node:cluster in the world: a first process that starts workers, and messages between them. A
-// message is cloned, arrives late, and never overtakes another.
+// A simulated node:cluster: a primary process that starts workers, and messages between them. A message
+// is cloned, arrives with a delay, and never overtakes another.
 
 import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
-import type { SimProcess, World } from "./world.ts";
+import type { SimProcess, Simulator } from "./simulator.ts";
 
-/** What of node:cluster the program uses, but for what only a first process calls. */
+/** The members of node:cluster that the program uses, without those that only the primary calls. */
 export interface Cluster extends EventEmitter {
   readonly isPrimary: boolean;
   readonly isWorker: boolean;
-  /** In the first process: its workers that live, by their ids. */
+  /** In the primary: its live workers, by their ids. */
   readonly workers?: Readonly<Record<number, EventEmitter>>;
   /** In a worker: itself. */
   readonly worker?: EventEmitter;
 }
 
-/** Takes what a process writes. */
+/** Called with what a process writes. */
 export type Output = (text: string, from: "stdout" | "stderr") => void;
 
-/** Starts the program as a worker whose cluster this is. */
-export type StartWorker = (cluster: Cluster, name: string, heard: Output) => SimProcess;
+/** Starts a worker, to which `cluster` is its node:cluster. */
+export type StartWorker = (cluster: Cluster, name: string, onOutput: Output) => SimProcess;
 
 /** One direction of the channel between two processes. */
-function createChannel(world: World, to: SimProcess, hear: (message: unknown) => void) {
+function createChannel(sim: Simulator, to: SimProcess, receive: (message: unknown) => void) {
   let arrival = 0;
   return (message: unknown, sent?: () => void): boolean => {
     const copy = structuredClone(message);
-    arrival = Math.max(arrival, world.time() + 0.02 + 0.3 * world.random.random());
-    world.at(arrival, to, "a message", () => hear(copy));
+    arrival = Math.max(arrival, sim.time() + 0.02 + 0.3 * sim.random.random());
+    sim.at(arrival, to, "a message", () => receive(copy));
     sent?.();
     return true;
   };
 }
 
-/** The cluster of a first process. Its workers die when it ends, as their channel closes. */
-export function createCluster(world: World, owner: SimProcess, start: StartWorker): Cluster {
+/** The cluster of a primary process. When it ends, its workers end too, because their channel closes. */
+export function createCluster(sim: Simulator, owner: SimProcess, start: StartWorker): Cluster {
   let last = 0;
   const workers: Record<number, EventEmitter> = {};
   const cluster: Cluster = Object.assign(new EventEmitter(), {
@@ -64,24 +64,24 @@ export function createCluster(world: World, owner: SimProcess, start: StartWorke
       worker: inside,
     });
     const started = start(ownCluster, `${owner.name}, worker ${id}`, (text, from) => {
-      world.after(0.1, owner, "a worker's output", () => child[from].write(text));
+      sim.after(0.1, owner, "a worker's output", () => child[from].write(text));
     });
     const isConnected = (): boolean => started.alive && owner.alive;
-    const toFirst = createChannel(world, owner, (message) => {
+    const toPrimary = createChannel(sim, owner, (message) => {
       outside.emit("message", message);
       cluster.emit("message", outside, message);
     });
-    const toWorker = createChannel(world, started, (message) => inside.emit("message", message));
-    const send = (message: unknown, sent?: () => void) => isConnected() && toFirst(message, sent);
+    const toWorker = createChannel(sim, started, (message) => inside.emit("message", message));
+    const send = (message: unknown, sent?: () => void) => isConnected() && toPrimary(message, sent);
     Object.assign(inside, { id, send, isConnected });
-    Object.assign(child, { kill: (signal: string): void => world.end(started, signal) });
+    Object.assign(child, { kill: (signal: string): void => sim.end(started, signal) });
     Object.assign(outside, { send: toWorker, isConnected });
-    const endWithFirst = (): void => world.end(started, "its first process has ended");
-    owner.atEnd.add(endWithFirst);
+    const endWithPrimary = (): void => sim.end(started, "its first process has ended");
+    owner.atEnd.add(endWithPrimary);
     started.atEnd.add(() => {
-      owner.atEnd.delete(endWithFirst);
+      owner.atEnd.delete(endWithPrimary);
       delete workers[id];
-      world.after(1, owner, `worker ${id} has ended`, () => {
+      sim.after(1, owner, `worker ${id} has ended`, () => {
         child.stdout.end();
         child.stderr.end();
         outside.emit("exit", null, "SIGKILL");

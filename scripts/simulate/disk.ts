@@ -1,36 +1,38 @@
-// The disk of the world: one tree of files. What was written is with the operating system, and so
-// survives a process; only what was synced survives a power failure, as on a journaling file system.
-// It can be full, and syncing can fail.
+// A simulated disk with one tree of files, like a journaling file system. What was written survives the
+// end of the process; only what was synced survives a power failure. The disk can be full, and a sync
+// can fail.
 
-import type { World } from "./world.ts";
+import type { Simulator } from "./simulator.ts";
 
-/** A file, a folder or a socket. Names are kept by the disk, so one inode may have several. */
+/** A file, a folder or a socket. The disk maps names to inodes, so an inode may have several names. */
 export interface Inode {
   readonly number: number;
   readonly kind: "file" | "folder" | "socket";
   content: Buffer;
-  /** The content as a power failure leaves it. */
+  /** The content that was synced. */
   durable: Buffer;
-  /** Milliseconds since 1970. */
+  /** In milliseconds since 1970. */
   changed: number;
   readonly born: number;
 }
 
+/** The disk of one machine. */
 export type Disk = ReturnType<typeof createDisk>;
 
+/** An error as Node's system calls throw it. */
 export const systemError = (code: string, call: string, path = ""): NodeJS.ErrnoException =>
   Object.assign(new Error(`${code}: ${call} '${path}'`), { code, syscall: call, path });
 
 const EMPTY = Buffer.alloc(0);
 
-/** `numbersFrom`: files of several disks of a world have different numbers. */
-export function createDisk(world: World, numbersFrom = 1) {
-  const { random, between } = world.random;
+/** `numbersFrom`: the first inode number, by which the files of several disks differ. */
+export function createDisk(sim: Simulator, numbersFrom = 1) {
+  const { random, between } = sim.random;
   let names = new Map<string, Inode>();
   let durableNames = new Map<string, Inode>();
-  /** What happened to names since the last sync, in order. */
+  /** Changes of names since the last sync, in order. */
   let journal: ((tree: Map<string, Inode>) => void)[] = [];
-  /** Nothing more can be written; the share of syncs that fail. */
+  /** `isFull`: writes fail. `failingSyncs`: the share of syncs that fail. */
   const faults = { isFull: false, failingSyncs: 0 };
   let number = numbersFrom;
 
@@ -41,7 +43,7 @@ export function createDisk(world: World, numbersFrom = 1) {
 
   function create(path: string, kind: Inode["kind"]): Inode {
     number += 1;
-    const now = world.wallClock();
+    const now = sim.wallClock();
     const made = { number, kind, content: EMPTY, durable: EMPTY, changed: now, born: now };
     change((tree) => tree.set(path, made));
     return made;
@@ -49,7 +51,7 @@ export function createDisk(world: World, numbersFrom = 1) {
 
   create("/", "folder");
 
-  /** The content of a file after a power failure: all that was synced, and perhaps more. */
+  /** The content of a file after a power failure: at least what was synced. */
   function survivor({ content, durable }: Inode): Buffer {
     const isLonger = content.length >= durable.length;
     const hasGrown = isLonger && content.subarray(0, durable.length).equals(durable);
@@ -70,21 +72,21 @@ export function createDisk(world: World, numbersFrom = 1) {
         .sort();
     },
     create,
-    /** Gives an inode a further name, in the place of what has it. */
+    /** Gives an inode another name. What had that name before loses it. */
     link: (inode: Inode, path: string) => change((tree) => tree.set(path, inode)),
     remove: (path: string) => change((tree) => tree.delete(path)),
-    /** Puts bytes behind those of a file. Throws ENOSPC, after a part of them, if the disk is full. */
+    /** Appends bytes to a file. If the disk is full, it appends a part of them and throws ENOSPC. */
     append(inode: Inode, bytes: Buffer): void {
       const fits = faults.isFull ? Math.min(bytes.length, between(0, 40)) : bytes.length;
       inode.content = Buffer.concat([inode.content, bytes.subarray(0, fits)]);
-      inode.changed = world.wallClock();
+      inode.changed = sim.wallClock();
       if (fits < bytes.length) throw systemError("ENOSPC", "write");
     },
     truncate(inode: Inode, size: number): void {
       inode.content = Buffer.concat([inode.content.subarray(0, size)], size);
-      inode.changed = world.wallClock();
+      inode.changed = sim.wallClock();
     },
-    /** Brings the content of a file, and all names, to the disk. Throws EIO if that fails. */
+    /** Syncs the content of a file, and all names. Throws EIO if that fails. */
     sync(inode: Inode): void {
       if (random() < faults.failingSyncs) throw systemError("EIO", "fsync");
       inode.durable = inode.content;

@@ -1,167 +1,173 @@
-// What happens to an installation while its clients ask: each fault leaves a gateway that serves.
-// A seed draws which of them may happen in its run, so that some runs are quiet and some are wild.
+// The faults of the simulation. Each of them ends with a gateway that serves. The seed draws which faults
+// may happen in a run, so that runs differ in how much fails.
 
-import type { Crowd } from "../reconcile/client.ts";
-import type { Disturbance, House } from "../reconcile/house.ts";
+import type { ClientLoad } from "../reconcile/client.ts";
+import type { Disturbance, Evidence } from "../reconcile/evidence.ts";
 import type { Installation } from "./installation.ts";
-import type { SimProcess } from "./world.ts";
+import type { SimProcess } from "./simulator.ts";
 
-/** What all gateways of a run have in common. More than one share Redis. */
-export interface Run {
-  readonly house: House;
-  readonly crowd: Crowd;
+/** What a fault may use besides the installation that it hits. */
+export interface RunContext {
+  readonly evidence: Evidence;
+  readonly load: ClientLoad;
+  /** All installations. If there are several, they share Redis. */
   readonly all: readonly Installation[];
 }
 
-/** A fault of one installation. */
-type Fault = (at: Installation, run: Run) => Promise<void>;
+/** Lets a fault happen to an installation. */
+type Fault = (target: Installation, run: RunContext) => Promise<void>;
 
-/** After the end of a gateway: another one, and the clients turn to it. */
-async function restart({ number, act, start, address }: Installation, { crowd }: Run) {
-  await act(() => crowd.turnTo(number, undefined));
+/** Starts another gateway after the end of one, and connects the clients to it. */
+async function restart({ number, callActors, start, address }: Installation, { load }: RunContext) {
+  await callActors(() => load.connectTo(number, undefined));
   await start();
-  await act(() => crowd.turnTo(number, address()));
+  await callActors(() => load.connectTo(number, address()));
 }
 
-function note(at: Installation, { house }: Run, kind: Disturbance["kind"], ms = 0): void {
-  const from = at.world.wallClock();
-  house.disturbances.push({ kind, gateway: at.number, from, until: from + ms });
+function note(
+  target: Installation,
+  { evidence }: RunContext,
+  kind: Disturbance["kind"],
+  ms = 0,
+): void {
+  const from = target.sim.wallClock();
+  evidence.disturbances.push({ kind, gateway: target.number, from, until: from + ms });
 }
 
-async function kill(at: Installation, run: Run): Promise<void> {
-  at.kill();
-  note(at, run, "kill");
-  await restart(at, run);
+async function kill(target: Installation, run: RunContext): Promise<void> {
+  target.kill();
+  note(target, run, "kill");
+  await restart(target, run);
 }
 
-/** The process of the gateway, and its workers that have not ended. */
-function processesOf({ world, gateway }: Installation): readonly SimProcess[] {
+/** The process of the gateway, and its live workers. */
+function processesOf({ sim, gateway }: Installation): readonly SimProcess[] {
   const { owner } = gateway();
-  return [owner, ...world.processes().filter(({ name }) => name.startsWith(`${owner.name}, `))];
+  return [owner, ...sim.processes().filter(({ name }) => name.startsWith(`${owner.name}, `))];
 }
 
-/** After the end of a worker: until another one serves in its place. */
-async function replaced(at: Installation, run: Run): Promise<void> {
-  note(at, run, "kill worker");
-  // Without any worker the port is given up, so the next one does not die before.
-  const place = new URL(at.address()!).host;
-  const { owner } = at.gateway();
-  const isServed = () => at.network.listeners(place) === at.workers || !owner.alive;
-  await at.until(isServed, "another worker");
+/** Waits until another worker has replaced one that ended. */
+async function awaitReplacement(target: Installation, run: RunContext): Promise<void> {
+  note(target, run, "kill worker");
+  // If another fault came earlier, no worker might be left, and the gateway would close its port.
+  const place = new URL(target.address()!).host;
+  const { owner } = target.gateway();
+  const isServed = () => target.network.listeners(place) === target.workers || !owner.alive;
+  await target.until(isServed, "another worker");
 }
 
-/** One of several workers dies, and is replaced. With one process: nothing. */
-async function killWorker(at: Installation, run: Run): Promise<void> {
-  const { world, workers } = at;
+/** Kills one of several workers. Does nothing if the gateway has a single process. */
+async function killWorker(target: Installation, run: RunContext): Promise<void> {
+  const { sim, workers } = target;
   if (workers === 1) return;
-  world.end(world.random.pick(processesOf(at).slice(1)), "kill -9");
-  await replaced(at, run);
+  sim.end(sim.random.pick(processesOf(target).slice(1)), "kill -9");
+  await awaitReplacement(target, run);
 }
 
-/** The files of days and the cursor. Segments of the log have a number behind the day. */
+/** Changes of the usage records of a day, or of their cursor. Segments of the log have other names. */
 const RECORD_FILES = /cursor\.json|-\d\d\.jsonl$|cuts a file/;
 
-/** The process that writes dies between two changes of the disk, or in the middle of one. */
-async function killAtDisk(at: Installation, run: Run): Promise<void> {
-  const { world } = at;
-  const { pick, between, random } = world.random;
-  const { owner } = at.gateway();
-  const victim = pick(processesOf(at).slice(-2));
-  if (at.workers > 1 && victim === owner) return; // it writes nothing
-  // Half of them where records are copied, which is a small part of what is written.
+/** Kills a process between two changes of its disk, or in the middle of one. */
+async function killAtDisk(target: Installation, run: RunContext): Promise<void> {
+  const { sim } = target;
+  const { pick, between, random } = sim.random;
+  const { owner } = target.gateway();
+  const victim = pick(processesOf(target).slice(-2));
+  if (target.workers > 1 && victim === owner) return; // the primary writes nothing
+  // Half of these kills hit the copying of records, which is a small part of all writes.
   const isCopying = random() < 0.5;
-  if (isCopying) at.killAtDisk(victim, RECORD_FILES, between(1, 12));
-  else at.killAtDisk(victim, /./, between(1, 40));
-  const patience = world.time() + 3_000;
-  await at.until(() => !victim.alive || world.time() > patience, "it dies at the disk");
-  // It may be another worker that copies.
-  world.end(victim, "kill -9");
-  if (victim !== owner) return await replaced(at, run);
-  note(at, run, "kill");
-  await restart(at, run);
+  if (isCopying) target.killAtDisk(victim, RECORD_FILES, between(1, 12));
+  else target.killAtDisk(victim, /./, between(1, 40));
+  const patience = sim.time() + 3_000;
+  await target.until(() => !victim.alive || sim.time() > patience, "it dies at the disk");
+  // If another worker copies the records, this one has not been killed yet.
+  sim.end(victim, "kill -9");
+  if (victim !== owner) return await awaitReplacement(target, run);
+  note(target, run, "kill");
+  await restart(target, run);
 }
 
-/** The machine loses its power: what was not synced is lost, and everything starts again. */
-async function losePower(at: Installation, run: Run): Promise<void> {
-  // Long enough that most of the log should be on the disk.
-  await at.idle(at.world.random.between(0, 4_000));
-  at.kill();
-  note(at, run, "kill");
-  at.disk.loseUnsynced();
-  note(at, run, "power");
-  await restart(at, run);
+/** Kills the gateway and loses what was not synced, as when the machine loses power. */
+async function losePower(target: Installation, run: RunContext): Promise<void> {
+  // The gateway syncs once a second, so this decides how much of the log is lost.
+  await target.idle(target.sim.random.between(0, 4_000));
+  target.kill();
+  note(target, run, "kill");
+  target.disk.loseUnsynced();
+  note(target, run, "power");
+  await restart(target, run);
 }
 
-/** SIGTERM: requests in flight run on, and the next gateway takes over. */
-async function stop(at: Installation, run: Run): Promise<void> {
-  note(at, run, "stop");
-  await at.act(() => run.crowd.turnTo(at.number, undefined));
-  await at.stop();
-  await restart(at, run);
+/** Sends SIGTERM, and starts another gateway when the first one has ended. */
+async function stop(target: Installation, run: RunContext): Promise<void> {
+  note(target, run, "stop");
+  await target.callActors(() => run.load.connectTo(target.number, undefined));
+  await target.stop();
+  await restart(target, run);
 }
 
-/** SIGSTOP and SIGCONT, of one process or of all that serve. */
-async function freeze(at: Installation, run: Run): Promise<void> {
-  const { world } = at;
-  const { random, between, pick } = world.random;
-  const all = processesOf(at);
+/** Suspends one process of the gateway or all of them, as SIGSTOP and SIGCONT do. */
+async function freeze(target: Installation, run: RunContext): Promise<void> {
+  const { sim } = target;
+  const { random, between, pick } = sim.random;
+  const all = processesOf(target);
   const ms = between(10, 20_000);
-  const until = world.time() + ms;
-  note(at, run, "freeze", ms);
+  const until = sim.time() + ms;
+  note(target, run, "freeze", ms);
   for (const process of random() < 0.5 ? all : [pick(all)]) {
-    world.note(`${process.name} is stopped until ${until.toFixed(3)}`);
+    sim.note(`${process.name} is stopped until ${until.toFixed(3)}`);
     process.stoppedUntil = until;
   }
-  await at.idle(ms);
+  await target.idle(ms);
 }
 
-/** The other table of prices, by a reload of each gateway, with or without SIGHUP. */
-async function changePrices({ world }: Installation, { house, all }: Run): Promise<void> {
-  const table = 1 - house.changes.at(-1)!.table;
-  const from = world.wallClock();
+/** Switches to the other price table by a reload of each gateway, with or without SIGHUP. */
+async function changePrices({ sim }: Installation, { evidence, all }: RunContext): Promise<void> {
+  const table = 1 - evidence.changes.at(-1)!.table;
+  const from = sim.wallClock();
   for (const { gateway, writeConfig, until } of all) {
     const { signal, stderr } = gateway();
     const reloads = (text: string): number => text.split('"event":"reloaded"').length;
     writeConfig(table);
-    if (world.random.random() < 0.5) signal("SIGHUP");
+    if (sim.random.random() < 0.5) signal("SIGHUP");
     const isInForce = () => reloads(gateway().stderr) > reloads(stderr);
     await until(isInForce, "the prices to be in force", 60_000);
   }
-  house.changes.push({ table, from, until: world.wallClock() });
+  evidence.changes.push({ table, from, until: sim.wallClock() });
 }
 
-/** A configuration that cannot be read: the one before stays in force. */
-async function breakConfig(at: Installation, { house }: Run): Promise<void> {
-  const refusals = (): number => at.gateway().stderr.split('"event":"reload_failed"').length;
+/** Writes a configuration that cannot be read, and waits until the gateway has refused it. */
+async function breakConfig(target: Installation, { evidence }: RunContext): Promise<void> {
+  const refusals = (): number => target.gateway().stderr.split('"event":"reload_failed"').length;
   const before = refusals();
-  at.writeText(`{ "at": ${at.world.time()}, `);
-  await at.until(() => refusals() > before, "the reload to be refused", 60_000);
-  at.writeConfig(house.changes.at(-1)!.table);
+  target.writeText(`{ "at": ${target.sim.time()}, `);
+  await target.until(() => refusals() > before, "the reload to be refused", 60_000);
+  target.writeConfig(evidence.changes.at(-1)!.table);
 }
 
-/** Nothing can be written for a while. */
-async function fillDisk({ world, disk: { faults }, idle }: Installation): Promise<void> {
+/** Lets all writes fail for a while. */
+async function fillDisk({ sim, disk: { faults }, idle }: Installation): Promise<void> {
   faults.isFull = true;
-  await idle(world.random.between(20, 900));
+  await idle(sim.random.between(20, 900));
   faults.isFull = false;
 }
 
-/** fsync() fails now and then for a while. */
-async function failSyncs({ world, disk: { faults }, idle }: Installation): Promise<void> {
+/** Lets half of all syncs fail for a while. */
+async function failSyncs({ sim, disk: { faults }, idle }: Installation): Promise<void> {
   faults.failingSyncs = 0.5;
-  await idle(world.random.between(500, 4_000));
+  await idle(sim.random.between(500, 4_000));
   faults.failingSyncs = 0;
 }
 
-/** The operator makes a key and revokes it, and every process learns of both. */
-async function changeKeys(at: Installation): Promise<void> {
-  const { workers, address, idle, act, run } = at;
+/** Creates a key and revokes it, and waits until every process has noticed both. */
+async function changeKeys(target: Installation): Promise<void> {
+  const { workers, address, idle, callActors, run } = target;
   async function answers(key: string, status: number): Promise<void> {
-    // Processes take turns, so all of them have answered.
+    // Processes take turns in accepting connections, so each of them has answered after this.
     for (let [right, looks] = [0, 0]; right < 2 * workers; looks += 1) {
-      if (looks === 200) at.fail(`a key is still not answered with ${status}`);
+      if (looks === 200) target.fail(`a key is still not answered with ${status}`);
       await idle(100);
-      const answer = await act(({ get }) => get(`${address()}/v1/models`, key));
+      const answer = await callActors(({ get }) => get(`${address()}/v1/models`, key));
       right = answer.status === status ? right + 1 : 0;
     }
   }
@@ -171,49 +177,49 @@ async function changeKeys(at: Installation): Promise<void> {
   await answers(key, 401);
 }
 
-/** The operator looks at the books while the gateway writes them. */
-async function look({ world, run }: Installation): Promise<void> {
+/** Runs a command on the books while the gateway writes them. */
+async function runCommand({ sim, run }: Installation): Promise<void> {
   const commands = [
     "usage sync --once",
     "seal head",
     "budget show acme",
     "billing statement --account beta --month 2026-07",
   ];
-  await run(...world.random.pick(commands).split(" "));
+  await run(...sim.random.pick(commands).split(" "));
 }
 
-/** With a freeze before it and after it still less than the 15 seconds after which holds expire. */
+/** Together with a freeze before it and one after it, this is below the 15 s in which holds expire. */
 const OUTAGE_MS = 6_000;
 
 /**
- * Redis fails the gateways that share it: it is not there for a while, for one of them or for all;
- * its answers come too late; or it starts again without what it kept, or with an older state of it.
+ * Lets Redis fail for the gateways that share it: it is down or out of reach of one gateway for a while,
+ * slow, empty after a restart, or restored from an older state.
  */
-async function failStore(at: Installation, { house, all }: Run): Promise<void> {
+async function failStore(target: Installation, { evidence, all }: RunContext): Promise<void> {
   if (all.length === 1) return;
-  const { world, redis, idle, name } = at;
-  const { pick, between, random } = world.random;
+  const { sim, redis, idle, name } = target;
+  const { pick, between, random } = sim.random;
   const { faults } = redis;
   const kind = pick(["is down", "cuts a gateway off", "is slow", "forgets", "is restored"]);
   const older = redis.copy();
   if (kind === "is restored") await idle(between(0, 4_000));
-  world.note(`redis ${kind}`);
+  sim.note(`redis ${kind}`);
   if (kind === "is slow") faults.slowMs = between(10, 200);
   else if (kind === "cuts a gateway off") faults.cutOff = name;
   else faults.isDown = true;
   redis.cut();
-  const from = world.wallClock();
+  const from = sim.wallClock();
   await idle(random() < 0.5 ? between(20, 300) : between(300, OUTAGE_MS));
   if (kind === "forgets") redis.restart();
   if (kind === "is restored") redis.restart(older);
   Object.assign(faults, { isDown: false, cutOff: undefined, slowMs: 0 });
   const isLoss = kind === "forgets" || kind === "is restored";
-  if (isLoss) house.disturbances.push({ kind: "store lost", from, until: world.wallClock() });
+  if (isLoss) evidence.disturbances.push({ kind: "store lost", from, until: sim.wallClock() });
 }
 
-/** PostgreSQL is not there for a while, or its answers come late, and connections break. */
-async function failDatabase({ world, postgres, idle }: Installation): Promise<void> {
-  const { between, random } = world.random;
+/** Lets PostgreSQL be down or slow for a while, and breaks its connections. */
+async function failDatabase({ sim, postgres, idle }: Installation): Promise<void> {
+  const { between, random } = sim.random;
   const { faults } = postgres;
   faults.slowMs = random() < 0.5 ? between(10, 3_000) : 0;
   await idle(between(0, 1_000));
@@ -237,11 +243,11 @@ export const FAULTS = new Map<string, Fault>(
     "full-disk": fillDisk,
     "failing-syncs": failSyncs,
     keys: changeKeys,
-    look,
+    look: runCommand,
     store: failStore,
     database: failDatabase,
   }),
 );
 
-/** Faults that last through a whole run. */
+/** The names of faults that last for the whole run. */
 export const LASTING = ["resets", "stalls", "workers", "redis", "postgres"] as const;

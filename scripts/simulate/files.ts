@@ -1,22 +1,23 @@
-// The functions of node:fs and node:fs/promises that the program uses, on the disk of the world, as
-// one process calls them. A function that is not here is undefined: a new call fails the simulation
-// until it is added.
+// The functions of node:fs and node:fs/promises that the program uses, on a simulated disk, for one
+// process. A function that is not here is undefined, so a new call fails the simulation until the
+// function is added.
 
 import { Readable } from "node:stream";
 import { constants } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { type Disk, type Inode, systemError } from "./disk.ts";
-import { countOpen, type SimProcess, type World } from "./world.ts";
+import { countOpen, type SimProcess, type Simulator } from "./simulator.ts";
 
+/** What the functions work on. */
 export interface FilesOptions {
-  readonly world: World;
+  readonly sim: Simulator;
   readonly disk: Disk;
   readonly owner: SimProcess;
-  /** Called before each change of the disk; throws if the process dies there. */
+  /** Called before each change of the disk. It throws if the process dies at that change. */
   readonly beforeChange: (what: string) => void;
 }
 
-/** Where to put bytes, how many, and from where in the file. */
+/** The last arguments of readSync(). `offset` is in the buffer, `position` in the file. */
 type ReadPlace = readonly [offset: number, length: number, position: number];
 
 type Data = string | Uint8Array | Iterable<Uint8Array> | AsyncIterable<string>;
@@ -26,7 +27,7 @@ interface WriteOptions {
   readonly flush?: boolean;
 }
 
-/** What stat() says. */
+/** The result of stat(). */
 const statsOf = ({ number, kind, content, changed, born }: Inode) => ({
   isFile: () => kind === "file",
   isDirectory: () => kind === "folder",
@@ -46,8 +47,8 @@ async function bytesOf(data: Data): Promise<Buffer> {
   return Buffer.concat(pieces);
 }
 
-function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
-  /** Open files, with the last name in the path of each. Whatever is written to one is appended. */
+function createSyncCalls({ sim, disk, owner, beforeChange }: FilesOptions) {
+  /** Open files, each with the last part of its path. Every write is an append. */
   const descriptors = new Map<number, { readonly name: string; readonly inode: Inode }>();
   let numbers = 3;
 
@@ -69,7 +70,7 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     return known;
   }
 
-  /** As the flags of open() say: a string, or numbers that only read. */
+  /** Flags that are numbers open a file for reading. */
   function openSync(path: string, flags: string | number = "r"): number {
     const full = resolve(path);
     const name = typeof flags === "string" ? flags : "r";
@@ -97,8 +98,8 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     try {
       beforeChange(`writes ${bytes.length} bytes to ${name}`);
     } catch (error) {
-      // The process dies in the middle of it.
-      disk.append(inode, bytes.subarray(0, world.random.between(0, bytes.length)));
+      // The process dies in the middle of this write.
+      disk.append(inode, bytes.subarray(0, sim.random.between(0, bytes.length)));
       throw error;
     }
     disk.append(inode, bytes);
@@ -194,7 +195,7 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
     rmdirSync: (path: string) => remove(path, "rmdir"),
     mkdirSync,
     mkdtempSync(prefix: string) {
-      const path = `${prefix}${world.random.between(100_000, 999_999)}`;
+      const path = `${prefix}${sim.random.between(100_000, 999_999)}`;
       mkdirSync(path);
       return path;
     },
@@ -207,16 +208,16 @@ function createSyncCalls({ world, disk, owner, beforeChange }: FilesOptions) {
   };
 }
 
-/** node:fs and node:fs/promises of one process. */
+/** The modules node:fs and node:fs/promises of one process. */
 export function createFiles(options: FilesOptions) {
-  const { world, owner } = options;
+  const { sim, owner } = options;
   const { inodeAt, syncNow, ...sync } = createSyncCalls(options);
 
-  /** Runs a call in the threads of Node: it takes effect, and returns, some time later. */
+  /** Makes a call as Node's thread pool does: it takes effect and returns after a delay. */
   function later<T>(what: string, call: () => T): Promise<T> {
     return new Promise((resolveCall, reject) => {
-      const ms = 0.02 + 0.4 * world.random.random();
-      world.after(ms, owner, what, () => {
+      const ms = 0.02 + 0.4 * sim.random.random();
+      sim.after(ms, owner, what, () => {
         try {
           resolveCall(call());
         } catch (error) {
@@ -231,7 +232,7 @@ export function createFiles(options: FilesOptions) {
     await later(`writes ${basename(path)}`, () => sync.writeFileSync(path, bytes, more));
   }
 
-  /** Reads the content as it is when it is asked for, piece by piece. */
+  /** Each piece has the content of the file at the time when the piece is read. */
   function createReadStream(
     path: string,
     { start = 0, end = Infinity, highWaterMark = 65_536 } = {},

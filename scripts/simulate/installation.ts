@@ -1,5 +1,6 @@
-// The installations in the world, each a machine with a gateway, its configuration and its commands,
-// and what they share. The driver calls these from outside, and the world runs until they are done.
+// The installations of a simulation, each a machine with a gateway, its configuration and its commands,
+// and the environment that they share. The asynchronous functions here are called from outside of the
+// simulation, and run it until their work is done.
 
 import { configOf, type Phase } from "../reconcile/plan.ts";
 import type * as Actors from "./actors.ts";
@@ -9,52 +10,55 @@ import { createNetwork } from "./network.ts";
 import { createPostgres } from "./postgres.ts";
 import { type Bundles, type Running, startProcess } from "./process.ts";
 import { createRedis } from "./redis.ts";
-import type { SimProcess, World } from "./world.ts";
+import type { SimProcess, Simulator } from "./simulator.ts";
 
-/** What the account "limited" may ask in a minute. */
+/** The requests that the account "limited" may make in a minute. */
 export const LIMITED_RPM = 3;
-/** A stream that waits for its first token begins with a comment after this time. */
+/** `server.keep_alive_ms`: short, so that many streams begin with a comment. */
 const KEEP_ALIVE_MS = 250;
-/** Each pass of the usage sync takes some twenty events. */
+/** `usage.sync_ms`: long, because each pass takes some twenty events. */
 const SYNC_MS = 400;
 
 const CONFIG_FILE = "/gateway.json";
+/** The data_dir on each machine. */
 export const DATA_DIR = "/data";
 
-/** What all installations of a world share: its network, the servers and the actors. */
-export type Town = ReturnType<typeof createTown>;
+/** What all installations share: the network, the servers, and the actors. */
+export type Environment = ReturnType<typeof createEnvironment>;
 
-export function createTown(world: World, bundles: Bundles) {
-  const network = createNetwork(world);
-  const servers = { redis: createRedis(world), postgres: createPostgres(world) };
-  const place = { world, network, disk: createDisk(world), beforeChange: () => undefined };
-  const actors = startProcess(place, bundles.actors, {
+/** Starts the servers and the actors. */
+export function createEnvironment(sim: Simulator, bundles: Bundles) {
+  const network = createNetwork(sim);
+  const servers = { redis: createRedis(sim), postgres: createPostgres(sim) };
+  const machine = { sim, network, disk: createDisk(sim), beforeChange: () => undefined };
+  const actors = startProcess(machine, bundles.actors, {
     name: "actors",
     argv: [],
-    heard: (line, from) => from === "stderr" && fail(line),
+    onOutput: (line, from) => from === "stderr" && fail(line),
   });
 
   function fail(message: string): never {
     throw new Error(message);
   }
 
-  /** Runs the world until something is so. Fails if nothing happens any more, or it takes long. */
+  /** Runs events until a condition holds. Fails if it takes too long or if there are no more events. */
   async function until(isDone: () => boolean, what: string, ms = 600_000): Promise<void> {
-    const deadline = world.time() + ms;
-    const isOver = (): boolean => world.time() > deadline;
-    await world.runUntil(() => isDone() || isOver());
+    const deadline = sim.time() + ms;
+    const isOver = (): boolean => sim.time() > deadline;
+    await sim.runUntil(() => isDone() || isOver());
     if (!isDone()) fail(`${what}: not after ${isOver() ? `${ms} ms` : "everything has happened"}`);
   }
 
+  /** Runs events for some simulated time. */
   async function idle(ms: number): Promise<void> {
-    const end = world.time() + ms;
-    await until(() => world.time() > end, "some time to pass", 2 * ms + 1_000);
+    const end = sim.time() + ms;
+    await until(() => sim.time() > end, "some time to pass", 2 * ms + 1_000);
   }
 
   /** Calls a function of the actors as one of their events. */
-  async function act<T>(call: (exports: typeof Actors) => T | Promise<T>): Promise<T> {
+  async function callActors<T>(call: (exports: typeof Actors) => T | Promise<T>): Promise<T> {
     let result: Promise<T> | undefined;
-    world.immediate(actors.owner, "an actor is called", () => {
+    sim.immediate(actors.owner, "an actor is called", () => {
       const answer = Promise.resolve(call(actors.exports() as unknown as typeof Actors));
       const isThere = (): void => {
         result = answer;
@@ -65,42 +69,48 @@ export function createTown(world: World, bundles: Bundles) {
     return await result!;
   }
 
-  return { world, bundles, network, ...servers, fail, until, idle, act };
+  return { sim, bundles, network, ...servers, fail, until, idle, callActors };
 }
 
+/** A machine with a gateway. */
 export type Installation = ReturnType<typeof createInstallation>;
 
-/** `number`: its place among the gateways of the phase. `provider`: its address. */
-export function createInstallation(town: Town, phase: Phase, number: number, provider: string) {
-  const { world, network, redis, postgres, fail, until } = town;
-  const disk = createDisk(world, 1_000_000 * number + 1);
-  /** The process that dies at a change of the disk, and after how many changes. */
+/** `number`: of the gateway in its phase, from 0. `provider`: the provider's address. */
+export function createInstallation(
+  environment: Environment,
+  phase: Phase,
+  number: number,
+  provider: string,
+) {
+  const { sim, network, redis, postgres, fail, until } = environment;
+  const disk = createDisk(sim, 1_000_000 * number + 1);
+  /** A process that is to die at one of its next changes of the disk. `changes`: how many are left. */
   let dying: { readonly owner: SimProcess; readonly at: RegExp; changes: number } | undefined;
   function beforeChange(owner: SimProcess, what: string): void {
-    world.note(what);
+    sim.note(what);
     if (dying?.owner !== owner || !dying.at.test(what)) return;
     dying.changes -= 1;
     if (dying.changes > 0) return;
     dying = undefined;
-    world.end(owner, `kill -9, at a change of the disk: ${what}`);
+    sim.end(owner, `kill -9, at a change of the disk: ${what}`);
     throw new Error("the process was killed");
   }
-  const machine: Machine = { world, network, redis, postgres, disk, beforeChange };
-  /** All of its processes have names that begin so. */
+  const machine: Machine = { sim, network, redis, postgres, disk, beforeChange };
+  /** The prefix of the names of its processes. */
   const name = `gateway ${number + 1}.`;
   const gateways: Running[] = [];
   let commands = 0;
 
-  /** Where the gateway listens; 1: its admin listener. Undefined: it does not yet. */
+  /** The address of the public (0) or admin (1) listener. Undefined: it does not listen yet. */
   function address(which: 0 | 1 = 0): string | undefined {
     const pattern = [/listens on (\S+)/, /admin on ([^;)\s]+)/][which]!;
     return pattern.exec(gateway().stdout)?.[1];
   }
 
-  /** The last one that was started. */
+  /** The gateway that was started last. */
   const gateway = (): Running => gateways.at(-1)!;
 
-  /** The configuration with a table of prices. */
+  /** Writes the configuration with a price table. */
   function writeConfig(table: number): void {
     const config: Record<string, any> = configOf(phase, DATA_DIR, provider, table);
     config["server"].keep_alive_ms = KEEP_ALIVE_MS;
@@ -109,7 +119,7 @@ export function createInstallation(town: Town, phase: Phase, number: number, pro
     writeText(JSON.stringify(config));
   }
 
-  /** The content of the configuration file. */
+  /** Writes any text to the configuration file. */
   function writeText(text: string): void {
     const inode = disk.create(CONFIG_FILE, "file");
     disk.append(inode, Buffer.from(text));
@@ -117,17 +127,17 @@ export function createInstallation(town: Town, phase: Phase, number: number, pro
   }
 
   function launch(processName: string, args: readonly string[]): Running {
-    return startProcess(machine, town.bundles.gateway, {
+    return startProcess(machine, environment.bundles.gateway, {
       name: processName,
       argv: [...args, "--config", CONFIG_FILE],
-      heard(text, from) {
-        if (args[0] === "serve" && from === "stdout") world.note(text.trimEnd());
+      onOutput(text, from) {
+        if (args[0] === "serve" && from === "stdout") sim.note(text.trimEnd());
       },
     });
   }
 
   return {
-    ...town,
+    ...environment,
     number,
     name,
     workers: phase.workers,
@@ -137,20 +147,21 @@ export function createInstallation(town: Town, phase: Phase, number: number, pro
     address,
     writeConfig,
     writeText,
-    /** Starts a gateway. Fails if it does not listen, unless it was killed meanwhile. */
+    /** Starts a gateway, and waits until it listens or was killed. */
     async start(): Promise<void> {
       gateways.push(launch(`${name}${gateways.length + 1}`, ["serve"]));
       const { owner } = gateway();
       await until(() => address() !== undefined || !owner.alive, "a gateway listens");
     },
+    /** Sends SIGTERM, and waits for a clean end. */
     async stop(): Promise<void> {
       const running = gateway();
       running.signal("SIGTERM");
       await until(() => !running.owner.alive, "a gateway that was told to stop ends");
       if (running.exitCode !== 0) fail(`a stopped gateway ends with ${running.exitCode}`);
     },
-    kill: (): void => world.end(gateway().owner, "kill -9"),
-    /** Runs a command to its end: what it printed. Fails if it ends with another code than 0. */
+    kill: (): void => sim.end(gateway().owner, "kill -9"),
+    /** Runs a command, and returns what it printed. Fails if its exit code is not 0. */
     async run(...args: readonly string[]): Promise<string> {
       commands += 1;
       const command = launch(`${name}command ${commands}`, args);
@@ -159,10 +170,11 @@ export function createInstallation(town: Town, phase: Phase, number: number, pro
       if (exitCode !== 0) fail(`${args.join(" ")} ended with ${exitCode}: ${stderr}${stdout}`);
       return stdout;
     },
-    /** The process dies before one of its next changes of the disk that are described so. */
+    /** Lets a process die at the given number of its next changes whose descriptions match. */
     killAtDisk(owner: SimProcess, at: RegExp, changes: number): void {
       dying = { owner, at, changes };
     },
+    /** Reads the disk for readFiles(). */
     reader: {
       namesIn: disk.namesIn,
       textOf: (path: string): string => disk.find(path)?.content.toString() ?? "",

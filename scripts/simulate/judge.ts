@@ -1,33 +1,36 @@
-// Judges a run: the reconciliation of the books with what clients and provider saw, and what else
-// the log shows of limits and budgets.
+// Judges a run: reconciles the books with what clients and provider recorded, as scripts/reconcile does,
+// and checks in the log that limits and budgets were kept.
 
 import type { Entry } from "../reconcile/books.ts";
-import type { Disturbance, House } from "../reconcile/house.ts";
+import type { Disturbance, Evidence } from "../reconcile/evidence.ts";
 import { createFindings, type Findings, judgeBills } from "../reconcile/judge.ts";
 import { pico } from "../reconcile/money.ts";
+import { CAPPED } from "../reconcile/plan.ts";
 import { LIMITED_RPM } from "./installation.ts";
 
 const WINDOW_MS = 60_000;
-/** From the admission of a request until it is opened. */
+/** The longest time from the admission of a request to its open line. */
 const SLACK_MS = 1_000;
 
-export function judge(house: House): readonly string[] {
+/** The violations in the evidence about a run. */
+export function judge(evidence: Evidence): readonly string[] {
   const findings = createFindings("books");
-  if (house.estates.length > 1 && mayOverspend(house.disturbances)) house.purse = undefined;
-  const { entries } = judgeBills(house, findings);
-  judgeLimits(house, entries, findings);
-  judgeHolds(house, entries, findings);
+  if (evidence.gateways.length > 1 && mayOverspend(evidence.disturbances))
+    evidence.cappedBudget = undefined;
+  const { entries } = judgeBills(evidence, findings);
+  judgeLimits(evidence, entries, findings);
+  judgeHolds(evidence, entries, findings);
   return findings.violations;
 }
 
-/** With an outage before it and after it, a gateway that stands still for so long counts as dead. */
+/** A gateway that is suspended for longer, between two outages of Redis, counts as dead. */
 const LONG_FREEZE_MS = 5_000;
-/** After so long all gateways have written again what Redis has lost. */
+/** After this time all gateways have written again what Redis lost. */
 const RESTORED_MS = 20_000;
 
 /**
- * Whether gateways that share a budget may overspend it, by the manual's page "budgets": one of them
- * counted as dead, or it began while the rows of the others were lost.
+ * Whether gateways that share a budget may overspend it, as the manual's page "budgets" says: one of
+ * them counted as dead, or one started while the rows of the others were lost.
  */
 function mayOverspend(disturbances: readonly Disturbance[]): boolean {
   const starts = disturbances.filter(({ kind }) => /^(kill|stop|power)$/.test(kind));
@@ -39,18 +42,18 @@ function mayOverspend(disturbances: readonly Disturbance[]): boolean {
   });
 }
 
-/** In any minute at most so many requests of the limited account were admitted. */
-function judgeLimits(house: House, entries: readonly Entry[], findings: Findings): void {
+/** In any minute at most LIMITED_RPM requests of the limited account may have been admitted. */
+function judgeLimits(evidence: Evidence, entries: readonly Entry[], findings: Findings): void {
   const times = entries
     .filter(({ open }) => open["account"] === "limited")
     .map(({ open }) => Date.parse(open["time"]))
     .sort((one, other) => one - other);
-  const hasRedis = house.estates.length > 1;
-  // A gateway that begins remembers nothing, but Redis does.
+  const hasRedis = evidence.gateways.length > 1;
+  // A gateway that starts has an empty window. Redis keeps its windows.
   const forgetting = hasRedis ? /^store lost$/ : /^(kill|stop)$/;
-  const ends = house.disturbances.filter(({ kind }) => forgetting.test(kind));
-  // Between the answer of Redis and the open line a gateway may have stood still.
-  const freezes = hasRedis ? house.disturbances.filter(({ kind }) => kind === "freeze") : [];
+  const ends = evidence.disturbances.filter(({ kind }) => forgetting.test(kind));
+  // A gateway may have been suspended between the answer of Redis and the open line.
+  const freezes = hasRedis ? evidence.disturbances.filter(({ kind }) => kind === "freeze") : [];
   for (const [index, time] of times.entries()) {
     const last = times[index + LIMITED_RPM];
     if (last === undefined) break;
@@ -65,11 +68,11 @@ function judgeLimits(house: House, entries: readonly Entry[], findings: Findings
 }
 
 /**
- * What a purse has spent and what its requests hold was never more than its budget: after each open
- * line, by the order of the log. A run over midnight has two budgets, and is left out.
+ * After each open line, what the account CAPPED had spent and what its requests held must have been
+ * within its budget. Runs over midnight are skipped, because they have two budgets.
  */
-function judgeHolds(house: House, entries: readonly Entry[], findings: Findings): void {
-  const own = entries.filter(({ open }) => open["account"] === "purse");
+function judgeHolds(evidence: Evidence, entries: readonly Entry[], findings: Findings): void {
+  const own = entries.filter(({ open }) => open["account"] === CAPPED);
   const lines = own
     .flatMap(({ open, settle }) => {
       const hold = pico(open["hold"] ?? "0");
@@ -78,19 +81,19 @@ function judgeHolds(house: House, entries: readonly Entry[], findings: Findings)
         { time: settle["time"], change: pico(settle["cost"]) - hold, isOpen: false },
       ];
     })
-    // Within a millisecond a settled request comes first.
+    // Times are in milliseconds; of two equal ones, that of a settled request counts as the first.
     .sort((a, b) => (a.time < b.time || (a.time === b.time && !a.isOpen) ? -1 : 1));
   const days = new Set(lines.map(({ time }) => time.slice(0, 10)));
-  // A process that died held nothing any more; its requests are settled later.
-  const { purse, disturbances } = house;
+  // The requests of a killed process hold nothing, and are settled later.
+  const { cappedBudget, disturbances } = evidence;
   if (days.size > 1 || disturbances.some(({ kind }) => kind.startsWith("kill"))) return;
-  if (purse === undefined) return;
+  if (cappedBudget === undefined) return;
   let used = 0n;
   for (const { change, isOpen, time } of lines) {
     used += change;
     findings.check(
-      !isOpen || used <= pico(purse),
-      () => `at ${time} ${used} pico-units of the purse are spent or held, of ${purse}`,
+      !isOpen || used <= pico(cappedBudget),
+      () => `at ${time} ${used} pico-units of the budget are spent or held, of ${cappedBudget}`,
     );
   }
 }

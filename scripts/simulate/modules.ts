@@ -1,4 +1,4 @@
-// The modules of Node as a process of the world gets them.
+// The modules of Node that simulated processes get.
 
 import assert from "node:assert/strict";
 import crypto from "node:crypto";
@@ -12,11 +12,17 @@ import { createNetwork, type Network } from "./network.ts";
 import type { Postgres } from "./postgres.ts";
 import type { ClientOptions, Redis } from "./redis.ts";
 import { createHttp } from "./server.ts";
-import { countOpen, createWorld, type Pending, type SimProcess, type World } from "./world.ts";
+import {
+  countOpen,
+  createSimulator,
+  type Pending,
+  type SimProcess,
+  type Simulator,
+} from "./simulator.ts";
 
-/** What all processes of one machine of the world share. */
+/** What all processes of a simulated machine share. */
 export interface Machine {
-  readonly world: World;
+  readonly sim: Simulator;
   readonly network: Network;
   readonly disk: Disk;
   /** The servers of optional packages. Absent: the package is not installed. */
@@ -28,13 +34,13 @@ export interface Machine {
 
 const realRequire = createRequire(import.meta.url);
 
-/** Modules that neither wait nor look at the machine. */
-const HARMLESS = [
+/** Modules that have no access to time, chance or the machine: processes get the real ones. */
+const REAL_MODULES = [
   ...["node:buffer", "node:events", "node:path", "node:stream", "node:stream/promises"],
   ...["node:string_decoder", "node:util", "node:zlib"],
 ];
 
-/** What of node:crypto has no chance in it. Keys are drawn by chance, which their files keep. */
+/** The deterministic functions of node:crypto. Creating a key is random, but the key is then in a file. */
 const PURE: readonly (keyof typeof crypto)[] = [
   ...(["createHash", "createHmac", "hash", "timingSafeEqual", "createCipheriv"] as const),
   ...(["createDecipheriv", "hkdfSync", "createPrivateKey", "createPublicKey"] as const),
@@ -42,11 +48,11 @@ const PURE: readonly (keyof typeof crypto)[] = [
 ];
 const PURE_CRYPTO = Object.fromEntries(PURE.map((name) => [name, crypto[name]]));
 
-const randomBytes = ({ random }: World, size: number): Buffer =>
+const randomBytes = ({ random }: Simulator, size: number): Buffer =>
   Buffer.from(Array.from({ length: size }, () => Math.floor(256 * random.random())));
 
-/** Timers, and a wall clock, of one process. */
-function createTime(world: World, owner: SimProcess) {
+/** The timers and clocks of one process. */
+function createTime(sim: Simulator, owner: SimProcess) {
   type Listener = (...args: unknown[]) => void;
 
   function createTimer(ms: number, listener: Listener, args: unknown[]) {
@@ -60,7 +66,7 @@ function createTime(world: World, owner: SimProcess) {
     const set = (): void => {
       clear();
       countOpen(owner, "timer", 1);
-      pending = world.after(Math.max(1, ms || 0), owner, "a timer", () => {
+      pending = sim.after(Math.max(1, ms || 0), owner, "a timer", () => {
         clear();
         listener(...args);
       });
@@ -72,21 +78,21 @@ function createTime(world: World, owner: SimProcess) {
 
   class SimDate extends Date {
     constructor(...values: readonly unknown[]) {
-      super(...((values.length === 0 ? [world.wallClock()] : values) as [number]));
+      super(...((values.length === 0 ? [sim.wallClock()] : values) as [number]));
     }
     static override now(): number {
-      return world.wallClock();
+      return sim.wallClock();
     }
   }
   const immediately = (listener: Listener, ...args: unknown[]): Pending =>
-    world.immediate(owner, "an immediate", () => listener(...args));
+    sim.immediate(owner, "an immediate", () => listener(...args));
 
   const timers = {
     setTimeout: (listener: Listener, ms: number, ...args: unknown[]) =>
       createTimer(ms, listener, args),
     clearTimeout: (timer?: { clear(): void }) => timer?.clear(),
     setImmediate: immediately,
-    // Nobody asks for these. Without these lines a process would have those of the machine.
+    // The program does not use these. Without these lines it could reach the real ones.
     setInterval: undefined,
     clearInterval: undefined,
     clearImmediate: undefined,
@@ -105,7 +111,7 @@ function createTime(world: World, owner: SimProcess) {
         immediately(() => resolve(value));
       }),
   };
-  const performance = { now: () => world.time() };
+  const performance = { now: () => sim.time() };
   const signals = {
     any: AbortSignal.any.bind(AbortSignal),
     timeout(ms: number): AbortSignal {
@@ -117,15 +123,15 @@ function createTime(world: World, owner: SimProcess) {
   return { timers, promises, performance, Date: SimDate, AbortSignal: signals };
 }
 
-/** The modules of Node as a process gets them. */
+/** Creates the modules of one process. */
 export function createModules(machine: Machine, owner: SimProcess, cluster: Cluster) {
-  const { world, disk } = machine;
-  const time = createTime(world, owner);
+  const { sim, disk } = machine;
+  const time = createTime(sim, owner);
   const beforeChange = (what: string): void => {
     if (!owner.alive) throw systemError("EIO", what);
     machine.beforeChange(owner, what);
   };
-  const { fs, promises } = createFiles({ world, disk, owner, beforeChange });
+  const { fs, promises } = createFiles({ sim, disk, owner, beforeChange });
   const { net: simNet, http: simHttp } = createHttp(machine, owner);
   const histogram = { enable() {}, disable() {}, reset() {}, percentile: () => 0, max: 0 };
   const modules = new Map<string, unknown>([
@@ -135,7 +141,7 @@ export function createModules(machine: Machine, owner: SimProcess, cluster: Clus
     ["node:http", simHttp],
     ["node:https", {}],
     ["node:tls", { createSecureContext }],
-    ["node:crypto", { ...PURE_CRYPTO, randomBytes: (size: number) => randomBytes(world, size) }],
+    ["node:crypto", { ...PURE_CRYPTO, randomBytes: (size: number) => randomBytes(sim, size) }],
     ["node:timers/promises", time.promises],
     ["node:cluster", cluster],
     ["node:os", { hostname: () => "machine" }],
@@ -145,7 +151,7 @@ export function createModules(machine: Machine, owner: SimProcess, cluster: Clus
     ["node:process", { arch, platform, version }],
   ]);
 
-  for (const name of HARMLESS) modules.set(name, realRequire(name));
+  for (const name of REAL_MODULES) modules.set(name, realRequire(name));
 
   /** An optional package. */
   function peer(name: string): unknown {
@@ -158,19 +164,19 @@ export function createModules(machine: Machine, owner: SimProcess, cluster: Clus
 
   function require(name: string): unknown {
     const known = modules.get(name);
-    if (known === undefined) throw new Error(`the world has no ${name}`);
+    if (known === undefined) throw new Error(`the simulation has no ${name}`);
     return known;
   }
 
   return { time, require, modules };
 }
 
-/** The modules of Node that a process of the world gets, by their names. */
+/** The modules of a simulated process, by their names. */
 export function simulatedModules(): ReadonlyMap<string, object> {
-  const world = createWorld({ seed: 1, startsAt: 0 });
-  const [disk, network] = [createDisk(world), createNetwork(world)];
-  const machine = { world, disk, network, beforeChange: () => undefined };
-  const owner = world.createProcess("nobody's");
-  const cluster = createCluster(world, owner, () => assert.fail("no workers"));
+  const sim = createSimulator({ seed: 1, startsAt: 0 });
+  const [disk, network] = [createDisk(sim), createNetwork(sim)];
+  const machine = { sim, disk, network, beforeChange: () => undefined };
+  const owner = sim.createProcess("nobody");
+  const cluster = createCluster(sim, owner, () => assert.fail("no workers"));
   return createModules(machine, owner, cluster).modules as Map<string, object>;
 }

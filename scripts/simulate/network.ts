@@ -1,69 +1,70 @@
-// The network of the world: sockets between processes of one machine, by TCP and by Unix paths.
-// Bytes arrive late and in any portions, but in their order. A process that dies takes its sockets
-// with it, as a kernel does.
+// A simulated network: TCP and Unix sockets between processes. Bytes arrive in order, but delayed and in
+// random portions. When a process ends, its sockets are closed, as a kernel does.
 
 import type net from "node:net";
 import { Duplex } from "node:stream";
 import { setImmediate as realImmediate } from "node:timers";
-import type { Trouble } from "../reconcile/house.ts";
+import type { Period } from "../reconcile/evidence.ts";
 import { systemError } from "./disk.ts";
-import { countOpen, type Pending, type SimProcess, type World } from "./world.ts";
+import { countOpen, type Pending, type SimProcess, type Simulator } from "./simulator.ts";
 
-/** What a server does with connections to a place, an address or the name of a Unix socket. */
+/** A server that listens at `place`, an address or the name of a Unix socket. */
 interface Listener {
   readonly owner: SimProcess;
   readonly accept: (socket: SimSocket) => void;
   readonly place: string;
 }
 
-/** What may happen to a connection. */
+/** The faults of connections. */
 const noFaults = () => ({
-  /** Hears that a connection that `client` has opened is reset, or stands still for a time. */
-  broke(_client: SimProcess, _trouble: Trouble): void {},
+  /** Called when a connection that `client` has opened is reset or stalls. */
+  onInterruption(_client: SimProcess, _period: Period): void {},
   /** The share of connections that are reset at a random byte. */
   resets: 0,
   /** The share of connections that stall for some seconds at a random byte. */
   stalls: 0,
 });
 
+/** One end of a connection, with the members of net.Socket that Node's HTTP code uses. */
 export class SimSocket extends Duplex {
   readonly remoteAddress = "127.0.0.1";
   connecting = false;
   bytesWritten = 0;
   timeout = 0;
   readonly owner: SimProcess;
-  readonly #world: World;
+  readonly #sim: Simulator;
   #peer: SimSocket | undefined;
-  /** The last arrival at the other end: nothing overtakes it. */
+  /** The latest arrival at the other end, which later bytes must not overtake. */
   #arrival = 0;
   #timer: Pending | undefined;
-  /** The connection is reset when so many bytes have been written here. */
+  /** The connection is reset when this end has written so many bytes. */
   #resetAt = Infinity;
+  /** The connection stalls when this end has written so many bytes. */
   #stallAt = Infinity;
-  /** When the connection was reset or stood still. Both ends have the same list. */
-  troubles: Trouble[] = [];
-  #broke: (trouble: Trouble) => void = () => undefined;
-  /** This end is closed: what arrives is answered by a reset. */
-  #gone = false;
+  /** When the connection was reset or stalled. Both ends share the list. */
+  interruptions: Period[] = [];
+  #onInterruption: (period: Period) => void = () => undefined;
+  /** Whether this end is closed. Bytes that arrive then are answered by a reset. */
+  #closed = false;
 
-  constructor(world: World, owner: SimProcess, options: Partial<net.TcpNetConnectOpts> = {}) {
+  constructor(sim: Simulator, owner: SimProcess, options: Partial<net.TcpNetConnectOpts> = {}) {
     super({ allowHalfOpen: options.allowHalfOpen ?? false });
-    this.#world = world;
+    this.#sim = sim;
     this.owner = owner;
     const { onread } = options;
-    if (onread) this.on("data", (bytes: Buffer) => handOver(bytes, onread));
+    if (onread) this.on("data", (bytes: Buffer) => copyInto(bytes, onread));
     countOpen(owner, "socket", 1);
-    owner.atEnd.add(this.#vanish);
+    owner.atEnd.add(this.#ownerEnded);
   }
 
   static join(client: SimSocket, server: SimSocket, faults: Network["faults"]): void {
-    const { random, between } = client.#world.random;
-    server.troubles = client.troubles;
-    client.#broke = (trouble) => {
-      client.troubles.push(trouble);
-      faults.broke(client.owner, trouble);
+    const { random, between } = client.#sim.random;
+    server.interruptions = client.interruptions;
+    client.#onInterruption = (period) => {
+      client.interruptions.push(period);
+      faults.onInterruption(client.owner, period);
     };
-    server.#broke = client.#broke;
+    server.#onInterruption = client.#onInterruption;
     client.#peer = server;
     server.#peer = client;
     const end = random() < 0.5 ? client : server;
@@ -102,7 +103,7 @@ export class SimSocket extends Duplex {
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     this.setTimeout(0);
     this.#close(this.readableLength > 0);
-    this.#world.immediate(this.owner, "socket closed", () => done(error));
+    this.#sim.immediate(this.owner, "socket closed", () => done(error));
   }
 
   resetAndDestroy(): this {
@@ -132,14 +133,14 @@ export class SimSocket extends Duplex {
     if (this.#timer) this.#timer.isCancelled = true;
     this.#timer = undefined;
     if (this.timeout > 0 && !this.destroyed)
-      this.#timer = this.#world.after(this.timeout, this.owner, "socket is idle", () =>
+      this.#timer = this.#sim.after(this.timeout, this.owner, "socket is idle", () =>
         this.emit("timeout"),
       );
   }
 
-  /** Sends bytes in one portion or two, unless something happens to the connection. */
+  /** Sends bytes in one or two portions, after the faults that are due. */
   #send(bytes: Buffer): void {
-    const { random, between } = this.#world.random;
+    const { random, between } = this.#sim.random;
     const from = this.bytesWritten;
     this.bytesWritten += bytes.length;
     this.#refresh();
@@ -147,45 +148,45 @@ export class SimSocket extends Duplex {
       const kept = bytes.subarray(0, Math.max(0, this.#resetAt - from));
       this.#resetAt = Infinity;
       if (kept.length > 0) this.#portion(kept);
-      this.#world.note("the network resets a connection");
-      this.#trouble(0);
+      this.#sim.note("the network resets a connection");
+      this.#interrupt(0);
       this.#sendReset();
-      this.#world.after(1, this.owner, "a reset", () => this.#reset());
+      this.#sim.after(1, this.owner, "a reset", () => this.#reset());
       return;
     }
     if (this.bytesWritten >= this.#stallAt) {
       this.#stallAt = Infinity;
       const ms = between(1_000, 90_000);
-      this.#arrival = this.#world.time() + ms;
-      this.#world.note("the network stalls a connection");
-      this.#trouble(ms);
+      this.#arrival = this.#sim.time() + ms;
+      this.#sim.note("the network stalls a connection");
+      this.#interrupt(ms);
     }
     const cut = random() < 0.3 && bytes.length > 1 ? between(1, bytes.length - 1) : bytes.length;
     this.#portion(bytes.subarray(0, cut));
     if (cut < bytes.length) this.#portion(bytes.subarray(cut));
   }
 
-  #trouble(ms: number): void {
-    const from = this.#world.wallClock();
-    this.#broke({ from, until: from + ms });
+  #interrupt(ms: number): void {
+    const from = this.#sim.wallClock();
+    this.#onInterruption({ from, until: from + ms });
   }
 
   #portion(bytes: Buffer): void {
     this.#toPeer(`${bytes.length} bytes`, (peer) => peer.#receive(bytes));
   }
 
-  /** Something happens at the other end, after everything that was sent before. */
+  /** Lets something happen at the other end, after everything that was sent before. */
   #toPeer(what: string, act: (peer: SimSocket) => void): void {
     const peer = this.#peer;
     if (!peer) return;
-    const { random } = this.#world.random;
+    const { random } = this.#sim.random;
     const latency = random() < 0.02 ? 5 + 40 * random() : 0.05 + 0.5 * random();
-    this.#arrival = Math.max(this.#arrival, this.#world.time() + latency);
-    this.#world.at(this.#arrival, peer.owner, `socket: ${what}`, () => act(peer));
+    this.#arrival = Math.max(this.#arrival, this.#sim.time() + latency);
+    this.#sim.at(this.#arrival, peer.owner, `socket: ${what}`, () => act(peer));
   }
 
   #receive(bytes: Buffer): void {
-    if (this.#gone) {
+    if (this.#closed) {
       this.#sendReset();
       return;
     }
@@ -194,15 +195,15 @@ export class SimSocket extends Duplex {
   }
 
   #reset(): void {
-    if (this.#gone) return;
-    this.#leave();
+    if (this.#closed) return;
+    this.#release();
     this.destroy(systemError("ECONNRESET", "read"));
   }
 
-  /** This end takes nothing any more; the other one learns of it. */
+  /** Closes this end, and sends an end or a reset to the other one. */
   #close(isReset: boolean): void {
-    if (this.#gone) return;
-    this.#leave();
+    if (this.#closed) return;
+    this.#release();
     if (isReset) this.#sendReset();
     else if (!this.writableFinished) this.#sendEnd();
   }
@@ -217,16 +218,17 @@ export class SimSocket extends Duplex {
     this.#toPeer("a reset", (peer) => peer.#reset());
   }
 
-  #leave(): void {
-    this.#gone = true;
-    this.owner.atEnd.delete(this.#vanish);
+  #release(): void {
+    this.#closed = true;
+    this.owner.atEnd.delete(this.#ownerEnded);
     countOpen(this.owner, "socket", -1);
   }
 
-  /** The process has ended: nothing of it may run. */
-  readonly #vanish = (): void => {
+  /** Called when the process ends. Nothing of the process may run then. */
+  readonly #ownerEnded = (): void => {
     this.#close(this.readableLength > 0);
-    // Node keeps its parser, and so this world, until the parser is closed. It may be at work now.
+    // Node's HTTP parser keeps the whole simulation in memory until it is closed. It may be at work in
+    // this turn of the event loop.
     realImmediate(() => {
       const { parser } = this as { parser?: { remove: () => void; close: () => void } | null };
       parser?.remove();
@@ -235,20 +237,22 @@ export class SimSocket extends Duplex {
   };
 }
 
-/** Hands bytes to a reader in its own memory, as many at a time as fit in. */
-function handOver(bytes: Buffer, { buffer, callback }: net.OnReadOpts): void {
+/** Passes bytes to a reader that has a buffer of its own (the option `onread`). */
+function copyInto(bytes: Buffer, { buffer, callback }: net.OnReadOpts): void {
   const memory = buffer as Buffer;
   for (let at = 0; at < bytes.length; at += memory.length)
     callback(bytes.copy(memory, 0, at, at + memory.length), memory);
 }
 
+/** The network of a simulation. */
 export type Network = ReturnType<typeof createNetwork>;
 
-export function createNetwork(world: World) {
-  /** Several workers may listen at one place: they take turns. */
+/** Creates a network without servers. */
+export function createNetwork(sim: Simulator) {
+  /** Several workers may listen at one place, and take turns. */
   const listeners = new Map<string, Listener[]>();
   const faults = noFaults();
-  /** The port that the workers of a first process share, by its name. */
+  /** The port that the workers of a primary process share, by the name of the primary. */
   const shared = new Map<string, number>();
   let port = 20_000;
 
@@ -260,7 +264,7 @@ export function createNetwork(world: World) {
 
   return {
     faults,
-    /** Accepts connections at a place until the returned function is called, or the owner ends. */
+    /** Listens until the returned function is called or the owner ends. */
     listen(listener: Listener): () => void {
       const { place, owner } = listener;
       listeners.set(place, [...(listeners.get(place) ?? []), listener]);
@@ -274,9 +278,9 @@ export function createNetwork(world: World) {
       owner.atEnd.add(stop);
       return stop;
     },
-    /** How many processes accept connections there. */
+    /** The number of processes that listen at a place. */
     listeners: (place: string): number => listeners.get(place)?.length ?? 0,
-    /** A port that nobody has; for the workers of one first process the same. */
+    /** A free port. All workers of one primary process get the same one. */
     portOf({ name }: SimProcess): number {
       const [first, worker] = name.split(", worker");
       const known = worker === undefined ? undefined : shared.get(first!);
@@ -285,11 +289,11 @@ export function createNetwork(world: World) {
       if (worker !== undefined) shared.set(first!, port);
       return port;
     },
-    /** `options`: as net.connect() takes them. Fails with the code `refusal` if nobody accepts. */
+    /** `options`: those of net.connect(). `refusal`: the error code if nobody listens at the place. */
     connect(owner: SimProcess, place: string, refusal: string, options: object): SimSocket {
-      const client = new SimSocket(world, owner, options);
+      const client = new SimSocket(sim, owner, options);
       client.connecting = true;
-      world.after(0.05 + 0.2 * world.random.random(), owner, `connects to ${place}`, () => {
+      sim.after(0.05 + 0.2 * sim.random.random(), owner, `connects to ${place}`, () => {
         if (client.destroyed) return;
         const listener = next(place);
         if (!listener) {
@@ -297,10 +301,10 @@ export function createNetwork(world: World) {
           client.destroy(systemError(refusal, "connect"));
           return;
         }
-        const server = new SimSocket(world, listener.owner, { allowHalfOpen: true });
-        // Unix sockets do not fail by themselves.
+        const server = new SimSocket(sim, listener.owner, { allowHalfOpen: true });
+        // Unix sockets have no faults.
         SimSocket.join(client, server, place.startsWith("/") ? noFaults() : faults);
-        world.immediate(listener.owner, "accepts a connection", () => listener.accept(server));
+        sim.immediate(listener.owner, "accepts a connection", () => listener.accept(server));
         client.opened();
       });
       return client;

@@ -1,6 +1,6 @@
-// PostgreSQL in the world: a model of the statements that gateways send to the tables of usage
-// records, and what they use of the package `pg`. A statement is atomic. Its connection may break
-// after it has run, and then the gateway cannot know whether it has.
+// A simulated PostgreSQL: a model of the statements about usage records that gateways send, and the part
+// of the package `pg` that they use. A statement is atomic. Its connection may break after it has run,
+// and then the gateway cannot know whether it has.
 
 import { isDeepStrictEqual } from "node:util";
 import * as sql from "../../src/extensions/money/postgres/queries.ts";
@@ -11,26 +11,31 @@ import {
   type UsageRecord,
 } from "../../src/extensions/money/records/index.ts";
 import { formatMoney } from "../../src/core/ledger/price.ts";
-import type { Line } from "../reconcile/house.ts";
+import type { JsonObject } from "../reconcile/evidence.ts";
 import { systemError } from "./disk.ts";
-import type { SimProcess, World } from "./world.ts";
+import type { SimProcess, Simulator } from "./simulator.ts";
 
-/** The values that a statement finds. */
+/** The result of a statement: one value a row. */
 type Found = readonly unknown[];
-/** The values that it is sent with: `$1` and so on. */
+/** The parameters of a statement: `$1` and so on. */
 type Values = readonly string[];
 
-/** A row that a gateway sends, as the record that it finds again. */
-function recordOf({ log_segment: segment, log_line: line, log_sha256: sha256, ...row }: Line) {
-  return { ...row, log: { segment, line, sha256 } } as Line;
+/** Converts a row that a gateway inserts to the record that it reads later. */
+function recordOf({
+  log_segment: segment,
+  log_line: line,
+  log_sha256: sha256,
+  ...row
+}: JsonObject) {
+  return { ...row, log: { segment, line, sha256 } } as JsonObject;
 }
 
 const MONTH = /day >= (\$\d)::date AND day < \$\d::date \+ interval '1 month'/;
 const STARTS = /^left\(usage_id, length\(\$(\d)\)\) = \$\d$/;
 const COMPARES = /^(?:coalesce\()?(\w+)(?:, ''\))? (=|>=|<=) \$(\d)$/;
 
-/** Whether a record meets one test of a WHERE clause. */
-function isMet(test: string, values: Values, record: Line): boolean {
+/** Whether a record meets one condition of a WHERE clause. */
+function isMet(test: string, values: Values, record: JsonObject): boolean {
   const sent = (place: string | undefined): string => values[Number(place) - 1]!;
   const [, start] = STARTS.exec(test) ?? [];
   if (start !== undefined) return record["usage_id"].startsWith(sent(start));
@@ -42,7 +47,7 @@ function isMet(test: string, values: Values, record: Line): boolean {
   return operator === ">=" ? actual >= wanted : actual <= wanted;
 }
 
-/** Sums as sumsBy() asks for them. */
+/** The sums of a statement by sumsBy(). */
 function sumsIn(text: string, records: readonly UsageRecord[]): Found {
   const [dimensions = ""] = text.split("FROM (")[1]!.split("count(*)");
   const by = [...dimensions.matchAll(/ AS (\w+)/g)].map(([, name]) => name as Dimension);
@@ -51,26 +56,26 @@ function sumsIn(text: string, records: readonly UsageRecord[]): Found {
   return summer.sums().map((sum) => ({ ...sum, cost: formatMoney(sum.cost) }));
 }
 
-/** For the test that compares it with a real server. */
+/** The tables. Exported for the test that compares them with a real server. */
 export function createTables() {
   /** By their usage_id. */
-  const records = new Map<string, Line>();
+  const records = new Map<string, JsonObject>();
   /** By source. */
   const cursors = new Map<string, unknown>();
-  /** How many records a source was said to have on a day. */
+  /** The number of records that a source has stated for a day. */
   const days = new Map<string, number>();
-  function matching(where: string, values: Values): Line[] {
+  function matching(where: string, values: Values): JsonObject[] {
     const tests = where.replace(MONTH, "month = $1").split(" AND ");
-    const isMatch = (record: Line) =>
+    const isMatch = (record: JsonObject) =>
       tests.every((test) => test === "true" || isMet(test, values, record));
     return [...records.values()].filter(isMatch);
   }
 
-  /** Sets a cursor, and adds rows if there are any. */
+  /** Sets a cursor, and inserts rows if there are any. */
   function add([source, _place, cursor, before, rows = "[]"]: Values): Found {
     const stored = cursors.get(source!);
     if (stored !== undefined && !isDeepStrictEqual(stored, JSON.parse(before!))) return [];
-    const added = (JSON.parse(rows) as Line[]).map(recordOf);
+    const added = (JSON.parse(rows) as JsonObject[]).map(recordOf);
     const ids = new Set(added.map(({ usage_id }) => usage_id));
     if (ids.size < added.length || [...ids].some((id) => records.has(id)))
       throw Object.assign(new Error("duplicate key"), { code: "23505" });
@@ -85,7 +90,7 @@ export function createTables() {
 
   /** `account`: null for all. */
   function find([id, account, limit]: Values): Found {
-    const key = ({ ended_at, usage_id }: Line): string => `${ended_at} ${usage_id}`;
+    const key = ({ ended_at, usage_id }: JsonObject): string => `${ended_at} ${usage_id}`;
     return matching("gateway_request_id = $1", [id!])
       .filter((record) => account === null || record["account"] === account)
       .sort((one, other) => (key(one) > key(other) ? -1 : 1))
@@ -110,7 +115,7 @@ export function createTables() {
 
   const statements = new Map<string, (values: Values) => Found>([
     [MIGRATE, () => []],
-    // No data_dir is ever copied here.
+    // A simulation never copies a data_dir.
     [sql.NOTE_PLACE, () => []],
     [sql.CURSOR, cursorOf],
     [sql.SET_CURSOR, add],
@@ -121,8 +126,8 @@ export function createTables() {
   ]);
 
   /** The records of a cursor, in the order of the log. */
-  function ordered(text: string, values: Values): Line[] {
-    const key = ({ day, log, usage_id }: Line) =>
+  function ordered(text: string, values: Values): JsonObject[] {
+    const key = ({ day, log, usage_id }: JsonObject) =>
       `${day} ${log.segment} ${String(log.line).padStart(9, "0")} ${usage_id}`;
     return matching(/WHERE (.*) ORDER BY/s.exec(text)![1]!, values)
       .sort((one, other) => (key(one) < key(other) ? -1 : 1))
@@ -142,7 +147,7 @@ export function createTables() {
   return { run, ordered, all: () => [...records.values()] };
 }
 
-/** Errors without a code are not of the server but of the model, and fail the run. */
+/** Runs a statement. An error without a code is one of the model, and fails the simulation. */
 function outcomeOf<T>(run: () => T): { readonly found?: T; readonly error?: unknown } {
   try {
     return { found: run() };
@@ -152,23 +157,25 @@ function outcomeOf<T>(run: () => T): { readonly found?: T; readonly error?: unkn
   }
 }
 
+/** The server. */
 export type Postgres = ReturnType<typeof createPostgres>;
 
-export function createPostgres(world: World) {
-  const server = world.createProcess("postgres");
+/** Starts the server. */
+export function createPostgres(sim: Simulator) {
+  const server = sim.createProcess("postgres");
   const tables = createTables();
-  /** `slowMs`: answers come so much later. `connections`: those of before break when it grows. */
+  /** `slowMs` delays all answers. Increasing `connections` breaks all connections opened before. */
   const faults = { isDown: false, slowMs: 0, connections: 0 };
-  const latency = (): number => 0.1 + 0.8 * world.random.random();
+  const latency = (): number => 0.1 + 0.8 * sim.random.random();
 
-  /** Runs something on the server for a process. `sentOver`: as faults.connections. */
+  /** Runs something on the server. `sentOver`: the value of faults.connections when it was sent. */
   function ask<T>(owner: SimProcess, run: () => T, sentOver = faults.connections): Promise<T> {
     return new Promise((resolve, reject) => {
       const broken = (): void => reject(new Error("Connection terminated unexpectedly"));
       function answer(act: () => void): void {
-        world.after(latency() + faults.slowMs, owner, "an answer of postgres", act);
+        sim.after(latency() + faults.slowMs, owner, "an answer of postgres", act);
       }
-      world.after(latency(), server, "a statement", () => {
+      sim.after(latency(), server, "a statement", () => {
         if (faults.isDown) return answer(() => reject(systemError("ECONNREFUSED", "connect")));
         if (faults.connections !== sentOver) return answer(broken);
         const { found, error } = outcomeOf(run);
@@ -183,7 +190,7 @@ export function createPostgres(world: World) {
 
   const rowsOf = (found: Found) => ({ rows: structuredClone(found).map((value) => ({ value })) });
 
-  /** A connection of its own, for a cursor. */
+  /** A connection with a cursor. */
   function createClient(owner: SimProcess) {
     const opened = faults.connections;
     let waiting: Found = [];
@@ -203,7 +210,7 @@ export function createPostgres(world: World) {
   return {
     faults,
     records: tables.all,
-    /** The package as a process gets it. */
+    /** The package `pg` of a process. */
     packageFor: (owner: SimProcess) => ({
       Pool: class {
         on = () => undefined;

@@ -1,6 +1,6 @@
-// Processes of the world: the program as esbuild bundles it, called with globals and modules of
-// Node that lead into the world. So the sources need no seam: whatever they take from Node, time,
-// chance, network, disk or other processes, comes from here, and what is not here does not exist.
+// Simulated processes: the program as bundled by esbuild, called with simulated globals and modules of
+// Node. So the sources need no hooks: time, chance, network, disk and other processes reach them only
+// through these, and what is not simulated does not exist.
 
 import { EventEmitter } from "node:events";
 import { readFileSync } from "node:fs";
@@ -12,9 +12,9 @@ import { WORKER_MARK } from "../../src/command-line/processes.ts";
 import { ONE_FILE } from "../build.ts";
 import { type Cluster, createCluster, type Output } from "./cluster.ts";
 import { createModules, type Machine } from "./modules.ts";
-import type { SimProcess } from "./world.ts";
+import type { SimProcess } from "./simulator.ts";
 
-/** A change of one source. */
+/** A change of one source file, which plants a bug. */
 export interface Change {
   /** Relative to src: `core/accounts/limiter.ts`. */
   readonly file: string;
@@ -24,16 +24,17 @@ export interface Change {
   readonly replace?: string;
 }
 
-/** From the working directory: this script may have been compiled, and the sources have not. */
+/** This script may run compiled, so the sources are looked for in the working directory. */
 const SRC = resolve("src");
 
-/** Throws if the place of a change is not there, or not alone. */
+/** Applies a change. Throws unless the text contains its place exactly once. */
 function changed(text: string, { file, find, replace = "" }: Change): string {
   const parts = text.split(find);
   if (parts.length !== 2) throw new Error(`src/${file} has ${parts.length - 1} times: ${find}`);
   return parts.join(replace);
 }
 
+/** Applies changes while esbuild reads the sources. */
 const changing = (changes: readonly Change[]): Plugin => ({
   name: "changes",
   setup({ onLoad }) {
@@ -46,7 +47,7 @@ const changing = (changes: readonly Change[]): Plugin => ({
   },
 });
 
-/** A program. Each call makes a process of its own of it, with these globals. */
+/** A program. Each call runs it as another process, with these globals. */
 export type Bundle = (globals: object) => void;
 
 /** The programs of a run. */
@@ -68,37 +69,37 @@ async function bundle(entry: string, changes: readonly Change[]): Promise<Bundle
   const filename = relative("", entry);
   let program: ((...globals: readonly unknown[]) => void) | undefined;
   return (globals) => {
-    // All processes have globals of the same names, so it is compiled once.
+    // The globals of all processes have the same names, so one compiled script serves all.
     const text = `(function (${Object.keys(globals).join(", ")}) {${code}\n})`;
     program ??= new vm.Script(text, { filename }).runInThisContext() as typeof program;
     program!(...Object.values(globals));
   };
 }
 
-/** The gateway. `changes`: bugs that are planted. */
+/** Bundles the gateway, with planted bugs. */
 export const bundleGateway = (changes: readonly Change[] = []): Promise<Bundle> =>
   bundle(join(SRC, "main.ts"), changes);
 
-/** The clients and the provider. */
+/** Bundles the clients and the provider. */
 export const bundleActors = (): Promise<Bundle> =>
   bundle(resolve("scripts/simulate/actors.ts"), []);
 
+/** How to start a process. */
 export interface StartOptions {
   readonly name: string;
   readonly argv: readonly string[];
-  /** Called with what it writes. */
-  readonly heard: Output;
-  /** Absent: it is a first process. */
+  readonly onOutput: Output;
+  /** Its node:cluster, if it is a worker. Absent: it is a primary process. */
   readonly cluster?: Cluster;
 }
 
-/** A process of a program. */
+/** A process that was started. */
 export interface Running {
   readonly owner: SimProcess;
-  /** All that it has written so far. */
+  /** What it has written so far. */
   stdout: string;
   stderr: string;
-  /** Undefined: it runs, or was killed. */
+  /** Undefined: it still runs, or was killed. */
   exitCode: number | undefined;
   exports(): Record<string, unknown>;
   signal(name: "SIGTERM" | "SIGHUP"): void;
@@ -106,9 +107,9 @@ export interface Running {
 
 /** Starts the program of a bundle as a process of its own. */
 export function startProcess(machine: Machine, bundle: Bundle, options: StartOptions): Running {
-  const { world } = machine;
-  const { name, argv, heard } = options;
-  const owner = world.createProcess(name);
+  const { sim } = machine;
+  const { name, argv, onOutput } = options;
+  const owner = sim.createProcess(name);
   const signals = new EventEmitter();
   const module = { exports: {} };
   const running: Running = {
@@ -119,31 +120,31 @@ export function startProcess(machine: Machine, bundle: Bundle, options: StartOpt
     exports: () => module.exports,
     signal: (signal) => signals.emit(signal, signal),
   };
-  function say(text: string, from: "stdout" | "stderr"): void {
+  function print(text: string, from: "stdout" | "stderr"): void {
     running[from] += text;
-    heard(text, from);
+    onOutput(text, from);
   }
   const output = (from: "stdout" | "stderr"): Writable =>
     new Writable({
       decodeStrings: false,
       write(chunk, _encoding, done) {
-        say(String(chunk), from);
+        print(String(chunk), from);
         done();
       },
     });
   function exit(code: number): void {
     if (!owner.alive) return;
-    world.end(owner, `exit ${code}`);
+    sim.end(owner, `exit ${code}`);
     running.exitCode = code;
   }
   owner.crashed = (error) => {
     running.exitCode = 1;
-    say(`crashed: ${(error as Error)?.stack ?? error}\n`, "stderr");
+    print(`crashed: ${(error as Error)?.stack ?? error}\n`, "stderr");
   };
   const cluster =
     options.cluster ??
-    createCluster(world, owner, (own, workerName, workerHeard) => {
-      const worker = { name: workerName, argv, heard: workerHeard, cluster: own };
+    createCluster(sim, owner, (own, workerName, onWorkerOutput) => {
+      const worker = { name: workerName, argv, onOutput: onWorkerOutput, cluster: own };
       return startProcess(machine, bundle, worker).owner;
     });
   const { time, require } = createModules(machine, owner, cluster);
@@ -163,14 +164,14 @@ export function startProcess(machine: Machine, bundle: Bundle, options: StartOpt
     process: currentProcess,
     performance: time.performance,
     Date: time.Date,
-    Math: Object.assign(Object.create(Math), { random: world.random.random }),
+    Math: Object.assign(Object.create(Math), { random: sim.random.random }),
     ...time.timers,
     AbortSignal: time.AbortSignal,
-    fetch: () => Promise.reject(new Error("the world has no fetch")),
+    fetch: () => Promise.reject(new Error("the simulation has no fetch")),
   };
-  world.immediate(owner, `starts: ${argv.join(" ")}`, () => {
+  sim.immediate(owner, `starts: ${argv.join(" ")}`, () => {
     bundle(globals);
-    // A command has ended when it says later with which code; a gateway serves on.
+    // A command sets process.exitCode when its work is done. A gateway continues to serve.
     Object.defineProperty(currentProcess, "exitCode", {
       set: (code: number) => {
         if (argv[0] !== "serve") exit(code);

@@ -1,50 +1,52 @@
-// Redis in the world: one server that all gateways share, and what they use of the package `redis`.
-// Scripts run there one at a time. Its connections break and its answers come late when a fault says
-// so, and then a gateway cannot know whether its script has run.
+// A simulated Redis that all gateways share, and the part of the package `redis` that they use. It runs
+// one script at a time. Faults break connections and delay answers, and then a gateway cannot know
+// whether its script has run.
 
 import { createHash } from "node:crypto";
 import { EventEmitter } from "node:events";
 import { systemError } from "./disk.ts";
 import { BUDGETS, emptyData, runScript, WINDOWS } from "./stored-scripts.ts";
-import type { SimProcess, World } from "./world.ts";
+import type { SimProcess, Simulator } from "./simulator.ts";
 
-/** The scripts that it may be given, by the names under which it keeps them. */
+/** The scripts that the gateways send, by their SHA-1, which is Redis' name for them. */
 const SCRIPTS = new Map(
   [WINDOWS, BUDGETS].map((text) => [createHash("sha1").update(text).digest("hex"), text]),
 );
 
+/** The server. */
 export type Redis = ReturnType<typeof createRedis>;
 
-/** What a client is made with, as far as it counts here. */
+/** The options of createClient() that matter here. */
 export interface ClientOptions {
   readonly socket: { reconnectStrategy(): number };
 }
 
-export function createRedis(world: World) {
-  const server = world.createProcess("redis");
-  /** Called when connections break, with the process that has each. */
+/** Starts the server. */
+export function createRedis(sim: Simulator) {
+  const server = sim.createProcess("redis");
+  /** For each connection, the function that breaks it, and the process of its client. */
   const connections = new Map<() => void, SimProcess>();
   const faults = {
-    /** Nobody reaches it. */
+    /** No process can reach the server. */
     isDown: false,
-    /** Processes whose names begin so do not reach it. */
+    /** Processes whose names start with this cannot reach the server. */
     cutOff: undefined as string | undefined,
-    /** Its answers come so much later, in milliseconds. */
+    /** The delay of all answers, in milliseconds. */
     slowMs: 0,
   };
   const known = new Set<string>();
   let data = emptyData();
-  const latency = (): number => 0.05 + 0.5 * world.random.random();
+  const latency = (): number => 0.05 + 0.5 * sim.random.random();
   const isReachable = ({ name }: SimProcess): boolean =>
     !faults.isDown && !(faults.cutOff !== undefined && name.startsWith(faults.cutOff));
 
-  /** Breaks the connections of those that do not reach it any more. */
+  /** Breaks the connections of processes that cannot reach the server any more. */
   function cut(): void {
     for (const [drop, owner] of connections)
-      if (!isReachable(owner)) world.immediate(owner, "a connection to redis breaks", drop);
+      if (!isReachable(owner)) sim.immediate(owner, "a connection to redis breaks", drop);
   }
 
-  /** Errors that the model throws are not of the server, and fail the run. */
+  /** Runs a command. An error that this throws is one of the model, and fails the simulation. */
   function run([command, script = "", ...words]: readonly string[]): {
     readonly error?: Error;
     readonly value?: unknown;
@@ -54,16 +56,16 @@ export function createRedis(world: World) {
     if (!known.has(digest)) return { error: new Error("NOSCRIPT No matching script") };
     const text = SCRIPTS.get(digest);
     if (text === undefined) throw new Error("the model does not know this script");
-    return { value: runScript(data, text, words, world.wallClock()) };
+    return { value: runScript(data, text, words, sim.wallClock()) };
   }
 
-  /** A client of a process, as the package makes it. */
+  /** A client as the package creates it. */
   function createClient(owner: SimProcess, { socket: { reconnectStrategy } }: ClientOptions) {
     const events = new EventEmitter();
     const pending = new Set<(error: Error) => void>();
     let [isReady, isClosed] = [false, false];
     let connection = 0;
-    /** Commands and answers do not overtake each other. */
+    /** The latest arrivals, which later commands and answers must not overtake. */
     let [lastCommand, lastAnswer] = [0, 0];
 
     function leave(error: Error): void {
@@ -80,11 +82,11 @@ export function createRedis(world: World) {
       connect(() => undefined);
     }
     function connect(opened: () => void): void {
-      world.after(latency(), owner, "connects to redis", () => {
+      sim.after(latency(), owner, "connects to redis", () => {
         if (isClosed) return;
         if (!isReachable(owner)) {
           events.emit("error", systemError("ECONNREFUSED", "connect"));
-          world.after(reconnectStrategy(), owner, "tries redis again", () => connect(opened));
+          sim.after(reconnectStrategy(), owner, "tries redis again", () => connect(opened));
           return;
         }
         isReady = true;
@@ -93,18 +95,18 @@ export function createRedis(world: World) {
         events.emit("ready");
       });
     }
-    /** `answered` hears of the answer unless the connection breaks before. */
+    /** `answered` is called with the answer, unless the connection breaks before. */
     function command(
       words: readonly string[],
       answered: (error: Error | undefined, value: unknown) => void,
     ): void {
       const sentOver = connection;
-      lastCommand = Math.max(lastCommand, world.time() + latency());
-      world.at(lastCommand, server, "a script", () => {
+      lastCommand = Math.max(lastCommand, sim.time() + latency());
+      sim.at(lastCommand, server, "a script", () => {
         if (connection !== sentOver) return;
         const { error, value } = run(words);
-        lastAnswer = Math.max(lastAnswer, world.time() + latency() + faults.slowMs);
-        world.at(lastAnswer, owner, "an answer of redis", () => answered(error, value));
+        lastAnswer = Math.max(lastAnswer, sim.time() + latency() + faults.slowMs);
+        sim.at(lastAnswer, owner, "an answer of redis", () => answered(error, value));
       });
     }
     return {
@@ -134,9 +136,9 @@ export function createRedis(world: World) {
     faults,
     cut,
     createClient,
-    /** A copy of what it keeps, to which it may go back. */
+    /** A copy of the data, for restart(). */
     copy: () => structuredClone(data),
-    /** It starts again with this, and knows no script. */
+    /** Restarts the server with this data and without scripts. */
     restart(content = emptyData()): void {
       data = structuredClone(content);
       known.clear();

@@ -1,5 +1,5 @@
-// Servers and agents of Node over the network of the world: Node's own server parses and answers,
-// and its listening and closing are those of the world.
+// Node's HTTP servers and agents over the simulated network. Node's own code parses and writes HTTP;
+// listening, connecting and closing are simulated.
 
 import http from "node:http";
 import net from "node:net";
@@ -7,27 +7,27 @@ import { resolve } from "node:path";
 import { type Inode, systemError } from "./disk.ts";
 import type { Machine } from "./modules.ts";
 import type { SimSocket } from "./network.ts";
-import type { SimProcess } from "./world.ts";
+import type { SimProcess } from "./simulator.ts";
 
 const placeOf = ({ number }: Inode): string => `/socket ${number}`;
 
-/** A member of Node's own HTTP servers that is no public interface. Undefined: it has none. */
+/** An internal member of Node's HTTP servers. Undefined: this version of Node has no such member. */
 function internal(server: net.Server, name: string): any {
   const symbols = Object.getOwnPropertySymbols(server);
   const symbol = symbols.find(({ description }) => description === `http.server.${name}`);
   return symbol && Reflect.get(server, symbol);
 }
 
-/** node:net and node:http as a process gets them. */
+/** The modules node:net and node:http of a process. */
 export function createHttp({ network, disk }: Machine, owner: SimProcess) {
-  /** A Unix socket may be given another name while it answers: its inode is its place. */
+  /** The inode is the place of a Unix socket, because its file may be renamed while it listens. */
   function bindPath(path: string): string {
     if (disk.find(path)) throw systemError("EADDRINUSE", "listen", path);
     return placeOf(disk.create(path, "socket"));
   }
 
-  /** Puts the network of the world under a server. */
-  function under<S extends net.Server>(server: S): S {
+  /** Replaces the listening and closing of a server. */
+  function simulated<S extends net.Server>(server: S): S {
     let stop: (() => void) | undefined;
     let address: object | null = null;
     const sockets = new Set<SimSocket>();
@@ -48,7 +48,7 @@ export function createHttp({ network, disk }: Machine, owner: SimProcess) {
       server.emit("close");
     }
 
-    /** The place of an address: a path, or a port of which 0 is any free one. */
+    /** The place of a path or of a port. Port 0 is any free one. */
     function bind(where: number | { readonly path: string }): string {
       if (typeof where === "object") return bindPath(resolve(where.path));
       const port = where === 0 ? network.portOf(owner) : where;
@@ -56,7 +56,7 @@ export function createHttp({ network, disk }: Machine, owner: SimProcess) {
       return `127.0.0.1:${port}`;
     }
 
-    /** The oldest first. Node lists them by their addresses in memory, others in each run. */
+    /** Closes the oldest first. Node's order depends on memory addresses, and differs between runs. */
     function closeIdleConnections(): void {
       const parsers: any[] = internal(server, "connections")?.idle() ?? [];
       const idle = new Set(parsers.map(({ socket }) => socket));
@@ -73,8 +73,8 @@ export function createHttp({ network, disk }: Machine, owner: SimProcess) {
         if (listening) server.once("listening", listening);
         queueMicrotask(() => {
           server.emit("listening");
-          // Node looks for slow requests by a timer of the machine, which the world cannot have. It
-          // begins when the server listens, and would keep the whole world in memory.
+          // Node looks for slow requests by a real timer, which would keep the whole simulation in
+          // memory. It starts when the server listens.
           clearInterval(internal(server, "connectionsCheckingInterval"));
         });
         return server;
@@ -118,7 +118,8 @@ export function createHttp({ network, disk }: Machine, owner: SimProcess) {
       isIP: net.isIP,
       isIPv6: net.isIPv6,
       connect,
-      createServer: (listener: (socket: net.Socket) => void) => under(net.createServer(listener)),
+      createServer: (listener: (socket: net.Socket) => void) =>
+        simulated(net.createServer(listener)),
     },
     http: {
       STATUS_CODES: http.STATUS_CODES,
@@ -126,7 +127,7 @@ export function createHttp({ network, disk }: Machine, owner: SimProcess) {
       get: http.get,
       Agent,
       createServer: (options: object, listener?: http.RequestListener) =>
-        under(http.createServer(options, listener)),
+        simulated(http.createServer(options, listener)),
     },
   };
 }

@@ -1,5 +1,5 @@
-// What the scripts of the gateway do in Redis, as a model: each call is one event, so nothing comes
-// between. A test compares it with the scripts themselves on a real server.
+// A model of the scripts that the gateway runs in Redis. Each call is one event, so it is atomic. A test
+// compares the model with the scripts on a real server.
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -26,9 +26,10 @@ interface Admission {
   tokens: number;
 }
 
+/** What the scripts have stored. */
 export type StoredData = ReturnType<typeof emptyData>;
 
-/** Everything that the scripts keep, by their keys. */
+/** The data of the scripts, by the keys of Redis. */
 export const emptyData = () => ({
   /** Times of admissions, oldest first. */
   windows: new Map<string, number[]>(),
@@ -37,14 +38,14 @@ export const emptyData = () => ({
   tokens: new Map<string, Admission[]>(),
 });
 
-/** The value of a key, which is made if it is not there. */
+/** The value of a key, which is created if it is missing. */
 function valueIn<T>(map: Map<string, T>, key: string, make: () => T): T {
   const value = map.get(key) ?? make();
   map.set(key, value);
   return value;
 }
 
-/** Runs a script at a time. `words`: the number of keys, the keys, and further arguments. */
+/** Runs a script at the time `now`. Its words are the number of keys, the keys, and the arguments. */
 export function runScript(
   data: StoredData,
   script: string,
@@ -152,7 +153,7 @@ function runBudgets(
   return answers;
 }
 
-/** The row of the gateway that calls, with what all others have spent and hold. */
+/** The row of the calling gateway, with the sums of what the other gateways have spent and hold. */
 function openRow(
   rows: ReadonlyMap<string, Row>,
   { period, writes, ...own }: BudgetOfTask,
@@ -224,7 +225,7 @@ function reserve(
   return [offers.indexOf(offer) + 1, 0, 0];
 }
 
-/** Replaces the tokens of an admission that still counts. */
+/** Corrects the tokens of an admission that is still in its windows. */
 function correct({ token, tokens }: Task, windows: readonly Window[]): Decided {
   for (const { admissions } of windows)
     for (const admission of admissions) if (admission.token === token) admission.tokens = tokens;

@@ -34,10 +34,7 @@ function grow(block: Json, delta: Json): void {
   block[member] = (block[member] ?? "") + delta[member];
 }
 
-/**
- * The message that the events of a complete stream make: it begins, each block begins, grows and
- * ends before the next, it ends.
- */
+/** The message that a complete stream makes. Each block must end before the next one begins. */
 export function messageIn(events: readonly Json[]): Json {
   const [start, ...rest] = events.filter(({ type }) => type !== "ping");
   assert.equal(start?.["type"], "message_start");
@@ -89,9 +86,7 @@ export interface ResponseEvent extends Json {
   readonly sequence_number: number;
 }
 
-/**
- * The events of a stream. Each has its type twice, and the number after that of the one before it.
- */
+/** The events of a stream. Each must have its type twice, and consecutive numbers. */
 export function readEvents(text: string): ResponseEvent[] {
   const events = eventsIn(text.replaceAll(/^: .*\n\n/gm, "")) as ResponseEvent[];
   assert.deepEqual(

@@ -43,10 +43,7 @@ export const spendLines = (dir: string): Line[] =>
   segments(dir).flatMap((name) => linesOf(segmentPath(dir, name)));
 export const settles = (dir: string): Line[] =>
   spendLines(dir).filter(({ type }) => type === "settle");
-/**
- * Every request in the spend log: each must have been opened once and, after that, settled once, in
- * the same segment.
- */
+/** All requests in the spend log. Each must be opened and then settled once, in one segment. */
 export function entries(dir: string): Entry[] {
   return segments(dir).flatMap((name) => {
     const open = new Map<string, Line>();
@@ -142,10 +139,7 @@ export function settleLine(n: number, over: Line = {}): Line {
 export const textOf = (lines: readonly (Line | string)[]): string =>
   lines.map((line) => `${typeof line === "string" ? line : JSON.stringify(line)}\n`).join("");
 
-/**
- * A segment that nobody writes any more: as a process that died leaves it, with a socket that nobody
- * answers, or let go.
- */
+/** A segment without a writer. `holder`: whether its process died, or released the segment. */
 export function handMade(
   dir: string,
   name: string,
@@ -204,10 +198,7 @@ export const COUNTED = {
 };
 export const NO_USAGE = Object.fromEntries(Object.keys(COUNTED).map((name) => [name, 0]));
 
-/**
- * A provider with these behaviours, each a model at PRICE, and a gateway in front of it whose
- * data_dir is known.
- */
+/** Starts a provider, and a gateway with a model at PRICE for each of the behaviours. */
 export async function priced(
   t: TestContext,
   behaviours: Readonly<Record<string, Behaviour>>,

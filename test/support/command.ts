@@ -8,10 +8,7 @@ import { within } from "./wait.ts";
 
 const PROGRAM = quickest(folder());
 
-/**
- * Several gateways run here at once: all but one find the admin listener's default port taken, and
- * say so.
- */
+/** Without the notice that the admin listener's port is taken, as other gateways run beside. */
 const withoutPortNotice = (stderr: string) =>
   stderr.replace(/^\{[^\n]*"admin_port_taken"[^\n]*\n/gm, "");
 

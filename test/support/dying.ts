@@ -1,5 +1,5 @@
-// A process that dies between two changes of files, or in the middle of one: from the chosen change
-// on every change fails, and of the chosen one only the first half of the bytes is written.
+// Simulates a process that dies while it changes files. The chosen change writes only the first half of
+// its bytes, and every later change fails.
 
 import fs from "node:fs";
 import promises, { type FileHandle } from "node:fs/promises";
@@ -9,7 +9,7 @@ class Died extends Error {}
 
 type Call = (...args: any[]) => any;
 
-/** Where the bytes of a call are among its arguments. Undefined: it writes none. */
+/** The index of the argument with the bytes of each function. Undefined: it writes none. */
 const SYNC: Readonly<Record<string, number | undefined>> = {
   writeFileSync: 1,
   appendFileSync: 1,
@@ -41,8 +41,8 @@ const halfOf = (content: Bytes | Pieces): Bytes | Pieces =>
   typeof content === "string" || content instanceof Uint8Array ? half(content) : beginning(content);
 
 /**
- * Does work that dies at its change number `last`, from 0. Resolves with false if it died, and with
- * true if it has made fewer changes and come to its end.
+ * Does work that dies at its change number `last`, from 0. Resolves with true if the work made fewer
+ * changes and ended, else with false.
  */
 export async function dyingAt(last: number, work: () => Promise<unknown>): Promise<boolean> {
   let changes = 0;
@@ -73,7 +73,7 @@ export async function dyingAt(last: number, work: () => Promise<unknown>): Promi
   wrap(promises, ASYNC);
   const { rmSync } = fs;
   const { open } = promises;
-  // Sockets go with their process in any case.
+  // The kernel removes sockets when a process dies, so only other files count.
   fs.rmSync = (path, options) => {
     if (String(path).endsWith(".jsonl") && changes++ >= last) throw new Died();
     rmSync(path, options);

@@ -15,9 +15,7 @@ interface Entry {
   readonly listener: () => void;
 }
 
-/**
- * `wall`: where the wall clock begins, in milliseconds since 1970. The monotonic clock begins at 0.
- */
+/** `wall`: the start of the wall clock. The monotonic clock starts at 0. Both in milliseconds. */
 export function createFakeClock(wall = 1_700_000_000_000): FakeClock {
   let time = 0;
   const entries = new Set<Entry>();

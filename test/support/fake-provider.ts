@@ -34,10 +34,7 @@ export interface Said {
   readonly reasoning?: string;
   readonly text?: string;
   readonly calls?: readonly Call[];
-  /**
-   * How a stream goes on when all this is said, as in provider.ts; "error" is the format's own
-   * error event. Absent: it is finished.
-   */
+  /** How a stream ends, as in provider.ts; "error": by an error event. Absent: it is complete. */
   readonly ending?: "eof" | "cut" | "open" | "error";
   /** Refused with this status instead. */
   readonly status?: number;
@@ -125,8 +122,5 @@ export async function startFake(
 /** Of JSON, as it is streamed: a few characters each. */
 export const letters = (text: string): string[] => text.match(/.{1,5}/gsu) ?? [];
 
-/**
- * What only the provider can have written: it holds what it was made for, so that any other is
- * found out.
- */
+/** A signature by the provider. It contains what it signs, so that any other one is refused. */
 export const sign = (what: unknown): string => Buffer.from(JSON.stringify(what)).toString("base64");

@@ -1,5 +1,5 @@
-// Folders for tests, and files in them. They go when the process of a test file ends: by then
-// whatever worked in them has been closed.
+// Temporary folders for tests. They are removed when the process of a test file ends, because then
+// everything that uses them has been closed.
 
 import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,10 +12,7 @@ process.on("exit", () =>
   }),
 );
 
-/**
- * A new, empty folder; `inMemory`, where the system has such a place, for tests that would wait for
- * the disk a thousand times.
- */
+/** A new, empty folder. `inMemory`: in /dev/shm, where it exists, for tests with many writes. */
 export function folder({ inMemory = false } = {}): string {
   const path = mkdtempSync(
     join(inMemory && existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "chat-gateway-"),
@@ -24,10 +21,7 @@ export function folder({ inMemory = false } = {}): string {
   return path;
 }
 
-/**
- * Gives a file another text, all of it at once: somebody looks at it all the time, to whom half of
- * it would be a fault.
- */
+/** Replaces a file atomically, for files that a gateway watches. */
 export function replace(file: string, text: string): void {
   writeFileSync(`${file}.new`, text);
   renameSync(`${file}.new`, file);

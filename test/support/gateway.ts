@@ -16,10 +16,7 @@ import { waitFor } from "./wait.ts";
 
 export const KEY = "sk-test-client-key";
 
-/**
- * The whole suite runs with either client: UPSTREAM_CLIENT=fetch takes the built-in one. What that
- * cannot do is skipped then.
- */
+/** UPSTREAM_CLIENT=fetch runs the suite with the built-in client, and skips what that cannot do. */
 const upstream =
   process.env["UPSTREAM_CLIENT"] === undefined ? {} : { client: process.env["UPSTREAM_CLIENT"] };
 const builtIn = process.env["UPSTREAM_CLIENT"] === "fetch";
@@ -44,10 +41,7 @@ const NEVER = {
   total_ms: 1_200_000,
 };
 
-/**
- * One provider at `url`; every name in `models` is a model that the provider knows by the same
- * name.
- */
+/** One provider at `url`, which knows each model by the same name as the gateway does. */
 export function configFor(url: string, models: readonly string[], over: object = {}): object {
   const base = {
     server: { port: 0 },
@@ -183,10 +177,7 @@ export interface StreamRead {
   readonly text: string;
 }
 
-/**
- * Reads a stream to its end, strictly: nothing but `data: {json}`, `data: [DONE]` and comments,
- * each with its blank line.
- */
+/** Reads a stream, which must have nothing but chunks, an error, [DONE] and keep-alive comments. */
 export async function readStream(response: Pick<ChatAnswer, "text">): Promise<StreamRead> {
   const text = await response.text();
   await turn();

@@ -1,5 +1,5 @@
-// Programs and packages that are installed beside the project or not: where they are looked for, what
-// is skipped without them, and the end of a server that was started.
+// Programs and packages that may be installed beside the project: finding them, skipping tests without
+// them, and stopping servers.
 
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -7,7 +7,7 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { delimiter, join, resolve } from "node:path";
 
-/** Where the packages of clients are installed: what uses them is run there. */
+/** The folder with the packages of clients. Programs that need these run there. */
 export const CLIENTS_FOLDER = resolve("test/clients");
 
 /** What a package there exports. Undefined: it is not installed. */
@@ -21,17 +21,17 @@ export function installedClient(name: string): any {
 
 /** The folders in which programs are looked for. */
 export const pathFolders = (process.env["PATH"] ?? "").split(delimiter);
-/** The first of these files that is there. */
+/** The first of these files that exists. */
 export const firstOf = (paths: readonly string[]): string | undefined => paths.find(existsSync);
 
-/** Why something cannot be tried here. False: nothing is missing. Where it is `demanded`: an error. */
+/** Why a test is skipped. False: it is not. Throws if the variable `demanded` is 1. */
 export function skipWithout(missing: readonly string[], demanded: string): false | string {
   if (missing.length === 0) return false;
   if (process.env[demanded] === "1") throw new Error(missing.join("; "));
   return missing.join("; ");
 }
 
-/** Ends a process, unless it has ended. */
+/** Sends a signal to a process unless it has ended, and waits for its end. */
 export async function endServer(child: ChildProcess | undefined, signal: NodeJS.Signals) {
   if (!child || child.exitCode !== null || child.signalCode !== null) return;
   child.kill(signal);

@@ -1,18 +1,16 @@
-// A server of the tests' own on a free port.
+// Servers of tests on free ports.
 
 import net, { type AddressInfo, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { Scope } from "./scope.ts";
 
-/** Why nothing can listen at ::1 here. False: it can. */
+/** Why a test of IPv6 is skipped. False: this machine has ::1. */
 export const noIpv6 = (): string | false =>
   Object.values(networkInterfaces())
     .flat()
     .every((each) => each?.address !== "::1") && "no IPv6 here";
 
-/**
- * Listens until the scope ends, which closes all connections. Resolves with the server's address.
- */
+/** Starts a server, and stops it at the end of the scope. Resolves with its address. */
 export async function listening(t: Scope, server: net.Server, host = "127.0.0.1"): Promise<string> {
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {

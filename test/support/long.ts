@@ -1,19 +1,20 @@
-// Some proofs are a matter of number: every cut of the bytes, every moment of a kill. The suite
-// tries a few of each, and all of them where LONG_TESTS is set. .ci/run sets it for a twelfth of the
-// files, another one for each commit.
+// Exhaustive tests try every cut of some bytes, or every moment of a kill. Usually they try a few of
+// these, and all of them where LONG_TESTS is set. .ci/run sets it for a twelfth of the files, which is
+// another one for each commit.
 
+/** Whether exhaustive tests try everything. */
 export const LONG = process.env["LONG_TESTS"] !== undefined;
 
 const [, number, of] = /^(\d+)\/(\d+)$/.exec(process.env["LONG_PART"] ?? "")?.map(Number) ?? [];
 
-/** The part of the long form that this run is, from 1; scripts/test.ts tells all files of it. */
+/** The part of the exhaustive tests that this run makes, from 1. scripts/test.ts sets LONG_PART. */
 export const PART = number !== undefined && of !== undefined ? { number, of } : undefined;
 
 const day = Math.floor(Date.now() / 86_400_000);
 
 /**
- * Of cases that are much alike, and each take long, one of every `share`, others each day; at least
- * one. In parts of the long form a long list is divided among them.
+ * Some of many similar cases that each take long: one of every `share`, at least one, and others each
+ * day. If this run is a part of the exhaustive tests, it is that part of a long list.
  */
 export function todays<T>(cases: readonly T[], share: number): readonly T[] {
   if (PART && cases.length > PART.of)

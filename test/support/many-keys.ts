@@ -1,4 +1,4 @@
-// A keys.json with very many keys, as `keys create` writes it.
+// Writes a keys.json with very many keys, as `keys create` does.
 
 import { writeFileSync } from "node:fs";
 import { keyIdOf } from "../../src/core/accounts/keyring.ts";
@@ -6,7 +6,7 @@ import { sha256 } from "../../src/core/hash.ts";
 
 const texts = new Map<number, string>();
 
-/** Some 300 bytes a key. The keys themselves are sk-0, sk-1 and so on. */
+/** Writes the keys sk-0, sk-1 and so on, with about 300 bytes for each. */
 export function writeManyKeys(file: string, count: number): void {
   const text = texts.get(count) ?? manyKeys(count);
   texts.set(count, text);

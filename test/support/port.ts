@@ -3,10 +3,7 @@
 import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 
-/**
- * Below the range that the system gives to outgoing connections, or one of the many might take it
- * while the server is down.
- */
+/** A port below the range of outgoing connections, which could take it while the server is down. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const server = createServer();

@@ -43,10 +43,7 @@ function binaries(): string | undefined {
   );
 }
 
-/**
- * False, or why PostgreSQL cannot be tried here; where it is demanded (in CI) that is an error
- * instead.
- */
+/** Why tests of PostgreSQL are skipped. False: they are not. Throws if REQUIRE_POSTGRES is 1. */
 export const noPostgres = (): false | string =>
   skipWithout(
     [

@@ -1,5 +1,4 @@
-// The program as a process of its own, from the sources or as the built file: started, listened to,
-// killed.
+// Runs the program as a process of its own, from the sources or as one built file.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,22 +9,22 @@ import { buildSync } from "esbuild";
 import { PROGRAM } from "../../scripts/build.ts";
 import { within } from "./wait.ts";
 
-/** What is run, and where: a peer package is looked for in that folder. */
+/** A program to run. Peer packages are looked for in the folder `cwd`. */
 export interface Program {
-  /** Node's arguments up to and with the program's file, all paths absolute. */
+  /** Node's arguments up to the program's file, with absolute paths. */
   readonly args: readonly string[];
   readonly cwd: string;
-  /** What runs Node, with its arguments; absent: nothing but Node itself. */
+  /** The command that runs the program, with its arguments. Absent: Node. */
   readonly command?: readonly string[];
 }
 
 /**
- * What `npm test` has made before it began: the program as one file, beside it every module
- * compiled. Absent: a test file runs alone.
+ * COMPILED_PROGRAM: the program as one file, beside all compiled modules, which `npm test` makes before
+ * the tests. Absent: a test file runs alone.
  */
 const { COMPILED_PROGRAM, NODE_V8_COVERAGE } = process.env;
 
-/** The sources as they are, through tsx where Node does not run TypeScript itself. */
+/** The sources, run by tsx where Node cannot run TypeScript. */
 export function fromSources(cwd: string, file = "src/main.ts"): Program {
   const native = "typescript" in process.features && process.features.typescript;
   return {
@@ -34,17 +33,13 @@ export function fromSources(cwd: string, file = "src/main.ts"): Program {
   };
 }
 
-/**
- * The module that the tests themselves would import, so that the coverage of both can be added up.
- */
+/** The same module that the tests import, so that their coverage can be added to the program's. */
 export function fromModules(cwd: string, file = "src/main.ts"): Program {
   if (COMPILED_PROGRAM === undefined) return fromSources(cwd, file);
   return { args: [resolve(dirname(COMPILED_PROGRAM), file.replace(/\.ts$/, ".js"))], cwd };
 }
 
-/**
- * The same as one file, made in `place` unless it is there: it starts in a fraction of the time.
- */
+/** The program as one file, which starts faster. It is written to `place` unless it exists there. */
 export function bundled(place: string, cwd = place): Program {
   const outfile = join(place, "gateway.mjs");
   if (!existsSync(outfile)) {
@@ -55,10 +50,11 @@ export function bundled(place: string, cwd = place): Program {
   return { args: [outfile], cwd };
 }
 
-/** One file, but where coverage is measured. */
+/** The program that starts fastest and has its coverage measured where that is wanted. */
 export const quickest = (place: string, cwd = place): Program =>
   NODE_V8_COVERAGE === undefined ? bundled(place, cwd) : fromModules(cwd);
 
+/** How a process ended. */
 export interface Ended {
   readonly code: number | null;
   readonly signal: string | null;
@@ -66,29 +62,30 @@ export interface Ended {
   readonly stderr: string;
 }
 
+/** A process that was started. */
 export type Running = ReturnType<typeof launch>;
 
-/** How a process differs from others. */
+/** Options of launch(). */
 export interface LaunchOptions {
   readonly env?: NodeJS.ProcessEnv | undefined;
-  /** At the head of a process group of its own, as a terminal starts it. */
+  /** Whether it leads a process group of its own, as if a terminal had started it. Absent: false. */
   readonly detached?: boolean;
   /**
-   * Called with each line of its output. Once it listens, nothing is kept: it may say much for
-   * long. Absent: all of its output is kept.
+   * Called with each line of its output. The output is then only kept until the program listens,
+   * because there may be much of it. "ignore": the same without calls. Absent: all output is kept.
    */
-  readonly heard?: ((line: string, from: "stdout" | "stderr") => void) | "nobody" | undefined;
+  readonly onLine?: ((line: string, from: "stdout" | "stderr") => void) | "ignore" | undefined;
 }
 
+/** Starts a program with further arguments. */
 export function launch(
   { args, cwd, command: [first = "", ...rest] = [process.execPath] }: Program,
   more: readonly string[],
-  { env: over = {}, detached = false, heard }: LaunchOptions = {},
+  { env: over = {}, detached = false, onLine }: LaunchOptions = {},
 ) {
   const { PATH = "" } = process.env;
-  // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself
-  // are not the program's. tsx must compile for it what it compiles for the tests (the same
-  // tsconfig.json), or its coverage cannot be added to theirs.
+  // The program inherits no environment but what coverage needs, and prints no warnings of Node. tsx
+  // must compile it by the same tsconfig.json as the tests, or their coverage could not be added up.
   const env = {
     PATH,
     NODE_NO_WARNINGS: "1",
@@ -105,18 +102,18 @@ export function launch(
   let stdout = "";
   let stderr = "";
   let listens: RegExpExecArray | null = null;
-  const isKept = () => heard === undefined || !listens;
+  const isKept = () => onLine === undefined || !listens;
   for (const from of ["stdout", "stderr"] as const)
-    if (typeof heard === "function")
-      createInterface(child[from]).on("line", (line) => heard(line, from));
+    if (typeof onLine === "function")
+      createInterface(child[from]).on("line", (line) => onLine(line, from));
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     if (isKept()) stderr += text;
   });
-  /** Resolves with its output, as far as it is kept, when it has ended. */
+  /** Resolves when it has ended, with the output that was kept. */
   const ended = once(child, "close").then(
     ([code, signal]): Ended => ({ code, signal, stdout, stderr }),
   );
-  /** Where it listens; rejects if it ends before it has said so. */
+  /** The address that it prints. Rejects if the program ends before. */
   const address = new Promise<string>((resolve, reject) => {
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       if (isKept()) stdout += text;
@@ -127,13 +124,13 @@ export function launch(
       reject(new Error(`it ended with ${code ?? signal} before it listened: ${stderr}`)),
     );
   });
-  address.catch(() => undefined); // some are killed before they listen, and nobody waits
+  address.catch(() => undefined); // a caller may kill the program without waiting for the address
   return {
     child,
     stdout: () => stdout,
     stderr: () => stderr,
     address,
-    /** The admin listener's address, once it listens. */
+    /** The admin listener's address. Empty: it has not been printed. */
     admin: () => /admin on (http:[^\s;)]+)/.exec(stdout)?.[1] ?? "",
     ended,
   };
@@ -151,10 +148,10 @@ export async function runToEnd(
 
 const DAY_MS = 86_400_000;
 
-/** A day is closed only when it is over for some seconds. */
+/** The gateway closes a day some seconds after its end. */
 const OVER_MS = 60_000;
 
-/** The same program, whose wall clock is set forward to the beginning of the next day of UTC. */
+/** The same program with its wall clock set to the beginning of tomorrow, in UTC. */
 export function tomorrow(program: Program): Program {
   const shift = DAY_MS - (Date.now() % DAY_MS) + OVER_MS;
   const module = `const { now } = Date;

@@ -127,10 +127,7 @@ export const status =
     res.end(typeof body === "string" ? body : JSON.stringify(body));
   };
 
-/**
- * Events, then [DONE] and the end, unless told otherwise: "eof" ends without [DONE], "cut" resets,
- * "open" stays silent.
- */
+/** Sends events. "eof": ends without [DONE]. "cut": resets. "open": stays open. */
 export const stream =
   (events: readonly unknown[], ending: "done" | "eof" | "cut" | "open" = "done"): Behaviour =>
   ({ res, socket }) => {

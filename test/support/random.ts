@@ -1,9 +1,6 @@
 // Random numbers that come again with the same seed.
 
-/**
- * Mulberry32: the same seed, the same choices; what the processes make of them depends on the
- * moment.
- */
+/** Random choices by Mulberry32. A seed determines them, but not the timing of processes. */
 export function createRandom(seed: number) {
   let state = seed;
   const random = () => {

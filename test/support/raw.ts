@@ -1,4 +1,4 @@
-// Raw bytes to a port and what comes back, for requests that no client library would send.
+// Sends raw bytes, for requests that no client library would send.
 
 import assert from "node:assert/strict";
 import { createClient, parseRaw } from "../../scripts/conformance/client.ts";

@@ -64,10 +64,7 @@ export type Fate = "passed" | "translated" | "ignored" | "refused";
 const FATE = /^(passed|translated|ignored|refused)(?: to ((?:`[\w.-]+` ?)+))?$/;
 const namesIn = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, n]) => n!);
 
-/**
- * By the names of the fields; a row may have several. `vendors`: those that get the field, where
- * not all do that know the format.
- */
+/** The rows by their fields, of which one may have several. `vendors`: those that get the field. */
 export function fieldTable() {
   const rows = new Map<string, { fate: Fate; vendors: readonly string[] | undefined }>();
   const page = manual.page("fields") ?? assert.fail("the manual has no chapter of fields");

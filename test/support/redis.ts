@@ -30,9 +30,7 @@ const binary = (): string | undefined =>
     ),
   );
 
-/**
- * False, or why Redis cannot be tried here; where it is demanded (in CI) that is an error instead.
- */
+/** Why tests of Redis are skipped. False: they are not. Throws if REQUIRE_REDIS is 1. */
 export const noRedis = (): false | string =>
   skipWithout(
     [

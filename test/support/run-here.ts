@@ -1,6 +1,6 @@
-// Runs the program's commands in this process: the same arguments, output and exit code, without
-// the price of a process. Tests in which several processes meet, or one dies, start real ones
-// (program.ts).
+// Runs the program's commands in this process: the same arguments, output and exit code, without the
+// time that a process takes to start. Tests in which several processes interact, or one is killed, start
+// real ones (program.ts).
 
 import { Writable, type Readable } from "node:stream";
 import { extensions } from "../../src/extensions.ts";
@@ -8,14 +8,14 @@ import type { Process } from "../../src/command-line/terminal.ts";
 import { run } from "../../src/program.ts";
 import type { Ended } from "./program.ts";
 
-/** A command that nobody interrupts. */
+/** Signals that never come. */
 const SIGNALS = {
   onHangup: () => undefined,
   stopped: new AbortController().signal,
   leaveToSystem: () => undefined,
 };
 
-/** Keeps everything that is written to it. */
+/** A stream that keeps everything written to it. */
 function createSink(changed: (text: string) => void = () => undefined) {
   let text = "";
   const stream = new Writable({
@@ -29,14 +29,14 @@ function createSink(changed: (text: string) => void = () => undefined) {
   return { stream, text: () => text };
 }
 
-/** What a command finds around it. Absent: nothing. */
+/** The environment of a command. */
 export interface Surroundings {
   readonly env?: Readonly<Record<string, string>>;
-  /** Standard output and standard error are terminals. */
+  /** Whether standard output and standard error are terminals. Absent: they are not. */
   readonly isTerminal?: boolean;
-  /** Standard input. */
+  /** Standard input. Absent: there is none. */
   readonly stdin?: Readable;
-  /** Called with all of standard output whenever there is more of it. */
+  /** Called with all of standard output so far, after each write. */
   readonly printed?: (stdout: string) => void;
 }
 

@@ -1,13 +1,14 @@
-// How long a server of the tests' own lives: as long as one test, or as a suite that shares it.
+// The lifetime of a test's server: one test, or a suite whose tests share the server.
 
 import { after } from "node:test";
 
-/** What ends it. A TestContext is one. */
+/** A lifetime. A TestContext is one. */
 export interface Scope {
+  /** Calls `end` at its end. */
   after(end: () => unknown): void;
 }
 
-/** The scope of the suite in whose `describe` it is called: it ends after the suite's last test. */
+/** The lifetime of the suite in whose `describe` this is called. */
 export function suiteScope(): Scope {
   const ends: (() => unknown)[] = [];
   after(async () => {

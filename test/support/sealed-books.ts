@@ -1,4 +1,4 @@
-// Books of three days, two of them closed and signed, and ways to spoil them.
+// Books of three days, two of which are closed and signed, and functions that corrupt them.
 
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,13 +13,13 @@ import { demo } from "./gateway.ts";
 import { runHere } from "./run-here.ts";
 import { createScene, request, type Scene } from "./written-books.ts";
 
-/** Signs for the data_dir, as `seals.enabled` has it. */
+/** Signs the lines of days, as `seals.enabled` does. */
 export const signing: Extension = {
   name: "signing",
   install: (gateway) => gateway.fill(signerSlot, (_config, dataDir) => createSigner(dataDir)),
 };
 
-/** Two segments a day: gateways with two workers. The first one goes on after midnight. */
+/** The segments of gateways with two workers. The first one is continued after midnight. */
 export const A = "2026-01-31.0001.jsonl";
 export const B = "2026-01-31.0002.jsonl";
 export const C = "2026-02-01.0001.jsonl";
@@ -31,7 +31,7 @@ const at = (day: string, second: number): string =>
 
 const ACCOUNTS = ["acme", "beta"];
 
-/** Six requests that overlap: three are open at once. */
+/** The lines of six requests, of which three are open at the same time. */
 function overlapping(day: string, first: number): object[] {
   const pairs = Array.from({ length: 6 }, (_, index) => {
     const n = first + index;
@@ -52,11 +52,11 @@ export async function threeDays(over: Parameters<typeof createScene>[0] = {}): P
   scene.write(A, ...overlapping("2026-01-31", 1));
   await scene.pass();
   scene.write(B, ...overlapping("2026-01-31", 11));
-  // It ends on the next day, and stands before what is copied when its day closes.
+  // The second request ends on the next day, and its line precedes lines of the day that closes.
   scene.write(A, ...request(7, at("2026-01-31", 7), "2026-01-31T23:59:59.999Z"));
   scene.write(A, ...request(8, "2026-01-31T23:59:58.000Z", "2026-02-01T00:00:01.000Z"));
   await scene.passUntil("2026-02-01T00:01:00.000Z");
-  // Late: its day is closed.
+  // This request is written after its day was closed.
   scene.write(B, ...request(17, at("2026-01-31", 17)));
   scene.write(C, ...overlapping("2026-02-01", 21));
   await scene.passUntil("2026-02-02T12:01:00.000Z");
@@ -71,14 +71,14 @@ export async function threeDays(over: Parameters<typeof createScene>[0] = {}): P
   return scene;
 }
 
-/** A copy of a data_dir. */
+/** Copies a data_dir without its sockets. */
 export function copyOf(dir: string): string {
   const copy = folder({ inMemory: true });
   cpSync(dir, copy, { recursive: true, filter: (path) => !path.endsWith(".sock") });
   return copy;
 }
 
-/** What a verification of a data_dir finds, with its own public key. */
+/** The findings of a verification of a data_dir, by default with its own public key. */
 export async function findingsIn(
   dir: string,
   options: Partial<BooksToProve> & { publicKey?: string; keptLines?: readonly string[] } = {},
@@ -99,7 +99,7 @@ export function edit(dir: string, file: string, change: (lines: string[]) => str
   writeFileSync(join(dir, file), textOf(change(lines)));
 }
 
-/** Deletes segments as the usage sync does after keep_days. */
+/** Deletes segments, as the usage sync does after `spend.keep_days`. */
 export function retire(dir: string, names: readonly string[]): void {
   const file = "usage/cursor.json";
   const cursor = JSON.parse(textOfFile(dir, file));

@@ -14,10 +14,7 @@ import {
 
 const count = number({ min: 0, integer: true });
 
-/**
- * Token statistics. hit + miss = prompt, prompt + completion = total; reasoning tokens are inside
- * completion. wire.md "Token counts".
- */
+/** hit + miss = prompt; prompt + completion = total; completion includes reasoning. */
 const usage = object({
   prompt_tokens: count,
   completion_tokens: count,

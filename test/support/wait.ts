@@ -1,24 +1,24 @@
-// Waiting for events, each wait with a deadline that names what it waited for.
+// Waits for events. Each wait has a deadline, whose error names what was waited for.
 
 import { setImmediate as turn, setTimeout as pause } from "node:timers/promises";
 import { within as withDeadline } from "../../scripts/conformance/expect.ts";
 
 /**
- * Nothing that comes at all takes so long, on a slow machine that is busy with other work. What a
- * gateway is to do "at once" is told from what it does at a deadline by deadlines far beyond this.
+ * The usual deadline: longer than anything takes on a slow and busy machine. Deadlines of a gateway under
+ * test are far longer, so what happens within this time did not wait for them.
  */
 export const PATIENCE_MS = 60_000;
 
-/** The promise's value, or an error that says what did not happen. */
+/** The promise's value. Rejects at the deadline. */
 export const within = <T>(promise: Promise<T>, what: string, ms = PATIENCE_MS): Promise<T> =>
   withDeadline(promise, what, ms);
 
-/** Turns of the event loop in which waitFor looks again at once. */
+/** Turns of the event loop in which waitFor() checks again without a pause. */
 const EAGER_TURNS = 20;
 
 /**
- * Looks until `find` finds something: every turn of the event loop at first, then every 2 ms, or
- * waiting would keep a core busy.
+ * Polls until `find` returns something: at first in every turn of the event loop, then every 2 ms,
+ * because otherwise waiting would keep a core busy.
  */
 export async function waitFor<T>(
   find: () => T | undefined | false,
@@ -34,7 +34,7 @@ export async function waitFor<T>(
   }
 }
 
-/** Asks until the answer is what is waited for; each look is a question to another process. */
+/** Polls until `look` returns something. Each call asks another process, so it polls every 10 ms. */
 export async function until<T>(
   look: () => Promise<T | undefined | false>,
   what: string,
@@ -47,13 +47,10 @@ export async function until<T>(
   }
 }
 
-/** As much of the time between two looks counts as quiet: this process may have stood still. */
+/** At most this much time between two looks counts, because this process may have been suspended. */
 const QUIET_STEP_MS = 10;
 
-/**
- * Waits until a value has not changed for `quietMs`: for things that stop, of which there is no
- * event.
- */
+/** Waits until a value has not changed for `quietMs`, for things whose end is no event. */
 export async function settled(value: () => number, what: string, quietMs: number): Promise<void> {
   let last = value();
   let lookedAt = performance.now();

@@ -1,4 +1,4 @@
-// Books whose spend log is written by hand, line by line, under a clock that the test moves.
+// Books whose spend log a test writes line by line, with a clock that the test moves.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, appendFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ export const DAY_MS = 86_400_000;
 export interface SceneOptions {
   /** A data_dir. Absent: a new one. */
   readonly dir?: string;
-  /** What the clock says first. */
+  /** The first time of the clock. Absent: noon of 2026-01-31. */
   readonly now?: string;
   /** As `usage.store`. Absent: files. */
   readonly store?: string;
@@ -35,11 +35,11 @@ export interface Scene {
   readonly dir: string;
   readonly clock: FakeClock;
   readonly books: BooksFiles;
-  /** What the operator was told. */
+  /** The diagnostics. */
   readonly events: Record<string, unknown>[];
-  /** Runs a pass under the lock. */
+  /** Runs a pass of the usage sync. */
   pass(): Promise<SyncResult>;
-  /** Moves the clock to a time, a day at a time at most, with a pass at each stop. */
+  /** Moves the clock to a time in steps of at most a day, with a pass after each step. */
   passUntil(time: string): Promise<void>;
   /** Adds lines to a segment. */
   write(segment: string, ...lines: readonly (Line | string)[]): void;
@@ -51,7 +51,7 @@ export interface Scene {
   closed(): Line[];
   /** All records of the store. */
   records(): Promise<UsageRecord[]>;
-  /** The same data_dir, as another process has it open. */
+  /** The same data_dir opened by another process. */
   other(options?: SceneOptions): Scene;
 }
 
@@ -127,7 +127,7 @@ export const recordsIn = (text: string): UsageRecord[] =>
     .slice(0, -1)
     .map((line) => JSON.parse(line) as UsageRecord);
 
-/** Sums as texts, in an order of their own. */
+/** Sums as texts, sorted. */
 export const sumTexts = (sums: readonly object[]): string[] =>
   sums
     .map((sum) =>
@@ -135,7 +135,7 @@ export const sumTexts = (sums: readonly object[]): string[] =>
     )
     .sort();
 
-/** Every file below a folder, by its path there. */
+/** The contents of all files below a folder, by their paths. */
 export function snapshot(dir: string): Record<string, string> {
   const names = readdirSync(dir, { recursive: true, withFileTypes: true });
   const files = names.filter((entry) => entry.isFile());

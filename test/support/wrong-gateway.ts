@@ -1,83 +1,86 @@
-// A gateway that is wrong on purpose: a proxy before a right one that has one fault at a time. The
-// faults are in faults/, one or more for each check of the conformance suite; a fault touches no
-// more than what its check is about, so that no other may notice.
+// A gateway with one fault at a time: a proxy in front of a correct gateway. The faults are in faults/,
+// one or more for each check of the conformance suite. A fault only changes what its check is about, so
+// that no other check may fail.
 
 import http, { type IncomingHttpHeaders } from "node:http";
 import net, { type Socket } from "node:net";
+import { buffer } from "node:stream/consumers";
 import type { TestContext } from "node:test";
 import { parseJson } from "../../scripts/conformance/client.ts";
 import { isObject, list, first, type Json } from "../../scripts/conformance/shapes.ts";
 import { listening } from "./listening.ts";
 
-/** What is made of the bytes of a request; they keep their number. */
+/** Changes the bytes of a request, but not their number. */
 export type Change = (bytes: string) => string;
 
+/** A request to the wrong gateway. */
 export interface Asked {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** The body, or {} if it is not a JSON object. */
+  /** The parsed body. {}: it is no JSON object. */
   readonly body: Json;
-  /** The last message's text. */
+  /** The text of the last message. */
   readonly question: string;
   readonly streamed: boolean;
 }
 
+/** An answer of the correct gateway, or what the fault makes of it. */
 export interface Answer {
   readonly status: number;
-  /** By their names as they came. */
+  /** By their names as received. */
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly text: string;
 }
 
+/** What is wrong. Absent members change nothing. */
 export interface Fault {
+  /** The requests that it concerns. */
   readonly when: (asked: Asked) => boolean;
-  /** What is asked instead: another body, other headers. */
+  /** Another body, or further headers, for the request. */
   readonly forward?: (asked: Asked) => {
     readonly text?: string;
     readonly headers?: IncomingHttpHeaders;
   };
+  /** Changes the answer. */
   readonly answer?: (answer: Answer) => Answer;
-  /** What is asked instead where the gateway refuses; `answer` is for what it does not refuse. */
+  /** Another request to send if the gateway refuses this one. `answer` then only changes others. */
   readonly mend?: (asked: Asked) => Json;
-  /** Closes the connection instead of answering. */
+  /** The connection is closed without an answer. */
   readonly cut?: boolean;
-  /** The answer ends so much after its last byte. */
+  /** Milliseconds from the last byte of the answer to its end. */
   readonly lateMs?: number;
-  /** The gateway is asked twice, and the first answer thrown away. */
+  /** The request is sent twice, and the first answer is dropped. */
   readonly twice?: boolean;
-  /** The provider is sent a request by itself. Absent: for the same model. */
+  /** The provider gets a further request. `model`: absent: the same one. */
   readonly knock?: { readonly path: string; readonly model?: string };
-  /** A client that has left goes unnoticed. */
+  /** The request is continued although its client has left. */
   readonly holds?: boolean;
-  /** Reads the answer no matter how slowly the client does. */
+  /** The answer is read faster than the client reads it. */
   readonly greedy?: boolean;
-  /** What is made of the gateway's own requests, by a wire between it and its provider. */
+  /** Changes the gateway's requests to its provider. */
   readonly wire?: Change;
-  /** What is done to the answer to bytes that the suite sends by itself. */
+  /** Changes the answer to raw bytes. */
   readonly raw?: {
     readonly when: (bytes: string) => boolean;
     readonly answer: (answer: string) => string;
   };
 }
 
-/**
- * An answer to bytes that the suite sends by itself is read no further: it is one that nobody
- * reads.
- */
+/** An answer to raw bytes is only read up to this size, because the suite reads no longer ones. */
 const MAX_RAW_BYTES = 1024 * 1024;
 
 const NO_FAULT: Fault = { when: () => true };
 
-/** Passes an answer on; `greedy`: no matter how slowly the client reads. */
+/** Passes an answer on. `greedy`: reads it faster than the client does. */
 function pipe(answer: http.IncomingMessage, res: http.ServerResponse, greedy = false): void {
   res.writeHead(answer.statusCode ?? 0, answer.rawHeaders);
   if (greedy) answer.on("data", (piece) => res.write(piece)).on("end", () => res.end());
   else answer.pipe(res);
 }
 
-/** Sends the whole answer after the fault has changed it; its end comes `lateMs` later. */
+/** Sends a whole answer that the fault has changed. Its end follows after `lateMs`. */
 const edited =
   (
     edit: (answer: Answer) => Answer,
@@ -98,13 +101,13 @@ const edited =
     setTimeout(() => res.end(), lateMs);
   };
 
-/** `provider` is the address of the provider of the right gateway. */
+/** Starts the proxy. `right`: the correct gateway's address. `provider`: the address of its provider. */
 export async function startWrongGateway(t: TestContext, right: string, provider = right) {
   const { hostname, port } = new URL(right);
   const agent = new http.Agent({ keepAlive: true });
   let fault: Fault | undefined;
 
-  /** Asks the right gateway more than the client did, if that is the fault. */
+  /** Sends further requests, if that is the fault. */
   async function disturb(asked: Asked, applied: Fault, again: () => http.ClientRequest) {
     if (applied.twice) await answered(again());
     if (!applied.knock) return;
@@ -113,7 +116,7 @@ export async function startWrongGateway(t: TestContext, right: string, provider 
     await answered(http.request(provider + path, options).end(JSON.stringify({ model })));
   }
 
-  /** Another request in the place of one that was refused, with the gateway's own key. */
+  /** Sends another request in the place of a refused one. */
   function mended(body: string, res: http.ServerResponse): void {
     const headers = { "content-type": "application/json", authorization: "Bearer sk-demo" };
     const request = http.request(`${right}/v1/chat/completions`, {
@@ -149,20 +152,22 @@ export async function startWrongGateway(t: TestContext, right: string, provider 
         answer.resume();
         mended(JSON.stringify(applied.mend(asked)), res);
       } else if (applied.answer)
-        read(answer).then(edited(applied.answer, answer, res, applied.lateMs), () => res.destroy());
+        buffer(answer).then(edited(applied.answer, answer, res, applied.lateMs), () =>
+          res.destroy(),
+        );
       else pipe(answer, res, applied.greedy);
     });
     upstream.end(sent);
   }
 
   const proxy = http.createServer({ noDelay: true }, (req, res) => {
-    read(req).then(
+    buffer(req).then(
       (bytes) => relay(bytes, req, res),
       () => res.destroy(),
     );
   });
 
-  /** What the suite sends by itself, as no client would, goes to the right gateway byte by byte. */
+  /** Passes raw bytes on to the correct gateway. */
   function pass(socket: Socket, bytes: Buffer): void {
     const upstream = net.connect(Number(port), hostname, () => upstream.write(bytes));
     socket.on("error", () => upstream.destroy());
@@ -199,7 +204,7 @@ export async function startWrongGateway(t: TestContext, right: string, provider 
   t.after(() => agent.destroy());
   return {
     url: await listening(t, server),
-    /** Has this fault from now on; undefined: none. */
+    /** Sets the fault. Undefined: none. */
     turn: (next: Fault | undefined) => {
       fault = next;
     },
@@ -221,7 +226,7 @@ function askedBy(method: string, path: string, headers: IncomingHttpHeaders, tex
   };
 }
 
-/** Resolves when there is an answer, or soon after if there is none. */
+/** Resolves when there is an answer, or after 50 ms without one. */
 async function answered(request: http.ClientRequest): Promise<void> {
   const head = new Promise<void>((resolve) =>
     request
@@ -236,16 +241,7 @@ async function answered(request: http.ClientRequest): Promise<void> {
   clearTimeout(timer);
 }
 
-async function read(from: AsyncIterable<Buffer>): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  for await (const piece of from) pieces.push(piece);
-  return Buffer.concat(pieces);
-}
-
-/**
- * What stands between a gateway and its provider, byte by byte, and is wrong on purpose: it changes
- * what the gateway asks, as a gateway would that asks so.
- */
+/** Starts a proxy between the correct gateway and its provider that can change the gateway's requests. */
 export async function startWire(t: TestContext, provider: string) {
   const { hostname, port } = new URL(provider);
   let change: Change | undefined;

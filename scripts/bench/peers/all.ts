@@ -65,10 +65,7 @@ const addressOf = (port_value: number) => ({
   socket_address: { address: "127.0.0.1", port_value },
 });
 
-/**
- * Envoy as an HTTP proxy: all that comes goes to the provider. Deadlines and bounds that would cut
- * streams off are off.
- */
+/** Envoy as an HTTP proxy to the provider, without deadlines and bounds that would cut streams. */
 function envoyConfig(upstream: string, port: number): object {
   const router = { "@type": `${FILTERS}.http.router.v3.Router` };
   const route = { match: { prefix: "/" }, route: { cluster: "provider", timeout: "0s" } };

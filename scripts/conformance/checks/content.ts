@@ -9,8 +9,8 @@ import { CROWDED } from "../provider.ts";
 import { first, isCount } from "../shapes.ts";
 import { chooseTool, question, type Tester } from "../tester.ts";
 import { USAGE } from "../wire.ts";
-import * as expect from "./scene.ts";
-import { alike, PATIENT_MS, robust, SOON_MS, STREAM, WITH_USAGE, type Scene } from "./scene.ts";
+import * as expect from "./setup.ts";
+import { alike, PATIENT_MS, robust, SOON_MS, STREAM, WITH_USAGE, type RobustKit } from "./setup.ts";
 
 const { completion_tokens_details: _, ...FIGURES } = USAGE;
 const expectFigures = (reply: Exchange): void => {
@@ -69,7 +69,7 @@ alike(
 /** Figures of which the last is the sum of the others. */
 const hasSum =
   (most: number) =>
-  async ({ ask }: Scene) => {
+  async ({ ask }: RobustKit) => {
     for (const reply of [await ask(), await ask(WITH_USAGE)]) {
       expect.complete(reply);
       const [prompt, completion, total] = ["prompt", "completion", "total"].map((name) =>
@@ -100,20 +100,20 @@ function expectFiltered({ status, error, content, finish, shown }: Exchange): vo
 /** Asks for what goes wrong, whole and as a stream in turn, and then for something else. */
 const isAvailable =
   (expectBad: (reply: Exchange) => void) =>
-  async ({ ask }: Scene) => {
+  async ({ ask }: RobustKit) => {
     for (let i = 0; i < IN_A_ROW; i += 1)
       expectBad(await ask({ messages: question("bad"), stream: i % 2 === 1 }));
     expect.complete(await ask());
   };
 
 robust('wire.md "Finish reasons"', {
-  async "filtered.reply [filtered good]: an empty reply of a filter is no failure"(scene) {
-    for (const reply of await scene.askBoth()) {
+  async "filtered.reply [filtered good]: an empty reply of a filter is no failure"(kit) {
+    for (const reply of await kit.askBoth()) {
       expectFiltered(reply);
-      expect.servedBy(reply, scene.model);
+      expect.servedBy(reply, kit.model);
     }
-    expect.calls(scene, 2);
-    expect.calls(scene, 0, scene.second);
+    expect.calls(kit, 2);
+    expect.calls(kit, 0, kit.second);
   },
 });
 robust('contract.md "Breaker"', {
@@ -131,8 +131,8 @@ robust('api.md "Thinking"', {
     { reasoning_effort: "high" },
     { "thinking.type": "enabled", reasoning_effort: "high" },
   ),
-  async "effort.hidden [reasoning]: thinking for `reasoning_effort` alone is not shown"(scene) {
-    for (const reply of await scene.askBoth({ reasoning_effort: "high" })) {
+  async "effort.hidden [reasoning]: thinking for `reasoning_effort` alone is not shown"(kit) {
+    for (const reply of await kit.askBoth({ reasoning_effort: "high" })) {
       expect.complete(reply);
       expect.same(reply.thoughts, "");
     }
@@ -149,8 +149,8 @@ const CROWDED_KEY = { authorization: `Bearer ${CROWDED.key}` };
 const FULL = { type: "rate_limit_error", code: "concurrency_limit_exceeded" };
 
 robust('contract.md "Limits"', {
-  async "limit.in-flight [silent-after-1]: 429 until a client of the account has left"(scene) {
-    const { ask, begun } = scene;
+  async "limit.in-flight [silent-after-1]: 429 until a client of the account has left"(kit) {
+    const { ask, begun } = kit;
     const inHand: Opened[] = [];
     for (let i = 0; i < CROWDED.maxInFlight; i += 1) inHand.push(await begun(CROWDED_KEY));
     const refused = await ask({}, CROWDED_KEY).finally(() => {
@@ -159,8 +159,8 @@ robust('contract.md "Limits"', {
     expect.refusal(refused, 429);
     expect.fields(refused.error, FULL);
     expect.wait(refused);
-    scene.provider.turn(scene.model, "good");
-    await Promise.all(scene.calls().map(expect.left));
+    kit.provider.turn(kit.model, "good");
+    await Promise.all(kit.calls().map(expect.left));
     let last = refused;
     for (const end = performance.now() + SOON_MS; performance.now() < end; ) {
       last = await ask({ messages: question("Again.") }, CROWDED_KEY);
@@ -225,7 +225,7 @@ const image = (url: string) => [
 /** A 200 or a refusal, and /healthz answers meanwhile. */
 const costly =
   (fields: () => object) =>
-  async ({ t, ask }: Scene): Promise<void> =>
+  async ({ t, ask }: RobustKit): Promise<void> =>
     expectNoFault(await expectAlive(t, ask(fields())));
 
 robust('wire.md "Responses without a handler"', {
@@ -243,8 +243,8 @@ robust('api.md "Sizes"', {
   "cost.schema-keys [alone]: a schema of very many properties holds up nobody": costly(() => ({
     tools: [functionOf("get_time", manyNames(SCHEMA_KEYS))],
   })),
-  async "cost.reply-keys [alone many-keys]: a reply of many members holds up nobody"(scene) {
-    const reply = await expectAlive(scene.t, scene.ask());
+  async "cost.reply-keys [alone many-keys]: a reply of many members holds up nobody"(kit) {
+    const reply = await expectAlive(kit.t, kit.ask());
     if (reply.status === 200) expect.complete(reply);
     else expect.refusal(reply, 503);
   },

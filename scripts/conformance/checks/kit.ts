@@ -18,6 +18,7 @@ interface Heading {
   readonly words: readonly string[];
   readonly title: string;
 }
+/** Parses the heading of a check. */
 export function headingOf(text: string): Heading {
   const [, id, words, title] = /^([^ :]+)(?: \[(.*?)\])?: (.*)$/s.exec(text) ?? [];
   if (id === undefined || title === undefined) throw new Error(`no heading of a check: ${text}`);
@@ -26,6 +27,7 @@ export function headingOf(text: string): Heading {
 
 const isNeed = (word: string): word is Need => NEEDS.some((need) => need === word);
 
+/** A check with this heading. */
 export function checkOf(level: Level, source: string, heading: string, run: Check["run"]): Check {
   const { id, words, title } = headingOf(heading);
   const when = (["alone", "last"] as const).find((word) => words.includes(word));
@@ -92,12 +94,16 @@ export const user = (content: unknown) => ({ messages: [{ role: "user", content 
 export const after = (...messages: readonly object[]) => ({
   messages: [...question("Hi."), ...messages],
 });
+/** A usual request with these headers, which must be answered with 200. */
 export const withHeaders = (headers: Headers): Case => [{}, {}, { headers }];
 
+/** All values at a path. */
 export const valuesAt = (root: unknown, path: string): unknown[] =>
   find(root, path).map(({ value }) => value);
+/** The choices of a reply, or of all chunks of a stream. */
 export const choicesOf = ({ parts }: Exchange): unknown[] =>
   parts.flatMap((part) => valuesAt(part, "choices[]"));
+/** The X-Request-Id of an answer. */
 export const idHeader = ({ headers }: Exchange): unknown => headers["x-request-id"];
 
 /** The first request that was too many. */
@@ -108,7 +114,7 @@ export async function overLimit(t: Tester): Promise<Exchange> {
 }
 
 /** What the checks of the levels about a vendor's API work with. */
-export interface ApiScene {
+export interface ApiKit {
   readonly t: Tester;
   /** A short question to the model, with these fields. */
   post(fields?: Json, over?: Over): Promise<Exchange>;
@@ -128,6 +134,7 @@ function eventsOf({ events, rest }: Exchange): Json[] {
       return json;
     });
 }
+/** Each event of a stream must have the type in its data as its name too. */
 export function expectNames({ events }: Exchange): void {
   const named = events.filter(({ data }) => data !== undefined);
   expect.that(named.length > 0, "events", events.length);
@@ -141,8 +148,8 @@ export function apiOf(
   askOf: (t: Tester, fields: Json) => Ask,
   overOf: (t: Tester) => Over,
 ) {
-  function sceneOf(t: Tester): ApiScene {
-    const post: ApiScene["post"] = (fields = {}, { headers, ...over } = {}) => {
+  function kitOf(t: Tester): ApiKit {
+    const post: ApiKit["post"] = (fields = {}, { headers, ...over } = {}) => {
       const usual = overOf(t);
       return t.ask(askOf(t, fields), {
         ...usual,
@@ -162,9 +169,9 @@ export function apiOf(
       stream: async (fields) => eventsOf(await answered({ ...fields, stream: true })),
     };
   }
-  function checks(source: string, entries: Stated<(scene: ApiScene) => unknown>): void {
+  function checks(source: string, entries: Stated<(kit: ApiKit) => unknown>): void {
     for (const [heading, run] of Object.entries(entries))
-      CHECKS.push(checkOf(level, source, heading, (t) => run(sceneOf(t))));
+      CHECKS.push(checkOf(level, source, heading, (t) => run(kitOf(t))));
   }
   return {
     checks,

@@ -5,7 +5,7 @@ import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
 import { first, isObject, list, wordsOf, type Fields, type Json } from "../shapes.ts";
 import { TOOLS, type Headers, type Tester } from "../tester.ts";
-import { apiOf, expectNames, type ApiScene } from "./kit.ts";
+import { apiOf, expectNames, type ApiKit } from "./kit.ts";
 import { after, user } from "./kit.ts";
 
 const PATH = "/v1/messages";
@@ -100,19 +100,19 @@ ofStream('wire.md "Anthropic replies"', {
 messages('wire.md "Anthropic replies"', {
   "stream.names: each event has the type of its data as its name": async ({ post }) =>
     expectNames(await post({ stream: true })),
-  async "stream.text: the deltas of a stream add up to the text of the whole reply"(scene) {
-    const whole = first(await scene.whole({ temperature: 0 }), "content[].text");
-    expect.same(blocksOf(await scene.stream({ temperature: 0 }))[0]?.["text"], whole);
+  async "stream.text: the deltas of a stream add up to the text of the whole reply"(kit) {
+    const whole = first(await kit.whole({ temperature: 0 }), "content[].text");
+    expect.same(blocksOf(await kit.stream({ temperature: 0 }))[0]?.["text"], whole);
   },
-  async "tools.whole [tools]: a call is a block with an object, and ends the turn"(scene) {
-    const reply = await scene.whole(MAIL);
+  async "tools.whole [tools]: a call is a block with an object, and ends the turn"(kit) {
+    const reply = await kit.whole(MAIL);
     expect.fields(list(first(reply, "content")).at(-1), { ...CALL, input: is.object });
     expect.fields(reply, { stop_reason: "tool_use" });
   },
   "tools.stream [tools]: the arguments of a call stream as JSON": async ({ stream }) =>
     expect.fields(blocksOf(await stream(MAIL)).at(-1), { ...CALL, partial_json: is.jsonText }),
-  async "thinking.block [reasoning]: thoughts are a signed block before the text"(scene) {
-    const reply = await scene.whole({ model: scene.t.reasoningModel, ...THINKING });
+  async "thinking.block [reasoning]: thoughts are a signed block before the text"(kit) {
+    const reply = await kit.whole({ model: kit.t.reasoningModel, ...THINKING });
     const block = { type: "thinking", thinking: is.text, signature: is.string };
     expect.fields(list(first(reply, "content"))[0], block);
   },
@@ -120,7 +120,7 @@ messages('wire.md "Anthropic replies"', {
 
 const takes =
   (fields: Json) =>
-  ({ whole }: ApiScene) =>
+  ({ whole }: ApiKit) =>
     whole(fields);
 messages('wire.md "Anthropic requests"', {
   "system.blocks: the system's text may be blocks with marks for the cache": takes({

@@ -5,7 +5,7 @@ import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
 import { first, isObject, isText, list, type Fields, type Json } from "../shapes.ts";
 import { PLACE, WORD } from "../tester.ts";
-import { apiOf, expectNames, type ApiScene } from "./kit.ts";
+import { apiOf, expectNames, type ApiKit } from "./kit.ts";
 import type { Stated } from "./kit.ts";
 
 const SAY = `Say the word ${WORD} and nothing else.`;
@@ -16,7 +16,7 @@ const { checks, ofStream } = apiOf(
   (t, fields) => JSON.stringify({ model: t.model, input: SAY, ...fields }),
   () => ({ path: "/v1/responses" }),
 );
-const responses = (entries: Stated<(scene: ApiScene) => unknown>) => checks(SOURCE, entries);
+const responses = (entries: Stated<(kit: ApiKit) => unknown>) => checks(SOURCE, entries);
 
 const itemsOf = (response: unknown): Json[] => list(first(response, "output")).filter(isObject);
 const itemOf = (response: unknown, type: string): Json => {
@@ -46,13 +46,13 @@ const joined = (events: readonly Json[], type: string): string =>
 /** The response to a request has these fields; one of its items, if a type is named. */
 const gives =
   (asked: Json, fields: Fields, item?: string) =>
-  async ({ whole }: ApiScene): Promise<void> => {
+  async ({ whole }: ApiKit): Promise<void> => {
     const response = await whole(asked);
     expect.fields(item === undefined ? response : itemOf(response, item), fields);
   };
 const refused =
   (fields: Json, param: RegExp) =>
-  async ({ post }: ApiScene): Promise<void> =>
+  async ({ post }: ApiKit): Promise<void> =>
     expect.fields(await post(fields), { status: 400, "error.param": param });
 
 const GET_TIME = { type: "function", name: "get_time", parameters: PLACE, strict: true };
@@ -119,8 +119,8 @@ const ENDS = ["response.created", "response.in_progress", "response.completed"];
 const PARTS = ["content_part.added", "output_text.done", "content_part.done", "output_item.done"];
 
 responses({
-  "stream.names: each event of a stream has its type also in its line `event:`": async (scene) =>
-    expectNames(await scene.post({ stream: true })),
+  "stream.names: each event of a stream has its type also in its line `event:`": async (kit) =>
+    expectNames(await kit.post({ stream: true })),
 });
 ofStream(SOURCE, {
   "stream.numbers: the events of a stream are numbered from 0 without a gap": (events) => {
@@ -206,45 +206,45 @@ responses({
 });
 
 const include = ["reasoning.encrypted_content"];
-const summarized = ({ t }: ApiScene) => ({
+const summarized = ({ t }: ApiKit) => ({
   model: t.reasoningModel,
   reasoning: { summary: "auto" },
 });
-const brief = ({ t }: ApiScene) => ({
+const brief = ({ t }: ApiKit) => ({
   model: t.reasoningModel,
   reasoning: { effort: "low" },
   include,
 });
 
 responses({
-  async "reasoning.summary [reasoning]: reasoning.summary shows what the model thought"(scene) {
-    const response = await scene.whole(summarized(scene));
+  async "reasoning.summary [reasoning]: reasoning.summary shows what the model thought"(kit) {
+    const response = await kit.whole(summarized(kit));
     expect.that(summaryOf(response) !== "", "a summary", response["output"]);
   },
-  async "reasoning.stream [reasoning]: the deltas of a summary are what the last event has"(scene) {
-    const events = await scene.stream(summarized(scene));
+  async "reasoning.stream [reasoning]: the deltas of a summary are what the last event has"(kit) {
+    const events = await kit.stream(summarized(kit));
     const summary = summaryOf(lastOf(events));
     expect.that(summary !== "", "a summary", lastOf(events));
     expect.same(joined(events, "reasoning_summary_text.delta"), summary);
   },
-  "reasoning.hidden [reasoning]: without reasoning.summary none is shown": async (scene) =>
-    expect.same(summaryOf(await scene.whole(brief(scene))), ""),
-  async "reasoning.sealed [reasoning]: sealed reasoning is not readable, and is taken back"(scene) {
-    const request = { ...summarized(scene), include };
-    const response = await scene.whole(request);
+  "reasoning.hidden [reasoning]: without reasoning.summary none is shown": async (kit) =>
+    expect.same(summaryOf(await kit.whole(brief(kit))), ""),
+  async "reasoning.sealed [reasoning]: sealed reasoning is not readable, and is taken back"(kit) {
+    const request = { ...summarized(kit), include };
+    const response = await kit.whole(request);
     const sealed = itemOf(response, "reasoning")["encrypted_content"];
     const isSealed = isText(sealed) && !sealed.includes(summaryOf(response));
     expect.that(isSealed, "a sealed text", sealed);
-    await scene.whole({ ...request, input: [asked, ...itemsOf(response), asked] });
+    await kit.whole({ ...request, input: [asked, ...itemsOf(response), asked] });
   },
-  async "reasoning.changed [reasoning]: sealed reasoning that does not open is left out"(scene) {
-    const request = brief(scene);
-    const items = itemsOf(await scene.whole(request)).map((item) => {
+  async "reasoning.changed [reasoning]: sealed reasoning that does not open is left out"(kit) {
+    const request = brief(kit);
+    const items = itemsOf(await kit.whole(request)).map((item) => {
       const sealed = String(item["encrypted_content"]).slice(0, -8);
       const isSealed = item["type"] === "reasoning";
       return isSealed ? { ...item, encrypted_content: `${sealed}AAAAAAAA` } : item;
     });
-    await scene.whole({ ...request, input: [asked, ...items, asked] });
+    await kit.whole({ ...request, input: [asked, ...items, asked] });
   },
 });
 

@@ -5,12 +5,12 @@ import { CANARY, ELSEWHERE, PIECES } from "../wire.ts";
 import { BURST } from "../provider.ts";
 import { first } from "../shapes.ts";
 import { CHAT, question } from "../tester.ts";
-import * as expect from "./scene.ts";
-import { alike, robust, SOON_MS, STREAM, type Scene } from "./scene.ts";
+import * as expect from "./setup.ts";
+import { alike, robust, SOON_MS, STREAM, type RobustKit } from "./setup.ts";
 
 const leavesWaiting =
   (stream: boolean) =>
-  async ({ ask, call }: Scene): Promise<void> => {
+  async ({ ask, call }: RobustKit): Promise<void> => {
     const leave = new AbortController();
     ask({ stream }, {}, leave.signal).catch(() => undefined);
     const asked = await call();
@@ -18,9 +18,9 @@ const leavesWaiting =
     await expect.left(asked);
   };
 robust('contract.md "Clients that leave"', {
-  async "leaving.stream [silent-after-1]: a client leaves a stream: so does the gateway"(scene) {
-    (await scene.begun()).leave();
-    await expect.left(await scene.call());
+  async "leaving.stream [silent-after-1]: a client leaves a stream: so does the gateway"(kit) {
+    (await kit.begun()).leave();
+    await expect.left(await kit.call());
   },
   "leaving.whole [silent]: a client leaves before a whole reply: so does the gateway":
     leavesWaiting(false),
@@ -87,22 +87,22 @@ alike(
 alike(
   'contract.md "Attempts"',
   [429, 503].map((status) => `retry.${status} [once-${status}]: another attempt hides a ${status}`),
-  async (scene) => {
-    expect.complete(await scene.ask());
-    expect.calls(scene, 2);
+  async (kit) => {
+    expect.complete(await kit.ask());
+    expect.calls(kit, 2);
   },
 );
 robust('contract.md "Attempts"', {
-  async "client-fault.once [status-400 good]: a 400 is the client's: no other attempt"(scene) {
-    expect.refusal(await scene.ask(), 400);
-    expect.calls(scene, 1);
-    expect.calls(scene, 0, scene.second);
+  async "client-fault.once [status-400 good]: a 400 is the client's: no other attempt"(kit) {
+    expect.refusal(await kit.ask(), 400);
+    expect.calls(kit, 1);
+    expect.calls(kit, 0, kit.second);
   },
 });
 robust('contract.md "Commit point"', {
-  async "no-splice [cut-after-2 good]: after the first delta: an error, no other model"(scene) {
-    expect.broken(await scene.ask(STREAM), PIECES.slice(0, 2).join(""));
-    expect.calls(scene, 0, scene.second);
+  async "no-splice [cut-after-2 good]: after the first delta: an error, no other model"(kit) {
+    expect.broken(await kit.ask(STREAM), PIECES.slice(0, 2).join(""));
+    expect.calls(kit, 0, kit.second);
   },
 });
 robust('contract.md "Replies"', {
@@ -114,34 +114,34 @@ robust('contract.md "Replies"', {
   },
 });
 robust('wire.md "Rate limit headers"', {
-  async "overloaded [overloaded-7]: its Retry-After is passed on, also in the message"(scene) {
-    const reply = await scene.ask();
+  async "overloaded [overloaded-7]: its Retry-After is passed on, also in the message"(kit) {
+    const reply = await kit.ask();
     expect.refusal(reply, 503);
     expect.same(reply.headers["retry-after"], "7");
     expect.wait(reply);
   },
 });
 robust('routing.md "Upstream connections"', {
-  async "keep-alive.reuse [alone good@lone]: the next request takes the same connection"(scene) {
+  async "keep-alive.reuse [alone good@lone]: the next request takes the same connection"(kit) {
     for (let i = 0; i < 2; i += 1) {
-      expect.complete(await scene.ask());
-      await (await scene.call(i)).finished;
+      expect.complete(await kit.ask());
+      await (await kit.call(i)).finished;
     }
-    expect.same((await scene.call(1)).connection, (await scene.call(0)).connection);
+    expect.same((await kit.call(1)).connection, (await kit.call(0)).connection);
   },
-  async "keep-alive.stale [alone closes-when-reused@lone]: a dead connection is replaced"(scene) {
-    for (let i = 0; i < 3; i += 1) expect.complete(await scene.ask());
+  async "keep-alive.stale [alone closes-when-reused@lone]: a dead connection is replaced"(kit) {
+    for (let i = 0; i < 3; i += 1) expect.complete(await kit.ask());
   },
 });
 robust('wire.md "Calls"', {
-  async "redirect [redirect-308]: a redirect is not followed"(scene) {
-    expect.refusal(await scene.ask(), 503);
-    expect.calls(scene, 0, ELSEWHERE);
+  async "redirect [redirect-308]: a redirect is not followed"(kit) {
+    expect.refusal(await kit.ask(), 503);
+    expect.calls(kit, 0, ELSEWHERE);
   },
 });
 
 /** Fails until requests do not reach the provider any more. */
-async function untilOpen({ ask, calls }: Scene): Promise<void> {
+async function untilOpen({ ask, calls }: RobustKit): Promise<void> {
   for (let i = 0; i < 20; i += 1) {
     const before = calls().length;
     expect.refusal(await ask(), 503);
@@ -151,7 +151,11 @@ async function untilOpen({ ask, calls }: Scene): Promise<void> {
 }
 
 /** Asks until a request reaches the provider again; gives what becomes of it. */
-async function untilThrough({ ask, calls, call }: Scene): Promise<{ probe: Promise<Exchange> }> {
+async function untilThrough({
+  ask,
+  calls,
+  call,
+}: RobustKit): Promise<{ probe: Promise<Exchange> }> {
   const before = calls().length;
   const through = call(before);
   through.catch(() => undefined); // the loop below has a deadline of its own
@@ -165,23 +169,23 @@ async function untilThrough({ ask, calls, call }: Scene): Promise<{ probe: Promi
 
 robust('contract.md "Breaker"', {
   "breaker.opens [status-500]: a provider that fails again and again is left alone": untilOpen,
-  async "breaker.one-probe [status-500]: after a while one request at a time tries it"(scene) {
-    const { provider, model, calls, call } = scene;
-    await untilOpen(scene);
+  async "breaker.one-probe [status-500]: after a while one request at a time tries it"(kit) {
+    const { provider, model, calls, call } = kit;
+    await untilOpen(kit);
     provider.turn(model, "held");
     const before = calls().length;
-    const { probe } = await untilThrough(scene);
-    for (const reply of await scene.askMany(8, "More?")) expect.refusal(reply, 503);
-    expect.calls(scene, before + 1);
+    const { probe } = await untilThrough(kit);
+    for (const reply of await kit.askMany(8, "More?")) expect.refusal(reply, 503);
+    expect.calls(kit, before + 1);
     provider.turn(model, "good");
     expect.complete(await probe);
     await (await call(before)).finished;
   },
-  async "breaker.closes [status-500]: one good answer lets all requests through again"(scene) {
-    await untilOpen(scene);
-    scene.provider.turn(scene.model, "good");
-    expect.complete(await (await untilThrough(scene)).probe);
-    for (const reply of await scene.askMany(4, "All?")) expect.complete(reply);
+  async "breaker.closes [status-500]: one good answer lets all requests through again"(kit) {
+    await untilOpen(kit);
+    kit.provider.turn(kit.model, "good");
+    expect.complete(await (await untilThrough(kit)).probe);
+    for (const reply of await kit.askMany(4, "All?")) expect.complete(reply);
   },
 });
 
@@ -208,11 +212,11 @@ robust('contract.md "Limits"', {
   },
 });
 robust('contract.md "Request ids"', {
-  async "ids.shared: requests with one X-Request-Id have replies and ids of their own"(scene) {
-    const replies = await scene.askMany(20, "Say something.");
+  async "ids.shared: requests with one X-Request-Id have replies and ids of their own"(kit) {
+    const replies = await kit.askMany(20, "Say something.");
     for (const reply of replies) expect.complete(reply);
     expect.same(new Set(replies.map(({ parts }) => first(parts[0], "id"))).size, 20);
-    expect.calls(scene, 20);
+    expect.calls(kit, 20);
   },
   async "pipelined: requests sent at once are answered in order, each with its id"({ t, model }) {
     const body = JSON.stringify({ model, messages: question("Say something.") });
@@ -244,8 +248,8 @@ robust('contract.md "Endpoints"', {
   },
 });
 robust('wire.md "Error body"', {
-  async [`secrets [${TALKATIVE}]: a provider's key, address, words and names do not show`](scene) {
-    const { provider, models, askBoth } = scene;
+  async [`secrets [${TALKATIVE}]: a provider's key, address, words and names do not show`](kit) {
+    const { provider, models, askBoth } = kit;
     const replies = await Promise.all(models.map((model) => askBoth({ model })));
     const address = provider.url.replace("http://", "");
     for (const { shown } of replies.flat()) {

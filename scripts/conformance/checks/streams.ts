@@ -8,8 +8,8 @@ import type { Call } from "../provider.ts";
 import { first, list } from "../shapes.ts";
 import { question, TOOLS } from "../tester.ts";
 import { choicesOf, valuesAt } from "./kit.ts";
-import * as expect from "./scene.ts";
-import { alike, PATIENT_MS, robust, soon, STREAM } from "./scene.ts";
+import * as expect from "./setup.ts";
+import { alike, PATIENT_MS, robust, soon, STREAM } from "./setup.ts";
 
 const cuts = (source: string, headings: readonly string[]) =>
   alike(source, headings, async ({ ask }) => {
@@ -58,14 +58,14 @@ complete('routing.md "Deadlines"', [
   "long-stream [trickle-90@impatient]: a long stream that is never silent is not cut by them",
 ]);
 robust('routing.md "Deadlines"', {
-  async "first-token [silent@impatient]: no first delta comes: 503 at its deadline"(scene) {
-    for (const reply of await soon(scene.askBoth(), "the deadline for a first delta"))
+  async "first-token [silent@impatient]: no first delta comes: 503 at its deadline"(kit) {
+    for (const reply of await soon(kit.askBoth(), "the deadline for a first delta"))
       expect.refusal(reply, 503);
   },
 });
 robust('wire.md "Framing"', {
-  async "passes-on [silent-after-1]: a delta is passed on at once, before more has come"(scene) {
-    (await soon(scene.begun(), "the first delta, before the provider sends another")).leave();
+  async "passes-on [silent-after-1]: a delta is passed on at once, before more has come"(kit) {
+    (await soon(kit.begun(), "the first delta, before the provider sends another")).leave();
   },
 });
 complete('contract.md "Completeness"', [
@@ -86,10 +86,10 @@ robust('wire.md "Calls"', {
     for (const reply of await askBoth({ messages: question("long 600000") }))
       expect.complete(reply, "é".repeat(600_000));
   },
-  async "backpressure [flood]: a client that does not read holds up the provider"(scene) {
-    const stream = await scene.t.open({ model: scene.model, stream: true });
+  async "backpressure [flood]: a client that does not read holds up the provider"(kit) {
+    const stream = await kit.t.open({ model: kit.model, stream: true });
     stream.pause();
-    const call = await scene.call();
+    const call = await kit.call();
     await expect.within(heldUp(call), "the provider to be held up", PATIENT_MS);
     const sent = call.sent();
     expect.that(sent < FLOOD_BYTES, `less than ${FLOOD_BYTES} bytes from the provider`, sent);
@@ -98,10 +98,10 @@ robust('wire.md "Calls"', {
   },
 });
 robust('api.md "Sizes"', {
-  async "framing.endless-line [endless-line]: a line without end is an error, no crash"(scene) {
-    expect.broken(await scene.ask(STREAM), TEXT);
-    await expect.left(await scene.call());
-    await expect.healthy(scene.t, "afterwards");
+  async "framing.endless-line [endless-line]: a line without end is an error, no crash"(kit) {
+    expect.broken(await kit.ask(STREAM), TEXT);
+    await expect.left(await kit.call());
+    await expect.healthy(kit.t, "afterwards");
   },
 });
 complete('wire.md "Chunks"', [
@@ -206,10 +206,10 @@ robust('contract.md "Request fields"', {
   },
 });
 robust('contract.md "Order of checks"', {
-  async "body.too-large: a far too large body is refused, and the provider not asked"(scene) {
+  async "body.too-large: a far too large body is refused, and the provider not asked"(kit) {
     const messages = question("x".repeat(11 * 1024 * 1024));
-    expect.refusal(await scene.ask({ messages }), 413);
-    expect.calls(scene, 0);
+    expect.refusal(await kit.ask({ messages }), 413);
+    expect.calls(kit, 0);
   },
 });
 robust('wire.md "Thinking"', {

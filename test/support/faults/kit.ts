@@ -21,10 +21,7 @@ export type Change =
 const changed = (to: Change, value: unknown, index: number): unknown =>
   typeof to === "function" ? to(value, index) : to;
 
-/**
- * A copy in which the values at a path such as `choices[].index` are changed; undefined leaves the
- * field out.
- */
+/** A copy with other values at a path such as `choices[].index`. Undefined removes the field. */
 export function change(root: unknown, path: string, to: Change, index = 0): unknown {
   const [step = "", ...rest] = path.split(".");
   const name = step.replace("[]", "");

@@ -1,5 +1,5 @@
-// The attacks of scripts/fuzz.ts with crowds of connections, streams that nobody reads, and large or
-// costly JSON. Each has a provider behind the gateway that plays its part.
+// The attacks of scripts/fuzz.ts by load: thousands of connections, streams that nobody reads, and large
+// or costly JSON. Each has a provider behind the gateway that makes the attack possible.
 
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -10,11 +10,12 @@ import type { Scope } from "../../test/support/scope.ts";
 import { settled } from "../../test/support/wait.ts";
 import { bodyOf } from "../bench/chat.ts";
 import { openStreams } from "../bench/load.ts";
+import { counted } from "../bench/table.ts";
 import { gatewayConfig, startProvider as startBenchProvider } from "../bench/targets.ts";
-import { MB, mb, until, type Attack, type Stage } from "./attack.ts";
+import { MB, mb, until, type Attack, type AttackedGateway } from "./attack.ts";
 import { COSTLY_REPLIES, FORMATS, LARGE, startCostly, type CostlyRequest } from "./costly.ts";
 import { chatRequests, messagesRequests, responsesRequests } from "./costly.ts";
-import { play, type Played } from "./play.ts";
+import { runCase, type CaseResult } from "./run-case.ts";
 
 const CHAT = "/v1/chat/completions";
 const HEADERS = { authorization: "Bearer sk-bench", "content-type": "application/json" };
@@ -24,44 +25,46 @@ const post = (path: string, body: string, more = ""): Buffer =>
     `POST ${path} HTTP/1.1\r\nHost: x\r\n${LINES.join("")}${more}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
 
-/** Sends a request on a connection of its own, which is answered with one of these statuses. */
-const ask = (stage: Stage, path: string, body: string, expected: readonly number[]) =>
-  play(stage.port, {
+/** Sends a request on a connection of its own. `expected`: the statuses that it may get. */
+const ask = (gateway: AttackedGateway, path: string, body: string, expected: readonly number[]) =>
+  runCase(gateway.port, {
     pieces: [post(path, body, "Connection: close\r\n")],
     ending: "server",
     patience: 0,
     expected,
   });
 
-/** The same, which must be answered with the demanded status. Returns the answer. */
-async function demand(stage: Stage, body: string, demanded: Omit<CostlyRequest, "body">) {
+/** Sends a request that must get the given status. Returns the answer. */
+async function demand(
+  gateway: AttackedGateway,
+  body: string,
+  demanded: Omit<CostlyRequest, "body">,
+) {
   const { name, path = CHAT, status } = demanded;
-  const { statuses, text, fault } = await ask(stage, path, body, [status]);
+  const { statuses, text, fault } = await ask(gateway, path, body, [status]);
   const got = `${fault ?? statuses.join()} ${text.slice(0, 500)}`;
-  stage.expect(fault === undefined && statuses[0] === status, `${name}: ${status}, got ${got}`);
+  gateway.expect(fault === undefined && statuses[0] === status, `${name}: ${status}, got ${got}`);
   return text;
 }
-const expectChat = (stage: Stage): Promise<string> =>
-  demand(stage, bodyOf("bytes=300", "m"), { name: "a chat request", status: 200 });
+const expectChat = (gateway: AttackedGateway): Promise<string> =>
+  demand(gateway, bodyOf("bytes=300", "m"), { name: "a chat request", status: 200 });
 
-/** `3 x 200, 2 x 503`. */
-function tally(answers: readonly Played[]): string {
-  const counts = new Map<string, number>();
-  for (const { statuses, end } of answers) {
-    const what = String(statuses[0] ?? end);
-    counts.set(what, (counts.get(what) ?? 0) + 1);
-  }
-  return [...counts].map(([what, times]) => `${times} x ${what}`).join(", ");
-}
+/** The number of answers with each status: `3 x 200, 2 x 503`. */
+const countStatuses = (answers: readonly CaseResult[]): string =>
+  counted(answers.map(({ statuses, end }) => String(statuses[0] ?? end)));
 
-/** Sockets that stay open, each of which has sent these bytes. */
-async function hold(port: number, count: number, bytes: Buffer | string): Promise<net.Socket[]> {
+/** Opens sockets, and sends these bytes on each. */
+async function openSockets(
+  port: number,
+  count: number,
+  bytes: Buffer | string,
+): Promise<net.Socket[]> {
   const sockets: net.Socket[] = [];
   while (sockets.length < count) {
     const size = Math.min(100, count - sockets.length); // a listen queue holds some hundreds
     const batch = Array.from({ length: size }, async () => {
       const socket = net.connect({ port, host: "127.0.0.1", noDelay: true });
-      socket.on("error", () => undefined); // "close" tells it as well
+      socket.on("error", () => undefined); // "close" follows
       await Promise.race([once(socket, "connect"), once(socket, "close")]);
       socket.write(bytes);
       return socket;
@@ -70,13 +73,13 @@ async function hold(port: number, count: number, bytes: Buffer | string): Promis
   }
   return sockets;
 }
-const leave = (sockets: readonly net.Socket[]): void =>
+const closeSockets = (sockets: readonly net.Socket[]): void =>
   sockets.forEach((socket) => {
     socket.destroy();
   });
 const areOpen = (sockets: readonly net.Socket[]): boolean => sockets.every(({ closed }) => !closed);
 
-/** The limit of descriptors that a process has. */
+/** The most descriptors that a process may have. */
 const limitOf = (pid: number): number =>
   Number(/Max open files\s+(\d+)/.exec(readFileSync(`/proc/${pid}/limits`, "utf8"))?.[1] ?? 1024);
 const room = Math.min(limitOf(process.pid), 1e6) - 500;
@@ -85,8 +88,8 @@ const EVENT = event(chunk({ content: "x".repeat(65_000) }));
 
 type Costly = Awaited<ReturnType<typeof startCostly>>;
 
-/** The attacks, whose providers live as long as the scope. */
-export async function startCrowds(t: Scope, scale: number): Promise<Attack[]> {
+/** The attacks, with providers that run until the end of the scope. `scale`: 1 for the full load. */
+export async function startLoadAttacks(t: Scope, scale: number): Promise<Attack[]> {
   const costly = await startCostly(t);
   const patient = await startBenchProvider();
   t.after(patient.stop);
@@ -96,7 +99,7 @@ export async function startCrowds(t: Scope, scale: number): Promise<Attack[]> {
   return [...attacksOfConnections(scale, eager, patient.url), ...attacksOfBodies(scale, costly)];
 }
 
-/** So many at full scale. */
+/** A number of connections or requests at this scale. */
 const scaled = (count: number, scale: number): number => Math.max(1, Math.round(count * scale));
 const behind = (name: string, url: string, over: object = {}) => ({
   name,
@@ -109,22 +112,26 @@ function attacksOfConnections(scale: number, eager: Provider, patientUrl: string
     ...behind("idle connections", eager.url),
     heightMb: 450 * scale + 40,
     afterMb: 150,
-    async run(stage) {
-      const count = Math.min(scaled(15_000, scale), room, limitOf(stage.pid) - 500);
-      const sockets = await hold(stage.port, count, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+    async run(gateway) {
+      const count = Math.min(scaled(15_000, scale), room, limitOf(gateway.pid) - 500);
+      const sockets = await openSockets(
+        gateway.port,
+        count,
+        "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+      );
       let answered = 0;
       for (const socket of sockets)
         socket.once("data", (data: Buffer) => {
           if (data.includes("HTTP/1.1 200 OK")) answered += 1;
         });
-      stage.expect(await until(() => answered === count, 20_000), `${answered} are answered`);
-      await expectChat(stage);
-      const kb = (stage.memory() - stage.before) / count / 1000;
-      // What a connection costs shows in a large crowd only.
+      gateway.expect(await until(() => answered === count, 20_000), `${answered} are answered`);
+      await expectChat(gateway);
+      const kb = (gateway.memory() - gateway.before) / count / 1000;
+      // The memory for a connection can only be measured with many of them.
       const isSmall = kb < 30 || scale < 0.5;
-      stage.expect(isSmall, `${kb.toFixed(1)} KB a connection, expected 30`);
-      stage.expect(areOpen(sockets), "none is closed meanwhile");
-      leave(sockets);
+      gateway.expect(isSmall, `${kb.toFixed(1)} KB a connection, expected 30`);
+      gateway.expect(areOpen(sockets), "none is closed meanwhile");
+      closeSockets(sockets);
       return [`${count} keep-alive connections`, `all answered; ${kb.toFixed(1)} KB each`];
     },
   };
@@ -132,7 +139,7 @@ function attacksOfConnections(scale: number, eager: Provider, patientUrl: string
     ...behind("open streams", patientUrl),
     heightMb: 500 * scale + 60,
     afterMb: 150,
-    // In the end all leave in one turn of the event loop, with a bill each: /healthz waits as long.
+    // All clients leave in one turn of the event loop, and /healthz waits until all are billed.
     p99Ms: 6_000,
     worstMs: 6_000,
     async run({ pid, port, expect }) {
@@ -146,7 +153,7 @@ function attacksOfConnections(scale: number, eager: Provider, patientUrl: string
       return [did, `all run; ${kb.toFixed(1)} KB each`];
     },
   };
-  /** Bytes that the gateway has taken of each endless stream that is open. */
+  /** The bytes that the gateway has read from each open stream of the provider. */
   const taken = (): number[] =>
     eager.asked
       .filter(({ body, closed }) => body["stream"] && !closed())
@@ -154,24 +161,24 @@ function attacksOfConnections(scale: number, eager: Provider, patientUrl: string
   const sum = () => taken().reduce((total, bytes) => total + bytes, 0);
   const slow: Attack = {
     ...behind("slow readers", eager.url),
-    // A stream that nobody reads may hold what fits into the kernel's buffers of four sockets, and
-    // an event or two in the gateway.
+    // An unread stream may fill the kernel's buffers of four sockets, and keep an event or two in the
+    // gateway.
     heightMb: 300 * Math.max(0.25, scale) + 60,
     afterMb: 150,
     p99Ms: 3_000,
     worstMs: 5_000,
     async run({ port, collect, descriptors, expect }) {
       const count = Math.max(50, scaled(200, scale));
-      // Until the kernel's buffers are full, and again when the clients have left, gigabytes pass
-      // within seconds, and leave garbage.
+      // Until the kernel's buffers are full, and again when the clients have left, the gateway reads
+      // gigabytes within seconds, which leave garbage.
       const collecting = setInterval(collect, 50);
-      const sockets = await hold(port, count, post(CHAT, bodyOf("events", "m")));
+      const sockets = await openSockets(port, count, post(CHAT, bodyOf("events", "m")));
       expect(await until(() => taken().length === count, 30_000), "all streams begin");
       await settled(sum, "the provider to be held up", 1_000);
       const most = Math.max(...taken());
       expect(most < 24 * MB, `a stream that nobody reads has taken ${mb(most)} MB, expected 24`);
       expect(areOpen(sockets) && descriptors() > 2 * count, "the streams are still open");
-      leave(sockets);
+      closeSockets(sockets);
       const areLeft = await until(() => taken().length === 0, 10_000);
       expect(areLeft, `the provider's connections close (${taken().length} are open)`);
       clearInterval(collecting);
@@ -182,37 +189,37 @@ function attacksOfConnections(scale: number, eager: Provider, patientUrl: string
   return [idle, open, slow];
 }
 
-/** Bodies of 4.5 MB at once, to all APIs. */
-async function largeBodies(stage: Stage, count: number, model: string) {
+/** Sends bodies of 4.5 MB to all APIs at once. */
+async function largeBodies(gateway: AttackedGateway, count: number, model: string) {
   const bodies = LARGE.map(({ path, body }) => ({ path, text: body(model) }));
   const answers = await Promise.all(
     Array.from({ length: count }, (_, at) => {
       const { path, text } = bodies[at % bodies.length]!;
-      return ask(stage, path, text, [200, 503]);
+      return ask(gateway, path, text, [200, 503]);
     }),
   );
   const faults = answers.flatMap(({ fault }) => fault ?? []);
   const areAnswered = answers.every(({ statuses }) => statuses.length === 1);
-  stage.expect(areAnswered, `200 or 503: ${tally(answers)}; ${faults[0] ?? ""}`);
+  gateway.expect(areAnswered, `200 or 503: ${countStatuses(answers)}; ${faults[0] ?? ""}`);
   const isServed = answers.some(({ statuses }) => statuses[0] === 200);
-  stage.expect(isServed, "some are served");
-  await expectChat(stage); // a client's fault is no provider's: its breaker is closed
-  return [`${count} bodies of 4.5 MB at once, to all APIs`, tally(answers)] as const;
+  gateway.expect(isServed, "some are served");
+  await expectChat(gateway); // a client's fault must not open the breaker
+  return [`${count} bodies of 4.5 MB at once, to all APIs`, countStatuses(answers)] as const;
 }
 
-/** One after the other: none may hold up the others for half a second. */
-async function costlyJson(stage: Stage, answer: Costly["answer"]) {
+/** Sends costly requests and replies one after another. None may block /healthz for half a second. */
+async function costlyJson(gateway: AttackedGateway, answer: Costly["answer"]) {
   const requests = [...chatRequests(), ...responsesRequests(), ...messagesRequests()];
   for (const each of requests)
     for (const model of FORMATS)
-      await demand(stage, each.body(model), { ...each, name: `${each.name}, ${model}` });
+      await demand(gateway, each.body(model), { ...each, name: `${each.name}, ${model}` });
   for (const { name, model, body } of COSTLY_REPLIES) {
     answer({ body: body() });
-    const text = await demand(stage, bodyOf("hi", model), { name, status: 503 });
-    stage.expect(text.includes('"upstream_error"'), `${name}: upstream_error, got ${text}`);
+    const text = await demand(gateway, bodyOf("hi", model), { name, status: 503 });
+    gateway.expect(text.includes('"upstream_error"'), `${name}: upstream_error, got ${text}`);
   }
   answer(undefined);
-  await expectChat(stage);
+  await expectChat(gateway);
   const did = `${requests.length} requests of up to 10 MB to each format, one at a time`;
   return [did, `as demanded; 503 for each of ${COSTLY_REPLIES.length} costly replies`] as const;
 }
@@ -221,13 +228,13 @@ function attacksOfBodies(scale: number, costly: Costly): Attack[] {
   const common = (name: string) => ({ ...behind(name, "", costly.config), mayBeBusy: true });
   return [
     {
-      // Each of them alone takes a good part of a second. Those without room are refused.
+      // Each alone takes a good part of a second. The gateway refuses those that exceed its capacity.
       ...common("a hundred large bodies"),
       heightMb: 3_000,
       afterMb: 500,
       pooled: 100,
       worstMs: 1_000,
-      run: (stage) => largeBodies(stage, scaled(100, scale), "anthropic"),
+      run: (gateway) => largeBodies(gateway, scaled(100, scale), "anthropic"),
     },
     {
       ...common("a small heap"),
@@ -235,7 +242,7 @@ function attacksOfBodies(scale: number, costly: Costly): Attack[] {
       heightMb: 600,
       afterMb: 250,
       pooled: 40,
-      run: (stage) => largeBodies(stage, 40, "openai"),
+      run: (gateway) => largeBodies(gateway, 40, "openai"),
     },
     {
       ...common("costly JSON"),
@@ -244,7 +251,7 @@ function attacksOfBodies(scale: number, costly: Costly): Attack[] {
       pooled: 10,
       p99Ms: 500,
       worstMs: 500,
-      run: (stage) => costlyJson(stage, costly.answer),
+      run: (gateway) => costlyJson(gateway, costly.answer),
     },
   ];
 }

@@ -1,9 +1,9 @@
-// The valid requests that the mutated ones of scripts/fuzz.ts are made of, and what is done to their
-// JSON.
+// The valid requests from which scripts/fuzz.ts makes its cases, and the mutations of their JSON.
 
 import type { createRandom } from "../../test/support/random.ts";
 import { TOOLS } from "../conformance/tester.ts";
 
+/** A source of seeded random choices. */
 export type Random = ReturnType<typeof createRandom>;
 
 const user = (content: unknown) => ({ role: "user", content });
@@ -102,7 +102,7 @@ const OTHERS: readonly Valid[] = [
   ],
 ];
 
-/** A request that is answered with 200; those that can be streams are so half of the time. */
+/** A request that is answered with 200. Half of those that may be streams are streams. */
 export function validRequest({ pick, random: chance }: Random): Valid {
   const [target, body] =
     chance() < 0.3 ? pick(OTHERS) : (["/v1/chat/completions", pick(CHATS)] as const);
@@ -148,13 +148,13 @@ function nodesOf(holder: any): [holder: any, key: string][] {
   });
 }
 
-/** A text that JSON.stringify cannot write, or would not, to be put in afterwards. */
+/** A text that JSON.stringify cannot write, which replaces a value after it. Undefined: none. */
 function rawText(how: Way, random: Random): string | undefined {
   if (how === "raw value") return random.pick(RAW_VALUES);
   return how === "deep value" ? deep(random, random.between(1, 8_000)) : undefined;
 }
 
-/** Changes one place of the tree, if that is what is to be done. */
+/** Changes one place of the tree, if the mutation does that. */
 function mutateTree(tree: unknown, how: Way, { pick, between }: Random): void {
   const [holder, key] = pick(nodesOf(tree));
   if (how === "value") holder[key] = pick(VALUES);
@@ -169,7 +169,7 @@ function mutateTree(tree: unknown, how: Way, { pick, between }: Random): void {
 const jsonOf = (value: unknown): string =>
   JSON.stringify(value, (_, each) => (typeof each === "bigint" ? Number(each) : each)) ?? "";
 
-/** What is done to the bytes of a body. */
+/** Mutations of the bytes of a body. */
 const BYTES: Partial<Record<Way, (text: Buffer, random: Random) => Buffer | string>> = {
   bytes(text, { pick, between }) {
     const at = between(0, text.length);
@@ -183,7 +183,7 @@ const BYTES: Partial<Record<Way, (text: Buffer, random: Random) => Buffer | stri
   whole: (_, { pick }) => pick([...RAW_VALUES, ...VALUES.map(jsonOf), " ", ""]),
 };
 
-/** The text of a body with something done to it. */
+/** The mutated text of a body. */
 export function mutateJson(body: object, random: Random): Buffer {
   const how = random.pick(WAYS);
   const tree: unknown = structuredClone(body);

@@ -1,48 +1,48 @@
-// One case of scripts/fuzz.ts: a connection, the bytes in their packets, and what the judge says of
-// what came back.
+// Runs one case of scripts/fuzz.ts: sends its bytes over a connection, and judges what comes back.
 
 import net from "node:net";
 import type { Case } from "./cases.ts";
 import { judge } from "./judge.ts";
 
-/**
- * The gateway keeps a connection open when it has answered everything. We end it this long after
- * the last byte, but not before the first answer.
- */
+/** After this time without bytes the client ends a connection on which an answer has begun. */
 const IDLE_MS = 4_000;
-/** How long a client that is to leave waits for the bytes after which it leaves. */
+/** How long a client that is to leave waits for bytes of the answer. */
 const PATIENCE_MS = 100;
-/** No connection may last longer. */
+/** The longest time of a connection. */
 const DEADLINE_MS = 60_000;
-/** A bound that is more than ten times the longest answer. */
+/** A bound of the answers, more than ten times the longest one. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
-export interface Played {
+/** The result of a case. */
+export interface CaseResult {
+  /** The statuses of the answers. */
   readonly statuses: readonly number[];
-  /** What came back; as much of it as came before a fault. */
+  /** What was received, up to a fault. */
   readonly text: string;
+  /** What is wrong. Absent: nothing. */
   readonly fault?: string;
-  /** In words, how the connection has ended: "answered", "reset" and others. */
+  /** How the connection ended: "answered", "reset" and others. */
   readonly end: string;
 }
 
-type Sent = Pick<Case, "pieces" | "ending" | "patience" | "expected">;
+type CaseInput = Pick<Case, "pieces" | "ending" | "patience" | "expected">;
 
 /** What happened on a connection. */
-interface Seen {
+interface ConnectionRecord {
   readonly received: Buffer;
-  /** We ended it, since it was kept open. */
+  /** Whether the client ended it because the gateway kept it open. */
   readonly idle: boolean;
   readonly reset: boolean;
   readonly fault: string | undefined;
 }
 
-export async function play(
+/** Runs a case. `idleMs`, `deadlineMs`: for the self-test, which cannot wait long. */
+export async function runCase(
   port: number,
-  sent: Sent,
+  sent: CaseInput,
   idleMs = IDLE_MS,
   deadlineMs = DEADLINE_MS,
-): Promise<Played> {
+): Promise<CaseResult> {
   const { pieces, ending, patience } = sent;
   const received: Buffer[] = [];
   let size = 0;
@@ -50,7 +50,7 @@ export async function play(
   let fault: string | undefined;
   const socket = net.connect({ port, host: "127.0.0.1", noDelay: true });
   const leave = () => ending === "leave" && size >= patience && socket.resetAndDestroy();
-  /** An answer has begun that is not `100 Continue`. */
+  /** Whether an answer other than `100 Continue` has begun. */
   const hasAnswer = () => /^HTTP\/1\.1 [2-5]/m.test(Buffer.concat(received).toString("latin1"));
   const finish = () => {
     if (!hasAnswer()) return idleTimer.refresh();
@@ -80,7 +80,7 @@ export async function play(
     reset = true;
     if (error.code !== "ECONNRESET" && error.code !== "EPIPE") fail(`${error.code}`);
   });
-  /** A turn of the event loop between two packets. */
+  /** Sends the pieces, each in a turn of the event loop of its own. */
   const send = (index: number): void => {
     const piece = pieces[index];
     if (piece !== undefined && !idle) {
@@ -93,19 +93,19 @@ export async function play(
   await new Promise((resolve) => socket.on("close", resolve));
   clearTimeout(idleTimer);
   clearTimeout(deadline);
-  return verdictOf(sent, { received: Buffer.concat(received), idle, reset, fault });
+  return resultOf(sent, { received: Buffer.concat(received), idle, reset, fault });
 }
 
-function verdictOf({ pieces, ending, expected }: Sent, seen: Seen): Played {
+function resultOf({ pieces, ending, expected }: CaseInput, seen: ConnectionRecord): CaseResult {
   const { received, reset, idle, fault } = seen;
-  const played = { statuses: [], text: received.toString("latin1"), end: endOf(ending, seen) };
-  if (fault !== undefined) return { ...played, fault };
+  const result = { statuses: [], text: received.toString("latin1"), end: endOf(ending, seen) };
+  if (fault !== undefined) return { ...result, fault };
   try {
     const statuses = judge({
       sent: Buffer.concat(pieces),
       received,
-      // A reset can take with it what was under way: what the server closes on while more is
-      // coming.
+      // A reset discards bytes that are on their way. The server causes one if it closes the connection
+      // while more bytes arrive.
       mayBeCut: ending !== "server" || reset,
       mayBeBusy: expected?.includes(503) ?? false,
     });
@@ -114,15 +114,15 @@ function verdictOf({ pieces, ending, expected }: Sent, seen: Seen): Played {
     if (!isExpected && !(reset && first === 0))
       throw new Error(`the first answer is ${first}, not ${expected?.join(" or ")}`);
     if (idle && first === 0) throw new Error("no whole answer, and then nothing for too long");
-    if (played.end === "closed without an answer" && ending === "server")
-      throw new Error(played.end);
-    return { ...played, statuses };
+    if (result.end === "closed without an answer" && ending === "server")
+      throw new Error(result.end);
+    return { ...result, statuses };
   } catch (error) {
-    return { ...played, fault: (error as Error).message };
+    return { ...result, fault: (error as Error).message };
   }
 }
 
-function endOf(ending: Sent["ending"], { reset, idle, received }: Seen): string {
+function endOf(ending: CaseInput["ending"], { reset, idle, received }: ConnectionRecord): string {
   if (ending === "leave") return "left by the client";
   if (reset) return "reset";
   if (idle) return "kept open";

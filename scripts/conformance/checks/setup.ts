@@ -6,7 +6,7 @@
 import type { Exchange, Opened } from "../client.ts";
 import * as expect from "../expect.ts";
 import { ERROR } from "../forms.ts";
-import { aliasOf, modelsOf, type Call, type Lab, type Provider } from "../provider.ts";
+import { aliasOf, modelsOf, type Call, type ProviderSetup, type Provider } from "../provider.ts";
 import { first, isCount, isObject, type Fields, type Json } from "../shapes.ts";
 import { question, type Headers, type Tester } from "../tester.ts";
 import { PIECES, TEXT } from "../wire.ts";
@@ -14,7 +14,8 @@ import { checkOf, CHECKS, headingOf, type Stated } from "./kit.ts";
 
 export * from "../expect.ts";
 
-export interface Scene {
+/** What a check of the level `robust` works with. */
+export interface RobustKit {
   readonly t: Tester;
   readonly provider: Provider;
   /** Its models at the provider; the first of them; the one to which a failure of that leads. */
@@ -43,24 +44,25 @@ export const WITH_USAGE = { stream: true, stream_options: { include_usage: true 
 export const SOON_MS = 2_500;
 /** For what only takes its time where a machine is busy. */
 export const PATIENT_MS = 10_000;
+/** The promise's value, which must come soon. */
 export const soon = <T>(promise: Promise<T>, what: string): Promise<T> =>
   expect.within(promise, what, SOON_MS);
 
 /** What the checks need of the gateway's configuration, filled as they are stated. */
-export const LABS: Lab[] = [];
+export const SETUPS: ProviderSetup[] = [];
 
 /**
  * Checks by their headings, of which the words are the models that the check has at the provider:
  * what each does, and `@` and a place for the first of them (provider.ts).
  */
-export function robust(source: string, entries: Stated<(scene: Scene) => unknown>): void {
+export function robust(source: string, entries: Stated<(kit: RobustKit) => unknown>): void {
   for (const [heading, run] of Object.entries(entries)) {
     const { id, words } = headingOf(heading);
     const [first = "good", ...others] = words.filter((word) => word !== "alone");
     const [behaviour = "", at] = first.split("@");
-    const lab: Lab = { id, behaviours: [behaviour, ...others], at };
-    LABS.push(lab);
-    const check = checkOf("robust", source, heading, (t) => run(sceneOf(t, lab)));
+    const lab: ProviderSetup = { id, behaviours: [behaviour, ...others], at };
+    SETUPS.push(lab);
+    const check = checkOf("robust", source, heading, (t) => run(kitOf(t, lab)));
     CHECKS.push({ ...check, needs: others.length > 0 ? ["provider", "alias"] : ["provider"] });
   }
 }
@@ -68,10 +70,10 @@ export function robust(source: string, entries: Stated<(scene: Scene) => unknown
 export const alike = (
   source: string,
   headings: readonly string[],
-  run: (scene: Scene) => unknown,
+  run: (kit: RobustKit) => unknown,
 ): void => robust(source, Object.fromEntries(headings.map((heading) => [heading, run])));
 
-function sceneOf(t: Tester, lab: Lab): Scene {
+function kitOf(t: Tester, lab: ProviderSetup): RobustKit {
   const provider = t.options.provider!;
   const models = modelsOf(lab);
   const [model = "", second = model] = models;
@@ -79,7 +81,7 @@ function sceneOf(t: Tester, lab: Lab): Scene {
     model: second === model ? model : aliasOf(lab),
     messages: question("Say something."),
   };
-  const ask: Scene["ask"] = (fields = {}, headers = {}, signal) =>
+  const ask: RobustKit["ask"] = (fields = {}, headers = {}, signal) =>
     t.ask({ ...usual, ...fields }, { headers, signal });
   const call = (after = 0) => provider.call(model, after, PATIENT_MS);
   return {
@@ -108,6 +110,7 @@ function sceneOf(t: Tester, lab: Lab): Scene {
 /** What the events of a stream say. */
 const dataOf = ({ events }: Exchange) => events.map(({ data }) => data);
 
+/** Expects a complete reply with this content. */
 export function complete(reply: Exchange, content = TEXT): void {
   const { status, shown, error, parts } = reply;
   expect.that(status === 200, "status 200", `${status} ${shown}`);
@@ -130,16 +133,18 @@ export function broken(reply: Exchange, content: string): void {
   const isEnd = parts.length === data.length - 1 && isObject(reply.events.at(-1)?.json);
   expect.that(isEnd, "one error event, and nothing after it", shown);
 }
+/** Expects an error with this status. */
 export function refusal({ status, error, shown }: Exchange, expected: number): void {
   expect.that(status === expected, `status ${expected}`, `${status} ${shown}`);
   expect.fields(error, ERROR);
 }
+/** Expects that a reply names this model throughout. */
 export function servedBy(reply: Exchange, model: string): void {
   for (const part of reply.parts) expect.same(first(part, "model"), model);
 }
-/** How often the provider was asked for a model; the first of the scene, if none is named. */
-export function calls(scene: Scene, number: number, model?: string): void {
-  const got = scene.calls(model).length;
+/** How often the provider was asked for a model; the first of the kit, if none is named. */
+export function calls(kit: RobustKit, number: number, model?: string): void {
+  const got = kit.calls(model).length;
   expect.that(got === number, `${number} requests for ${model ?? "the model"}`, got);
 }
 /** Retry-After, and the same number in the message. */
@@ -152,6 +157,7 @@ export function wait({ headers, error, shown }: Exchange): void {
 /** The client of a call has left, so the gateway closes the provider's connection. */
 export const left = (call: Call): Promise<void> =>
   soon(call.left, "the provider's connection to be closed");
+/** Expects that /healthz answers soon. `when`: for the error. */
 export async function healthy(t: Tester, when: string): Promise<void> {
   const { status } = await soon(t.get("/healthz"), `/healthz ${when}`);
   expect.that(status === 200, `200 from /healthz ${when}`, status);
@@ -160,7 +166,7 @@ export async function healthy(t: Tester, when: string): Promise<void> {
 /** A request with these fields is answered, and the provider was asked with those. */
 export const sent =
   (fields: object, toProvider: Fields) =>
-  async (scene: Scene): Promise<void> => {
-    complete(await scene.ask(fields));
-    expect.fields(await scene.sent(), toProvider);
+  async (kit: RobustKit): Promise<void> => {
+    complete(await kit.ask(fields));
+    expect.fields(await kit.sent(), toProvider);
   };

@@ -1,43 +1,46 @@
-// The world of a simulation: one clock, one queue of events, one source of chance. Everything that
-// happens is an event of a process, and one event runs at a time, so the same seed gives the same
-// run, step by step, on any machine.
+// The core of the simulation: one clock, one queue of events, one source of chance. Everything that
+// happens is an event of a process, and one event runs at a time, so a seed determines the whole run,
+// event by event, on any machine.
 
 import { createHash } from "node:crypto";
 import { setImmediate as realTurn } from "node:timers/promises";
 import { createRandom } from "../../test/support/random.ts";
 
+/** The source of chance. */
 export type Random = ReturnType<typeof createRandom>;
-export type World = ReturnType<typeof createWorld>;
+/** The core of one simulation. */
+export type Simulator = ReturnType<typeof createSimulator>;
 
-/** A process of the world: a gateway, one of its workers, a command, or the actors. */
+/** A simulated process: a gateway, one of its workers, a command, a server, or the actors. */
 export type SimProcess = ReturnType<typeof newProcess>;
 
-/** `name`: for traces, such as "gateway 2". */
+/** `name`: its name in the trace, such as "gateway 2". */
 const newProcess = (name: string) => ({
   name,
   /** False once it has ended or was killed. Its events are dropped from then on. */
   alive: true,
-  /** Events before this time wait until then: the process is stopped (SIGSTOP). */
+  /** The process is suspended (SIGSTOP): its events wait until this time. */
   stoppedUntil: 0,
-  /** Immediates of a process run in their order. */
+  /** The time of its last immediate, because immediates of a process run in order. */
   lastImmediate: 0,
-  /** Timers, sockets and descriptors that it has open, by kind. */
+  /** The number of its open timers, sockets and files, by kind. */
   open: new Map<string, number>(),
-  /** Called once when the process ends, in whatever way. */
+  /** Called when the process ends in any way. */
   atEnd: new Set<() => void>(),
-  /** Called with an error that nothing caught. It has ended by then. */
+  /** Called after the process has ended by an uncaught error. */
   crashed(error: unknown): void {
     throw error;
   },
 });
 
-/** Counts one more, or one less, of what a process has open. */
+/** Counts what a process opens (1) or closes (-1). */
 export function countOpen({ open }: SimProcess, kind: string, by: 1 | -1): void {
   open.set(kind, (open.get(kind) ?? 0) + by);
 }
 
+/** An event that waits in the queue. */
 export interface Pending {
-  /** When it runs, in milliseconds since the beginning of the world. */
+  /** When it runs, in milliseconds of simulated time. */
   at: number;
   order: number;
   readonly owner: SimProcess;
@@ -46,20 +49,22 @@ export interface Pending {
   isCancelled: boolean;
 }
 
-/** How many events a failure shows. */
+/** The number of events that a failed run prints. */
 const SHOWN = 50;
 
-export interface WorldOptions {
+/** How to start a simulation. */
+export interface SimulatorOptions {
   readonly seed: number;
-  /** Of the wall clock, in milliseconds since 1970. */
+  /** The wall clock at the start, in milliseconds since 1970. */
   readonly startsAt: number;
-  /** Hears each line of the trace. Absent: nobody does. */
-  readonly hear?: ((line: string) => void) | undefined;
+  /** Called with each line of the trace. Absent: the trace is not printed. */
+  readonly trace?: ((line: string) => void) | undefined;
 }
 
-export function createWorld({ seed, startsAt, hear }: WorldOptions) {
+/** Creates a simulation without processes. */
+export function createSimulator({ seed, startsAt, trace }: SimulatorOptions) {
   const random = createRandom(seed);
-  /** Events that wait, the next one last. */
+  /** The queue, with the next event at its end. */
   const waiting: Pending[] = [];
   const processes = new Set<SimProcess>();
   const lastLines: string[] = [];
@@ -68,7 +73,7 @@ export function createWorld({ seed, startsAt, hear }: WorldOptions) {
   const nobody = newProcess("nobody");
   let current = nobody;
 
-  /** Of two events at the same time, the one that was asked for first comes first. */
+  /** Events at the same time run in the order in which they were queued. */
   function queue(event: Pending): void {
     order += 1;
     event.order = order;
@@ -77,22 +82,23 @@ export function createWorld({ seed, startsAt, hear }: WorldOptions) {
     waiting.splice(waiting.findLastIndex(isLater) + 1, 0, event);
   }
 
-  /** Runs `run` as an event of `owner` at a time. */
+  /** Queues `run` as an event of `owner` for the time `when`. */
   function at(when: number, owner: SimProcess, what: string, run: () => void): Pending {
     const event = { at: when, order: 0, owner, what, run, isCancelled: false };
     queue(event);
     return event;
   }
 
+  /** Adds a line to the trace. */
   function note(text: string): void {
     const line = `${time.toFixed(3)} ${current.name}: ${text}`;
     lastLines.push(line);
     if (lastLines.length > 4 * SHOWN) lastLines.splice(0, lastLines.length - SHOWN);
     hash.update(line);
-    hear?.(line);
+    trace?.(line);
   }
 
-  /** Ends a process at once: nothing of it runs any more. */
+  /** Ends a process at once. None of its events runs any more. */
   function end(owner: SimProcess, how: string): void {
     if (!owner.alive) return;
     note(`${owner.name} ends: ${how}`);
@@ -102,7 +108,7 @@ export function createWorld({ seed, startsAt, hear }: WorldOptions) {
     owner.atEnd.clear();
   }
 
-  /** Nothing caught it, so it ends the process whose event runs. */
+  /** Ends the process whose event threw an error that nothing caught. */
   function crash(error: unknown): void {
     const owner = current;
     if (!owner.alive) return;
@@ -126,7 +132,7 @@ export function createWorld({ seed, startsAt, hear }: WorldOptions) {
     } catch (error) {
       crash(error);
     }
-    // Everything that follows at once, promises and next ticks, belongs to this event.
+    // Promises and next ticks that follow belong to this event, so wait for them.
     await realTurn();
     current = nobody;
   }
@@ -134,7 +140,7 @@ export function createWorld({ seed, startsAt, hear }: WorldOptions) {
   return {
     random,
     time: () => time,
-    /** The wall clock of all processes, in milliseconds since 1970. */
+    /** The wall clock in milliseconds since 1970. */
     wallClock: () => Math.floor(startsAt + time),
     createProcess(name: string): SimProcess {
       const created = newProcess(name);
@@ -144,17 +150,17 @@ export function createWorld({ seed, startsAt, hear }: WorldOptions) {
     /** All processes that have not ended. */
     processes: (): readonly SimProcess[] => [...processes],
     at,
-    /** Runs `run` as an event of `owner` after so many milliseconds. */
+    /** Queues `run` as an event of `owner` after so many milliseconds. */
     after: (ms: number, owner: SimProcess, what: string, run: () => void): Pending =>
       at(time + Math.max(0, ms), owner, what, run),
-    /** Runs `run` soon, after all immediates that `owner` has asked for before. */
+    /** Queues `run` to run soon, after all earlier immediates of `owner`. */
     immediate(owner: SimProcess, what: string, run: () => void): Pending {
       owner.lastImmediate = Math.max(owner.lastImmediate, time + random.random() * 0.05);
       return at(owner.lastImmediate, owner, what, run);
     },
     end,
     note,
-    /** Runs events until `isDone`, or until nothing happens any more. Returns whether it is done. */
+    /** Runs events until `isDone`, or until the queue is empty. Returns whether it is done. */
     async runUntil(isDone: () => boolean): Promise<boolean> {
       process.on("uncaughtException", crash);
       process.on("unhandledRejection", crash);
@@ -171,8 +177,9 @@ export function createWorld({ seed, startsAt, hear }: WorldOptions) {
       }
     },
     steps: () => steps,
-    /** A hash of all lines of the trace so far. */
+    /** The hash of the trace so far, by which two runs are compared. */
     fingerprint: () => hash.copy().digest("hex").slice(0, 16),
+    /** The end of the trace. */
     lastLines: () => lastLines.slice(-SHOWN),
   };
 }
