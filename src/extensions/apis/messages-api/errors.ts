@@ -2,6 +2,7 @@
 // the status and details of a refusal, so those of a provider of this format are passed on. Its
 // messages never are.
 import { ApiError } from "../../../core/openai/errors.ts";
+import { ProviderError } from "../../../core/providers/provider-error.ts";
 import type { Attempt } from "../../../core/routing/attempt.ts";
 import { CompletionFailed, type Complete } from "../../../core/routing/fallback.ts";
 import { DetailedRefusal, type RefusalDetails } from "../../providers/provider-words/index.ts";
@@ -33,6 +34,18 @@ const typeOf = ({ code, status }: ApiError): string =>
 /** Claude Code compacts a conversation when it reads this phrase. */
 const TOO_LONG = "prompt is too long";
 
+/** Claude Code leaves out the images or documents of a conversation when it reads these phrases. */
+const MEDIA: readonly (readonly [words: RegExp, phrase: string])[] = [
+  [/\bimages?\b/i, "could not process image"],
+  [/\b(pdf|document)s?\b|not take files/i, "could not process pdf"],
+];
+
+/** The message, with the phrase for the medium that the reason names. */
+function withPhrase(message: string, reason = ""): string {
+  const phrase = MEDIA.find(([words]) => words.test(reason))?.[1];
+  return phrase ? `${message.replace(/\.$/, "")}: ${phrase}.` : message;
+}
+
 /** The vendor's SDKs send a conversation whole, without a thread, when they read this. */
 const NO_THREADS: RefusalDetails = { error_code: "thread_unsupported_request" };
 
@@ -44,7 +57,9 @@ function detailsOf(error: ApiError): RefusalDetails | undefined {
 
 export function errorEvent(error: ApiError, request_id: string): ReplyEvent {
   const isTooLong = error.code === "context_length_exceeded";
-  const message = isTooLong ? `${TOO_LONG}: ${error.message}` : error.message;
+  const message = isTooLong
+    ? `${TOO_LONG}: ${error.message}`
+    : withPhrase(error.message, /this model does not take \w+\.$/.exec(error.message)?.[0]);
   const details = detailsOf(error);
   return {
     type: "error",
@@ -64,23 +79,32 @@ class DetailedError extends ApiError {
   }
 }
 
-/** Completes requests, and adds the details of the refusal to the error of one that is refused. */
+/** The error of a refused request, with what the vendor's programs act on. */
+function refusedError(error: ApiError, refusal: ProviderError | undefined): ApiError {
+  if (refusal instanceof DetailedRefusal) return new DetailedError(error, refusal);
+  const { code, message, param } = error;
+  if (code !== "upstream_rejected") return error;
+  return new ApiError(code, withPhrase(message, refusal?.detail.providerMessage), { param });
+}
+
+/** Completes requests, and adds what clients act on to the error of one that is refused. */
 export const withDetails =
   (complete: Complete): Complete =>
   async (chat, candidates, deliver, context) => {
     const { attempt } = context;
-    let refusal: DetailedRefusal | undefined;
+    let refusal: ProviderError | undefined;
     const noting: Attempt = (asked, serving, take, options) =>
       attempt(asked, serving, take, options).catch((error: unknown) => {
         const isNative = asked.native?.dialect === DIALECT;
-        if (isNative && error instanceof DetailedRefusal) refusal = error;
+        if (isNative && error instanceof ProviderError) refusal = error;
         throw error;
       });
     try {
       return await complete(chat, candidates, deliver, { ...context, attempt: noting });
-    } catch (error) {
-      const isRefused = error instanceof CompletionFailed && error.error instanceof ApiError;
-      if (!refusal || !isRefused) throw error;
-      throw new CompletionFailed(error.progress, new DetailedError(error.error, refusal));
+    } catch (failure) {
+      if (!(failure instanceof CompletionFailed)) throw failure;
+      const { progress, error } = failure;
+      if (!(error instanceof ApiError)) throw failure;
+      throw new CompletionFailed(progress, refusedError(error, refusal));
     }
   };

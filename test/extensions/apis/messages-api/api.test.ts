@@ -120,7 +120,9 @@ describe("errors", () => {
     const lab = { m: speak("Fine."), broken: status(500), busy: status(429) };
     const narrow = { account: "acme", key: "sk-n", models: ["m"] };
     const keys = [{ account: "acme", key: KEY }, narrow];
-    const { url, ask } = await start(t, { lab, claude: { full: status(400, full) } }, { keys });
+    const bad = { error: { message: "Image exceeds 5 MB.", type: "invalid_request_error" } };
+    const claude = { full: status(400, full), bad: status(400, bad) };
+    const { url, ask } = await start(t, { lab, claude }, { keys });
     const get = (path: string, key = KEY) =>
       fetch(url + path, { headers: { ...VERSION, "x-api-key": key } });
     const cases: [Response, number, string, RegExp][] = [
@@ -133,6 +135,7 @@ describe("errors", () => {
       [await ask({ model: "broken" }), 503, "api_error", /./],
       [await ask({ model: "busy" }), 503, "overloaded_error", /./],
       [await ask({ model: "full" }), 400, "invalid_request_error", /^prompt is too long: /],
+      [await ask({ model: "bad" }), 400, "invalid_request_error", /: could not process image\.$/],
       [await get("/v1/models/nope"), 404, "not_found_error", /"nope"/],
       [await get("/v1/models", "sk-wrong"), 401, "authentication_error", /./],
     ];
@@ -169,6 +172,9 @@ describe("errors", () => {
       const [code, , message] = await errorOf(await ask({ model: "m", ...body }));
       assert.equal(code, 400);
       assert.ok(message.startsWith(`Invalid '${place}': `), message);
+      // Claude Code then leaves the image out of its next request.
+      const isOfImage = JSON.stringify(body).includes('"image"');
+      assert.equal(message.endsWith(": could not process image."), isOfImage);
     }
   });
 
