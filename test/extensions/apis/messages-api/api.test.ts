@@ -120,9 +120,7 @@ describe("errors", () => {
     const lab = { m: speak("Fine."), broken: status(500), busy: status(429) };
     const narrow = { account: "acme", key: "sk-n", models: ["m"] };
     const keys = [{ account: "acme", key: KEY }, narrow];
-    const bad = { error: { message: "Image exceeds 5 MB.", type: "invalid_request_error" } };
-    const claude = { full: status(400, full), bad: status(400, bad) };
-    const { url, ask } = await start(t, { lab, claude }, { keys });
+    const { url, ask } = await start(t, { lab, claude: { full: status(400, full) } }, { keys });
     const get = (path: string, key = KEY) =>
       fetch(url + path, { headers: { ...VERSION, "x-api-key": key } });
     const cases: [Response, number, string, RegExp][] = [
@@ -135,7 +133,6 @@ describe("errors", () => {
       [await ask({ model: "broken" }), 503, "api_error", /./],
       [await ask({ model: "busy" }), 503, "overloaded_error", /./],
       [await ask({ model: "full" }), 400, "invalid_request_error", /^prompt is too long: /],
-      [await ask({ model: "bad" }), 400, "invalid_request_error", /: could not process image\.$/],
       [await get("/v1/models/nope"), 404, "not_found_error", /"nope"/],
       [await get("/v1/models", "sk-wrong"), 401, "authentication_error", /./],
     ];
@@ -326,6 +323,32 @@ describe("a provider of the same format", () => {
     }
     const other = await ask({ model: "lost", input: "Hi" }, {}, "/v1/responses");
     assert.deepEqual([other.status, (await json(other)).error.details], [400, undefined]);
+  });
+
+  it("says what it refuses in words on which Claude Code acts, and in no others", async (t) => {
+    const cases = [
+      ["a.b: Image exceeds 5 MB", "could not process image"],
+      ["The PDF of Acme was not valid", "could not process pdf"],
+      ["Acme: adaptive thinking is not supported", "adaptive thinking is not supported"],
+      ["Acme does not support the effort parameter", "does not support the effort parameter"],
+      ["role 'system' is not supported by Acme", "role 'system' is not supported"],
+      ["Acme: Input should be 'user' or 'assistant'", "Input should be 'user' or 'assistant'"],
+      ["Acme: Invalid `signature` in `thinking` block", "Invalid `signature` in `thinking` block"],
+      ["of Acme: x.y: Extra inputs are not permitted", "x.y: Extra inputs are not permitted"],
+      [
+        "Unexpected value(s) `a-1`, `b-2` for the `anthropic-beta` header of Acme",
+        "Unexpected value(s) `a-1`, `b-2` for the `anthropic-beta` header",
+      ],
+      ["Acme is a secret", undefined],
+    ] as const;
+    const refusal = (message: string) => status(400, { type: "error", error: { message } });
+    const claude = Object.fromEntries(cases.map(([said], at) => [`c${at}`, refusal(said)]));
+    const { ask } = await start(t, { claude });
+    for (const [at, [, words]] of cases.entries()) {
+      const [code, , message] = await errorOf(await ask({ model: `c${at}` }));
+      const plain = "The model refused this request as invalid";
+      assert.deepEqual([code, message], [400, words ? `${plain}: ${words}.` : `${plain}.`]);
+    }
   });
 
   it("has no thread, and the answer says so in the details that SDKs look for", async (t) => {
