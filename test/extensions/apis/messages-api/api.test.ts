@@ -334,8 +334,7 @@ describe("a provider of the same format", () => {
       ["x.y: Extra inputs are not permitted"],
       ["Unexpected value(s) `a-1`, `b-2` for the `anthropic-beta` header"],
     ] as [said: string, words?: string][]) {
-      const refusal = status(400, { error: { message: `Acme: ${said} by Acme` } });
-      const { ask } = await start(t, { claude: refusal });
+      const { ask } = await start(t, { claude: status(400, { message: `Acme: ${said} by Acme` }) });
       const [, , message] = await errorOf(await ask({ model: "c" }));
       assert.equal(message, `The model refused this request as invalid: ${words}.`);
     }
