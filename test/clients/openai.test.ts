@@ -254,15 +254,8 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
     assert.deepEqual(streamed.output_parsed, whole.output_parsed);
   });
 
-  it("Responses: throws the SDK's own errors", async (t) => {
+  it("Responses: a stream that breaks off is an error", async (t) => {
     const { responses } = await start(t);
-    const stored = responses.create({ model: "demo-chat", input: QUESTION, store: true });
-    await assert.rejects(stored, (error) => {
-      assert.ok(error instanceof OpenAI.BadRequestError);
-      assert.deepEqual([error.code, error.param], ["unsupported_value", "store"]);
-      assert.match(error.requestID!, /^req_/);
-      return true;
-    });
     for (const model of BAD_ENDINGS) {
       const events = await responses.create({ model, input: QUESTION, stream: true });
       await assert.rejects(collect(events), OpenAI.APIError);

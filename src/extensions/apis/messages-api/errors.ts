@@ -1,7 +1,8 @@
 // Errors in the form of the Messages API, and its header for the request id. The vendor's SDKs use
-// the status and details of a refusal, so those of a provider of this format are passed on. Its
-// messages never are.
+// the status and details of a refusal, so those of a provider of this format are passed on. Of its
+// messages only the phrases are that Claude Code looks for.
 import { ApiError } from "../../../core/openai/errors.ts";
+import { ProviderError } from "../../../core/providers/provider-error.ts";
 import type { Attempt } from "../../../core/routing/attempt.ts";
 import { CompletionFailed, type Complete } from "../../../core/routing/fallback.ts";
 import { DetailedRefusal, type RefusalDetails } from "../../providers/provider-words/index.ts";
@@ -33,6 +34,32 @@ const typeOf = ({ code, status }: ApiError): string =>
 /** Claude Code compacts a conversation when it reads this phrase. */
 const TOO_LONG = "prompt is too long";
 
+/**
+ * Words of providers on which Claude Code acts: it asks again without what they name. The patterns
+ * match no words of the operator or of its account.
+ */
+const ACTED_ON: readonly RegExp[] = [
+  /adaptive thinking is not supported|thinking\.type\.enabled\W{1,3}is not supported/i,
+  /does not support the effort parameter/i,
+  /role .?system.? is not supported|unexpected role .?system.{0,150}input message role/i,
+  /(unknown variant .?system.?, expected|input should be) .user. or .assistant./i,
+  /invalid .?signature.? in .?thinking.? block/i,
+  /[\w.]{1,80}: extra inputs are not permitted/i,
+  /unexpected value\(s\) [\w`, -]{1,200} for the .anthropic-beta. header/i,
+];
+/** Claude Code's words for the images or documents of a conversation, which it then leaves out. */
+const MEDIA: readonly (readonly [words: RegExp, phrase: string])[] = [
+  [/\bimages?\b/i, "could not process image"],
+  [/\b(pdf|document)s?\b|not take files/i, "could not process pdf"],
+];
+
+/** The message, with the words on which Claude Code acts, if the reason has any. */
+function withPhrase(message: string, reason = ""): string {
+  const [said] = ACTED_ON.flatMap((words) => words.exec(reason)?.[0] ?? []);
+  const phrase = said ?? MEDIA.find(([words]) => words.test(reason))?.[1];
+  return phrase ? `${message.replace(/\.$/, "")}: ${phrase}.` : message;
+}
+
 /** The vendor's SDKs send a conversation whole, without a thread, when they read this. */
 const NO_THREADS: RefusalDetails = { error_code: "thread_unsupported_request" };
 
@@ -44,7 +71,9 @@ function detailsOf(error: ApiError): RefusalDetails | undefined {
 
 export function errorEvent(error: ApiError, request_id: string): ReplyEvent {
   const isTooLong = error.code === "context_length_exceeded";
-  const message = isTooLong ? `${TOO_LONG}: ${error.message}` : error.message;
+  const message = isTooLong
+    ? `${TOO_LONG}: ${error.message}`
+    : withPhrase(error.message, /this model does not take \w+\.$/.exec(error.message)?.[0]);
   const details = detailsOf(error);
   return {
     type: "error",
@@ -64,23 +93,32 @@ class DetailedError extends ApiError {
   }
 }
 
-/** Completes requests, and adds the details of the refusal to the error of one that is refused. */
+/** The error of a refused request, with what the vendor's programs act on. */
+function refusedError(error: ApiError, refusal: ProviderError | undefined): ApiError {
+  if (refusal instanceof DetailedRefusal) return new DetailedError(error, refusal);
+  const { code, message, param } = error;
+  if (code !== "upstream_rejected") return error;
+  return new ApiError(code, withPhrase(message, refusal?.detail.providerMessage), { param });
+}
+
+/** Completes requests, and adds what clients act on to the error of one that is refused. */
 export const withDetails =
   (complete: Complete): Complete =>
   async (chat, candidates, deliver, context) => {
     const { attempt } = context;
-    let refusal: DetailedRefusal | undefined;
+    let refusal: ProviderError | undefined;
     const noting: Attempt = (asked, serving, take, options) =>
       attempt(asked, serving, take, options).catch((error: unknown) => {
         const isNative = asked.native?.dialect === DIALECT;
-        if (isNative && error instanceof DetailedRefusal) refusal = error;
+        if (isNative && error instanceof ProviderError) refusal = error;
         throw error;
       });
     try {
       return await complete(chat, candidates, deliver, { ...context, attempt: noting });
-    } catch (error) {
-      const isRefused = error instanceof CompletionFailed && error.error instanceof ApiError;
-      if (!refusal || !isRefused) throw error;
-      throw new CompletionFailed(error.progress, new DetailedError(error.error, refusal));
+    } catch (failure) {
+      if (!(failure instanceof CompletionFailed)) throw failure;
+      const { progress, error } = failure;
+      if (!(error instanceof ApiError)) throw failure;
+      throw new CompletionFailed(progress, refusedError(error, refusal));
     }
   };

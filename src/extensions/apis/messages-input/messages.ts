@@ -172,6 +172,8 @@ function plainPartsOf(block: Block, path: Path, note: Note): Parts {
       return imageParts(block, [...path, "source"], note);
     case "document":
       return documentParts(block, path, note);
+    case "tool_reference":
+      return [textPart(`The tool ${block.tool_name} can be called now.`)];
     case "unknown":
       note(path, block.value);
   }

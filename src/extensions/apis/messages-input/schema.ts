@@ -76,9 +76,10 @@ const document = kind("document", {
   cache_control: mark,
 });
 const media = { text, image, document };
+const inResult = { ...media, tool_reference: kind("tool_reference", { tool_name: nonEmpty }) };
 const tool_result = kind("tool_result", {
   tool_use_id: nonEmpty,
-  content: withDefault(content(media), []),
+  content: withDefault(content(inResult), []),
   is_error: lenient(boolean()),
   cache_control: mark,
 });
@@ -90,7 +91,7 @@ const ofAssistant = {
   redacted_thinking: kind("redacted_thinking", {}),
 };
 
-type Blocks = typeof ofUser & typeof ofAssistant;
+type Blocks = typeof inResult & typeof ofUser & typeof ofAssistant;
 export type Block = Infer<Blocks[keyof Blocks]> | Unknown;
 /** A block of this type. */
 export type BlockOf<N> = Extract<Block, { readonly type: N }>;

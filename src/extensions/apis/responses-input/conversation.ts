@@ -103,7 +103,7 @@ export function createConversation(tools: ToolSet, open: Open) {
    * Adds an item to the messages, and its tools to the tool set. Throws a ValidationError if it
    * contradicts the items before it.
    */
-  function addItem(item: InputItem, path: Path): void {
+  function addItem(item: Exclude<InputItem, Item<"configuration_update">>, path: Path): void {
     switch (item.type) {
       case "message":
         if (item.role === "assistant") assistant(path).texts.push(item.content);

@@ -39,7 +39,8 @@ interface ReadRequest {
 
 /** Throws a ValidationError whose path is that in the client's request. */
 export function* readRequest(parsed: ParsedBody, open: Open): Steps<ReadRequest> {
-  const { request, body } = yield* checkedBody(parsed, responsesRequest, "input", item);
+  const { request: stated, body } = yield* checkedBody(parsed, responsesRequest, "input", item);
+  const request = updated(stated);
   const { input, include } = request;
   const tools = createToolSet();
   tools.add(request.tools, ["tools"]);
@@ -48,7 +49,7 @@ export function* readRequest(parsed: ParsedBody, open: Open): Steps<ReadRequest>
   if (typeof input === "string") conversation.addInput("user", input, ["input"]);
   else
     for (const [index, item] of input.entries()) {
-      conversation.addItem(item, ["input", index]);
+      if (item.type !== "configuration_update") conversation.addItem(item, ["input", index]);
       yield;
     }
   const { tool_choice, declared } = choiceOf(request.tool_choice, tools);
@@ -86,6 +87,17 @@ export function* readRequest(parsed: ParsedBody, open: Open): Steps<ReadRequest>
     },
     body,
   };
+}
+
+/** The request with the settings that items in its conversation have changed last. */
+function updated(request: ResponsesRequest): ResponsesRequest {
+  let { reasoning, text } = request;
+  for (const item of typeof request.input === "string" ? [] : request.input) {
+    if (item.type !== "configuration_update") continue;
+    if (item.reasoning?.effort) reasoning = Object.assign({}, reasoning, item.reasoning);
+    if (item.text) text = Object.assign({}, text, item.text);
+  }
+  return { ...request, reasoning, text };
 }
 
 /** A client that asks for a summary gets the reasoning, as far as the model shows it. */

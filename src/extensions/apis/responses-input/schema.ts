@@ -157,6 +157,15 @@ const reference = makeCheck({}, () => fail("unsupported_value", NOT_STORED));
 const call = { call_id: nonEmpty, name: nonEmpty, namespace };
 const json = byType({ string: string(), object: jsonObject() });
 const result = { call_id: nonEmpty, output: content };
+const schema = jsonObject(SCHEMA_BOUNDS);
+const jsonSchema = kind("json_schema", { name: nonEmpty, description: text, schema, strict });
+const format = variant("type", {
+  text: refine(kind("text", {}), () => undefined),
+  json_object: kind("json_object", {}),
+  json_schema: refine(jsonSchema, ({ type, ...json_schema }) => ({ type, json_schema })),
+});
+
+const effort = optional(literal("none", "minimal", "low", "medium", "high", "xhigh", "max"));
 const itemOfType = variant("type", {
   message,
   function_call: kind("function_call", { ...call, arguments: json }),
@@ -172,6 +181,10 @@ const itemOfType = variant("type", {
   }),
   additional_tools: kind("additional_tools", { tools }),
   agent_message: kind("agent_message", { content: onlyText }),
+  configuration_update: kind("configuration_update", {
+    reasoning: optional(object({ effort })),
+    text: optional(object({ format })),
+  }),
   item_reference: reference,
 });
 export type InputItem = Infer<typeof itemOfType>;
@@ -183,14 +196,6 @@ export const item = withCheckedAhead(
     return role === undefined && typeof id === "string" ? reference(value) : message(value, all);
   }),
 );
-
-const schema = jsonObject(SCHEMA_BOUNDS);
-const jsonSchema = kind("json_schema", { name: nonEmpty, description: text, schema, strict });
-const format = variant("type", {
-  text: refine(kind("text", {}), () => undefined),
-  json_object: kind("json_object", {}),
-  json_schema: refine(jsonSchema, ({ type, ...json_schema }) => ({ type, json_schema })),
-});
 
 const chosenTool = object({ type: nonEmpty, name: text, namespace });
 export type ChosenTool = Infer<typeof chosenTool>;
@@ -230,7 +235,7 @@ export const responsesRequest = object({
   parallel_tool_calls: optional(boolean()),
   reasoning: optional(
     object({
-      effort: optional(literal("none", "minimal", "low", "medium", "high", "xhigh", "max")),
+      effort,
       summary,
       /** Its earlier name. */
       generate_summary: summary,

@@ -157,18 +157,18 @@ describe("errors", () => {
     ];
     const format = { type: "json_schema", schema: { type: "object" } };
     const found = [{ role: "user", content: [{ type: "search_result" }] }];
-    const cases: [Json, string][] = [
+    const cases: [body: Json, place: string, end?: string][] = [
       [{ system: "x", messages: [{ role: "user", content: [image] }] }, "messages[0].content"],
-      [{ messages: loop }, "messages[2].content"],
+      [{ messages: loop }, "messages[2].content", ": could not process image."],
       [{ messages: found }, "messages[0].content[0]"],
       [{ stop_sequences: ["END"] }, "stop_sequences"],
       [{ output_config: { format } }, "output_config.format"],
       [{ output_format: format }, "output_format"],
     ];
-    for (const [body, place] of cases) {
+    for (const [body, place, end = ""] of cases) {
       const [code, , message] = await errorOf(await ask({ model: "m", ...body }));
       assert.equal(code, 400);
-      assert.ok(message.startsWith(`Invalid '${place}': `), message);
+      assert.ok(message.startsWith(`Invalid '${place}': `) && message.endsWith(end), message);
     }
   });
 
@@ -320,6 +320,24 @@ describe("a provider of the same format", () => {
     }
     const other = await ask({ model: "lost", input: "Hi" }, {}, "/v1/responses");
     assert.deepEqual([other.status, (await json(other)).error.details], [400, undefined]);
+  });
+
+  it("says what it refuses in words on which Claude Code acts, and in no others", async (t) => {
+    for (const [said, words = said] of [
+      ["image exceeds 5 MB", "could not process image"],
+      ["PDF is not valid", "could not process pdf"],
+      ["adaptive thinking is not supported"],
+      ["does not support the effort parameter"],
+      ["role 'system' is not supported"],
+      ["Input should be 'user' or 'assistant'"],
+      ["Invalid `signature` in `thinking` block"],
+      ["x.y: Extra inputs are not permitted"],
+      ["Unexpected value(s) `a-1`, `b-2` for the `anthropic-beta` header"],
+    ] as [said: string, words?: string][]) {
+      const { ask } = await start(t, { claude: status(400, { message: `Acme: ${said} by Acme` }) });
+      const [, , message] = await errorOf(await ask({ model: "c" }));
+      assert.equal(message, `The model refused this request as invalid: ${words}.`);
+    }
   });
 
   it("has no thread, and the answer says so in the details that SDKs look for", async (t) => {

@@ -202,7 +202,7 @@ describe("messages", () => {
     const image = { type: "image", source: { type: "url", url: "https://x.example/" } };
     const redacted = { type: "redacted_thinking", data: "x" };
     const results = [
-      resultOf("a", "one"),
+      resultOf("a", [text("one"), { type: "tool_reference", tool_name: "f" }]),
       resultOf("b", [text("two"), text("three"), image], { is_error: true }),
     ];
     const messages = [
@@ -228,7 +228,7 @@ describe("messages", () => {
         reasoning_content: "Hm.",
         tool_calls: [called("a", '{"x":1}'), called("b", "{}")],
       },
-      { role: "tool", tool_call_id: "a", content: "one" },
+      { role: "tool", tool_call_id: "a", content: "one\nThe tool f can be called now." },
       { role: "tool", tool_call_id: "b", content: shown },
       { role: "user", content: shows },
     ]);
