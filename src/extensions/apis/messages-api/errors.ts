@@ -86,8 +86,9 @@ class DetailedError extends ApiError {
   /** The provider's status, instead of the code's. */
   override readonly status: number;
   readonly details: RefusalDetails;
-  constructor({ code, message, param }: ApiError, { status, details }: DetailedRefusal) {
-    super(code, `${message.replace(/\.$/, "")}: ${details.error_code}.`, { param });
+  constructor({ code, message, param }: ApiError, { status, details, detail }: DetailedRefusal) {
+    const coded = `${message.replace(/\.$/, "")}: ${details.error_code}.`;
+    super(code, withPhrase(coded, detail.providerMessage), { param });
     this.status = status;
     this.details = details;
   }
@@ -110,7 +111,7 @@ export const withDetails =
     const noting: Attempt = (asked, serving, take, options) =>
       attempt(asked, serving, take, options).catch((error: unknown) => {
         const isNative = asked.native?.dialect === DIALECT;
-        if (isNative && error instanceof ProviderError) refusal = error;
+        refusal = isNative && error instanceof ProviderError ? error : undefined;
         throw error;
       });
     try {

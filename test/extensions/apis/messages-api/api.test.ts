@@ -299,7 +299,10 @@ describe("a provider of the same format", () => {
     const refusal = (code: number, details: object) =>
       status(code, { type: "error", error: { type: "x", message: "Secret words.", details } });
     const unsupported = { error_code: "thread_unsupported_request", unsupported: ["thinking"] };
+    const image = { error_code: "image_dimensions_too_large", max_side_length_pixels: 8_000 };
+    const paths = ["messages.0.content.1"];
     const claude = {
+      large: refusal(400, { ...image, paths: [...paths, "secret"] }),
       lost: refusal(404, { error_code: "thread_not_found", org: "secret" }),
       mixed: refusal(400, { ...unsupported, unsupported: ["hipaa", "thinking"] }),
       poor: refusal(402, { error_code: "linked_organization_spend_limit_reached" }),
@@ -307,6 +310,7 @@ describe("a provider of the same format", () => {
     };
     const { ask } = await start(t, { claude }, { apis: ["messages", "responses"] });
     for (const [model, expected] of [
+      ["large", [400, "invalid_request_error", { ...image, paths }]],
       ["lost", [404, "not_found_error", { error_code: "thread_not_found" }]],
       ["mixed", [400, "invalid_request_error", unsupported]],
       ["poor", [503, "api_error", undefined]],
