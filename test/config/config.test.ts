@@ -15,6 +15,7 @@ import { checking, checkConfig, loadConfig, VENDORS, formats } from "../support/
 import { ValidationError, pathText } from "../../src/core/schema/checker.ts";
 import { folder } from "../support/folder.ts";
 import { merge } from "../support/gateway.ts";
+import { thrownBy } from "../support/wait.ts";
 
 /** The shortest configuration there is. */
 const MINIMAL = { providers: {}, models: {} };
@@ -28,15 +29,8 @@ const LAB = {
 const HEX = "0123456789abcdef".repeat(4);
 
 /** The faults for which `run` is refused. */
-function faultsOf(run: () => unknown): { path: string; code: string; message: string }[] {
-  try {
-    run();
-  } catch (error) {
-    assert.ok(error instanceof ValidationError, `not a ValidationError: ${String(error)}`);
-    return error.issues.map(({ path, code, message }) => ({ path: pathText(path), code, message }));
-  }
-  return assert.fail("accepted");
-}
+const faultsOf = (run: () => unknown): { path: string; code: string; message: string }[] =>
+  thrownBy(ValidationError, run).issues.map((issue) => ({ ...issue, path: pathText(issue.path) }));
 
 const refusedConfig = (over: object, env: Environment = {}) =>
   faultsOf(() => checkConfig(merge(LAB, over), env));

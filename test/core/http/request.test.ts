@@ -12,7 +12,7 @@ import { Cancel } from "../../../src/core/http/cancel.ts";
 import { requestId, requestIdFromBytes } from "../../../src/core/http/request-id.ts";
 import { match, pathOf, route } from "../../../src/core/http/router.ts";
 import { ApiError } from "../../../src/core/openai/errors.ts";
-import { within } from "../../support/wait.ts";
+import { thrownBy, within } from "../../support/wait.ts";
 
 const GENERATED = /^req_[0-9a-f]{32}$/;
 
@@ -47,15 +47,8 @@ const routes = {
 };
 
 /** The error that finding the handler throws. */
-function errorOf(method: string, path: string): ApiError {
-  try {
-    route(routes, method, path);
-  } catch (error) {
-    assert.ok(error instanceof ApiError);
-    return error;
-  }
-  return assert.fail(`${method} ${path} has a handler`);
-}
+const errorOf = (method: string, path: string): ApiError =>
+  thrownBy(ApiError, () => route(routes, method, path));
 
 it("the path of a URL has neither query nor origin", () => {
   for (const [url, path] of [

@@ -13,6 +13,7 @@ import { ProviderError } from "../../../src/core/providers/provider-error.ts";
 import { PROVIDER_KEY } from "../../support/fake-provider.ts";
 import { user } from "../../support/gateway.ts";
 import type { Asked } from "../../support/provider.ts";
+import { thrownBy } from "../../support/wait.ts";
 
 /** A call in a message of the assistant. */
 export const callOf = (id: string, name = "f", args = "{}") => ({
@@ -110,12 +111,4 @@ export function replyTo(
 }
 
 /** The ProviderError that this must throw. */
-export function errorOf(work: () => unknown): ProviderError {
-  try {
-    work();
-  } catch (error) {
-    assert.ok(error instanceof ProviderError, String(error));
-    return error;
-  }
-  return assert.fail("nothing was thrown");
-}
+export const errorOf = (work: () => unknown): ProviderError => thrownBy(ProviderError, work);

@@ -10,6 +10,7 @@ import {
 } from "../../../../src/extensions/apis/messages-input/index.ts";
 import { mediaTokens } from "../../../../src/extensions/providers/media-tokens/index.ts";
 import { runSync } from "../../../../src/core/turns.ts";
+import { thrownBy } from "../../../support/wait.ts";
 
 type Json = Record<string, unknown>;
 
@@ -26,14 +27,8 @@ const userBlocks = (...content: Json[]) => messagesOf({ messages: [user(...conte
 
 /** Where a request is refused, and how. */
 function issueOf(over: Json): string {
-  try {
-    read(over);
-  } catch (error) {
-    assert.ok(error instanceof ValidationError, String(error));
-    const { path, message } = error.issues[0]!;
-    return `${pathText(path)}: ${message}`;
-  }
-  return assert.fail("accepted");
+  const { path, message } = thrownBy(ValidationError, () => read(over)).issues[0]!;
+  return `${pathText(path)}: ${message}`;
 }
 
 /** What only a provider of the same format can serve. */
