@@ -427,29 +427,27 @@ describe("secrets", () => {
   }
 });
 
-describe("the demo", () => {
-  const demoKey = { account: "x", key: "sk-demo" };
-  const BEYOND = [
-    ...["0.0.0.0", "::", "192.168.1.5", "gateway.internal", "127.0.0.1.evil.com"],
-    ...["localhost.evil.com", "::ffff:0.0.0.0"],
-  ];
-  for (const [what, key, env] of [
-    ["as text", demoKey, {}],
-    ["from the environment", { ...demoKey, key: "$K" }, { K: "sk-demo" }],
-    ["as a digest", { account: "x", sha256: sha256("sk-demo") }, {}],
-  ] as const) {
-    it(`its key, ${what}, is valid on loopback only`, () => {
-      for (const host of ["127.0.0.1", "127.255.0.9", "::1", "localhost"])
-        assert.ok(accepted({ server: { host }, keys: [key] }, env), host);
-      for (const host of BEYOND) {
-        const [fault, ...others] = refusedConfig({ server: { host }, keys: [key] }, env);
-        assert.equal(fault?.path, "server.host", host);
-        assert.match(fault?.message ?? "", /loopback/);
-        assert.deepEqual(others, []);
-      }
-    });
-  }
-});
+const demoKey = { account: "x", key: "sk-demo" };
+const BEYOND = [
+  ...["0.0.0.0", "::", "192.168.1.5", "gateway.internal", "127.0.0.1.evil.com"],
+  ...["localhost.evil.com", "::ffff:0.0.0.0"],
+];
+for (const [what, key, env] of [
+  ["as text", demoKey, {}],
+  ["from the environment", { ...demoKey, key: "$K" }, { K: "sk-demo" }],
+  ["as a digest", { account: "x", sha256: sha256("sk-demo") }, {}],
+] as const) {
+  it(`the demo's key, ${what}, is valid on loopback only`, () => {
+    for (const host of ["127.0.0.1", "127.255.0.9", "::1", "localhost"])
+      assert.ok(accepted({ server: { host }, keys: [key] }, env), host);
+    for (const host of BEYOND) {
+      const [fault, ...others] = refusedConfig({ server: { host }, keys: [key] }, env);
+      assert.equal(fault?.path, "server.host", host);
+      assert.match(fault?.message ?? "", /loopback/);
+      assert.deepEqual(others, []);
+    }
+  });
+}
 
 describe("where it comes from", () => {
   /** A new folder, which is the current one until the test ends. */

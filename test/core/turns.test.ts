@@ -59,28 +59,26 @@ function busy(ms: number): void {
   while (performance.now() < until);
 }
 
-describe("ownTurn", () => {
-  it("lets one step run in a pass, in the order in which they were asked for", async () => {
-    let pass = 0;
-    let running = true;
-    const next = (): void => {
-      pass += 1;
-      if (running) setImmediate(next);
-    };
-    setImmediate(next);
-    const seen: [name: number, pass: number][] = [];
-    const steps = [1, 2, 3, 4, 5].map(async (name) => {
-      await ownTurn();
-      seen.push([name, pass]);
-    });
-    await within(Promise.all(steps), "all steps");
-    running = false;
-    assert.deepEqual(
-      seen.map(([name]) => name),
-      [1, 2, 3, 4, 5],
-    );
-    assert.equal(new Set(seen.map(([, at]) => at)).size, 5);
+it("ownTurn lets one step run in a pass, in the order in which they were asked for", async () => {
+  let pass = 0;
+  let running = true;
+  const next = (): void => {
+    pass += 1;
+    if (running) setImmediate(next);
+  };
+  setImmediate(next);
+  const seen: [name: number, pass: number][] = [];
+  const steps = [1, 2, 3, 4, 5].map(async (name) => {
+    await ownTurn();
+    seen.push([name, pass]);
   });
+  await within(Promise.all(steps), "all steps");
+  running = false;
+  assert.deepEqual(
+    seen.map(([name]) => name),
+    [1, 2, 3, 4, 5],
+  );
+  assert.equal(new Set(seen.map(([, at]) => at)).size, 5);
 });
 
 describe("runInTurns", () => {

@@ -91,30 +91,25 @@ describe("a client that does not read while the last of a stream comes", () => {
   });
 });
 
-describe("sequences", () => {
-  const [a, b] = ["a", "b"].map((content) => chunk({ content }, "stop"));
-  const logprobs = { content: [{ token: "a", logprob: -1 }] };
-  const hidden = { choices: [{ index: 0, delta: { content: "" }, logprobs }] };
-  const thought = chunk({ reasoning_content: "Hm." });
-  for (const [name, events, texts] of [
-    ["what follows a finish_reason is not lost, and the finish stays last", [a, b], ["a", "b"]],
-    ["what the client is to see nothing of is no chunk", [thought, hidden, a, hidden], ["a"]],
-  ] as const)
-    it(name, async (t) => {
-      const { response } = await ask(t, stream([...events, usageChunk()]));
-      const { chunks } = await readStream(response);
-      const seen = chunks.flatMap(({ choices }) => choices);
-      const expected = [
-        { role: "assistant", content: "" },
-        ...texts.map((content) => ({ content })),
-      ];
-      assert.deepEqual(
-        seen.map(({ delta }) => delta),
-        [...expected, {}],
-      );
-      assert.equal(seen.at(-1)!.finish_reason, "stop");
-    });
-});
+const [a, b] = ["a", "b"].map((content) => chunk({ content }, "stop"));
+const logprobs = { content: [{ token: "a", logprob: -1 }] };
+const hidden = { choices: [{ index: 0, delta: { content: "" }, logprobs }] };
+const thought = chunk({ reasoning_content: "Hm." });
+for (const [name, events, texts] of [
+  ["what follows a finish_reason is not lost, and the finish stays last", [a, b], ["a", "b"]],
+  ["what the client is to see nothing of is no chunk", [thought, hidden, a, hidden], ["a"]],
+] as const)
+  it(`a sequence of events: ${name}`, async (t) => {
+    const { response } = await ask(t, stream([...events, usageChunk()]));
+    const { chunks } = await readStream(response);
+    const seen = chunks.flatMap(({ choices }) => choices);
+    const expected = [{ role: "assistant", content: "" }, ...texts.map((content) => ({ content }))];
+    assert.deepEqual(
+      seen.map(({ delta }) => delta),
+      [...expected, {}],
+    );
+    assert.equal(seen.at(-1)!.finish_reason, "stop");
+  });
 
 describe("streamed and whole agree", () => {
   const lp = (token: string) => ({ token, logprob: -0.5, bytes: null, top_logprobs: [] });

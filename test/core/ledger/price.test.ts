@@ -3,7 +3,7 @@
 // printed are the sums.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { it } from "node:test";
 import { costOf, formatMoney, type Price } from "../../../src/core/ledger/price.ts";
 import { parseMoney } from "../../../src/extensions/money/records/index.ts";
 import { decimal } from "../../support/books.ts";
@@ -49,47 +49,44 @@ function anyPrices(next: () => number) {
   return { price, figures };
 }
 
-describe("costs", () => {
-  const fresh = (Date.now() ^ process.pid) | 0;
-  for (const seed of [1, 2, 3, 4, fresh]) {
-    it(`are what exact fractions say, and print and add up exactly (seed ${seed}${seed === fresh ? ", a new one each run" : ""})`, () => {
-      const next = createRandom(seed).random;
-      let total = 0n;
-      let exactTotal: Rational = [0n, PICO];
-      for (let step = 0; step < 3_000; step += 1) {
-        const { price, figures } = anyPrices(next);
-        const counts = figures.map(() => anyCount(next));
-        const [cached = 0, plain = 0, written = 0, kept = 0, completion = 0] = counts;
-        const usage = makeUsage({
-          prompt: cached + plain + written + kept,
-          completion,
-          cacheHit: cached,
-          reasoning: anyCount(next),
-          cacheWrite: written + kept,
-          cacheWrite1h: kept,
-        });
-        const exact = figures
-          .map(({ value: [numerator, denominator] }, at): Rational => {
-            return [BigInt(counts[at]!) * numerator, denominator * 1_000_000n];
-          })
-          .reduce(plus);
-        const cost = costOf(usage, price);
-        const told = `seed ${seed}, step ${step}: ${JSON.stringify({ usage, price })}`;
-        assert.ok(same([cost, PICO], exact), `${told}: ${cost}, not ${decimal(...exact)}`);
-        const printed = formatMoney(cost);
-        assert.equal(printed, decimal(...exact), told);
-        assert.equal(parseMoney(printed), cost, told);
-        total += parseMoney(printed);
-        exactTotal = [exactTotal[0] + (exact[0] * PICO) / exact[1], PICO];
-        assert.equal((exact[0] * PICO) % exact[1], 0n, "no fraction of a pico-unit");
-      }
-      assert.equal(formatMoney(total), decimal(...exactTotal), `seed ${seed}`);
-    });
-  }
-});
+const fresh = (Date.now() ^ process.pid) | 0;
+for (const seed of [1, 2, 3, 4, fresh]) {
+  it(`costs are what exact fractions say, and print and add up exactly (seed ${seed}${seed === fresh ? ", a new one each run" : ""})`, () => {
+    const next = createRandom(seed).random;
+    let total = 0n;
+    let exactTotal: Rational = [0n, PICO];
+    for (let step = 0; step < 3_000; step += 1) {
+      const { price, figures } = anyPrices(next);
+      const counts = figures.map(() => anyCount(next));
+      const [cached = 0, plain = 0, written = 0, kept = 0, completion = 0] = counts;
+      const usage = makeUsage({
+        prompt: cached + plain + written + kept,
+        completion,
+        cacheHit: cached,
+        reasoning: anyCount(next),
+        cacheWrite: written + kept,
+        cacheWrite1h: kept,
+      });
+      const exact = figures
+        .map(({ value: [numerator, denominator] }, at): Rational => {
+          return [BigInt(counts[at]!) * numerator, denominator * 1_000_000n];
+        })
+        .reduce(plus);
+      const cost = costOf(usage, price);
+      const told = `seed ${seed}, step ${step}: ${JSON.stringify({ usage, price })}`;
+      assert.ok(same([cost, PICO], exact), `${told}: ${cost}, not ${decimal(...exact)}`);
+      const printed = formatMoney(cost);
+      assert.equal(printed, decimal(...exact), told);
+      assert.equal(parseMoney(printed), cost, told);
+      total += parseMoney(printed);
+      exactTotal = [exactTotal[0] + (exact[0] * PICO) / exact[1], PICO];
+      assert.equal((exact[0] * PICO) % exact[1], 0n, "no fraction of a pico-unit");
+    }
+    assert.equal(formatMoney(total), decimal(...exactTotal), `seed ${seed}`);
+  });
+}
 
-describe("amounts", () => {
-  const none = ["", ".", "1.", ".5", "-1", "+1", "1e3", "1,5", " 1", "1 ", "0x1", "NaN", "\u0661"];
-  for (const text of [...none, "1.0000000000001"])
-    it(`${JSON.stringify(text)} is none`, () => assert.throws(() => parseMoney(text), SyntaxError));
-});
+const none = ["", ".", "1.", ".5", "-1", "+1", "1e3", "1,5", " 1", "1 ", "0x1", "NaN", "\u0661"];
+for (const text of [...none, "1.0000000000001"])
+  it(`an amount of money: ${JSON.stringify(text)} is none`, () =>
+    assert.throws(() => parseMoney(text), SyntaxError));

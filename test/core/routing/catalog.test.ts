@@ -2,7 +2,7 @@
 // what a key may use.
 
 import assert from "node:assert/strict";
-import { describe, it, type TestContext } from "node:test";
+import { it, type TestContext } from "node:test";
 import { configFor, json, KEY, user, startGateway } from "../../support/gateway.ts";
 import { speak, startProvider } from "../../support/provider.ts";
 
@@ -45,23 +45,21 @@ it("an alias goes to the first model that can what a request needs; a named mode
     assert.equal(await serving(t, config, { model, logprobs: true }), served);
 });
 
-describe("what a key may use", () => {
-  const cases: [name: string, allowed: string[], model: string, served: string][] = [
-    ["a model that it does not name", ["a"], "b", "403 model_not_allowed model"],
-    ["an alias that it names: every model behind it", ["x"], "x", "b"],
-    ["an alias that it does not name", ["a", "b"], "x", "403 model_not_allowed model"],
-    ["an alias and one of its models: only that one", ["x", "a"], "x", "a"],
-    ["nothing at all", [], "a", "403 model_not_allowed model"],
-    ["a name that does not exist", ["a"], "ghost", "404 model_not_found model"],
-  ];
-  for (const [name, allowed, model, served] of cases) {
-    it(name, async (t) => {
-      const config = {
-        models: { a: {}, b: {}, c: {} },
-        aliases: { x: { models: ["b", "a"] } },
-        keys: [{ account: "acme", key: KEY, models: allowed }],
-      };
-      assert.equal(await serving(t, config, { model }), served);
-    });
-  }
-});
+const cases: [name: string, allowed: string[], model: string, served: string][] = [
+  ["a model that it does not name", ["a"], "b", "403 model_not_allowed model"],
+  ["an alias that it names: every model behind it", ["x"], "x", "b"],
+  ["an alias that it does not name", ["a", "b"], "x", "403 model_not_allowed model"],
+  ["an alias and one of its models: only that one", ["x", "a"], "x", "a"],
+  ["nothing at all", [], "a", "403 model_not_allowed model"],
+  ["a name that does not exist", ["a"], "ghost", "404 model_not_found model"],
+];
+for (const [name, allowed, model, served] of cases) {
+  it(`what a key may use: ${name}`, async (t) => {
+    const config = {
+      models: { a: {}, b: {}, c: {} },
+      aliases: { x: { models: ["b", "a"] } },
+      keys: [{ account: "acme", key: KEY, models: allowed }],
+    };
+    assert.equal(await serving(t, config, { model }), served);
+  });
+}

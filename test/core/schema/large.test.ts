@@ -67,40 +67,38 @@ describe("checkInSteps", () => {
   });
 });
 
-describe("a chat completion", () => {
-  it("gives the same in steps as at once, for requests that are right and wrong", (t) => {
-    const seed = Date.now() % 1_000_000;
-    t.diagnostic(`seed ${seed}`);
-    const { pick, between } = createRandom(seed);
-    const values = [undefined, null, 1, "", "x", [], [null], {}, { type: "text", text: "y" }];
-    const message = () => ({
-      role: pick(["user", "assistant", "system", "developer", "tool", "robot"]),
-      content: pick([...values, "x", "x", "x", [{ type: "text", text: "z" }]]),
-      tool_calls: pick([undefined, undefined, [{ id: "c", function: { name: "f" } }]]),
-      tool_call_id: pick([undefined, "c"]),
-    });
-    let right = 0;
-    for (let round = 0; round < (LONG ? 20_000 : 2_000); round += 1) {
-      const json = {
-        model: pick(["m", "m", "m", undefined]),
-        messages: Array.from({ length: between(0, 3) }, message),
-        temperature: pick([undefined, 1, 3]),
-      };
-      const outcome = (check: () => unknown): unknown => {
-        try {
-          return check();
-        } catch (error) {
-          return (error as Error).message;
-        }
-      };
-      const expected = outcome(() => chatRequest(json));
-      if (typeof expected !== "string") right += 1;
-      assert.deepEqual(
-        outcome(() => runSync(checkInSteps(chatRequest, json, json.messages, chatMessage))),
-        expected,
-        JSON.stringify(json),
-      );
-    }
-    assert.ok(right > 20, `${right} of them were right`);
+it("a chat completion gives the same in steps as at once, for requests that are right and wrong", (t) => {
+  const seed = Date.now() % 1_000_000;
+  t.diagnostic(`seed ${seed}`);
+  const { pick, between } = createRandom(seed);
+  const values = [undefined, null, 1, "", "x", [], [null], {}, { type: "text", text: "y" }];
+  const message = () => ({
+    role: pick(["user", "assistant", "system", "developer", "tool", "robot"]),
+    content: pick([...values, "x", "x", "x", [{ type: "text", text: "z" }]]),
+    tool_calls: pick([undefined, undefined, [{ id: "c", function: { name: "f" } }]]),
+    tool_call_id: pick([undefined, "c"]),
   });
+  let right = 0;
+  for (let round = 0; round < (LONG ? 20_000 : 2_000); round += 1) {
+    const json = {
+      model: pick(["m", "m", "m", undefined]),
+      messages: Array.from({ length: between(0, 3) }, message),
+      temperature: pick([undefined, 1, 3]),
+    };
+    const outcome = (check: () => unknown): unknown => {
+      try {
+        return check();
+      } catch (error) {
+        return (error as Error).message;
+      }
+    };
+    const expected = outcome(() => chatRequest(json));
+    if (typeof expected !== "string") right += 1;
+    assert.deepEqual(
+      outcome(() => runSync(checkInSteps(chatRequest, json, json.messages, chatMessage))),
+      expected,
+      JSON.stringify(json),
+    );
+  }
+  assert.ok(right > 20, `${right} of them were right`);
 });

@@ -2,7 +2,7 @@
 // event as an error, and estimates of media. Which count: core/ledger/meter.test.ts.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { it } from "node:test";
 import type { Settlement } from "../../../../src/core/ledger/ledger.ts";
 import { costOf, PRICE } from "../../../support/books.ts";
 import { configFor, json, observedBy, startGateway, user } from "../../../support/gateway.ts";
@@ -85,28 +85,26 @@ const BILLS = [
   ["gemini", "24 images", sse(said()), `failed, estimated: ${1 + 24 * 258} + 100`],
 ] as const;
 
-describe("figures", () => {
-  for (const [dialect, name, behaviour, expected] of BILLS)
-    it(`${dialect}, ${name}: ${expected}`, async (t) => {
-      const provider = await startProvider(t, behaviour);
-      const settled: Settlement[] = [];
-      const gw = await startGateway(
-        t,
-        configFor(provider.url, ["m"], {
-          providers: { lab: { dialect, thinking: THINKING[dialect] } },
-          models: { m: { price: PRICE, reasoning: false, supports: ["images"] } },
-        }),
-        observedBy(() => ({ settled: (_opening, settlement) => settled.push(settlement) })),
-      );
-      const messages = name === "24 images" ? SHOWN : WORDS;
-      await (await gw.chat({ model: "m", messages, stream: true })).text();
-      assert.equal(settled.length, 1);
-      const { status: outcome, usageSource, usage, cost } = settled[0]!;
-      assert.equal(cost, costOf(usage, PRICE));
-      const { prompt_tokens, completion_tokens } = usage;
-      assert.equal(`${outcome}, ${usageSource}: ${prompt_tokens} + ${completion_tokens}`, expected);
-    });
-});
+for (const [dialect, name, behaviour, expected] of BILLS)
+  it(`figures of ${dialect}, ${name}: ${expected}`, async (t) => {
+    const provider = await startProvider(t, behaviour);
+    const settled: Settlement[] = [];
+    const gw = await startGateway(
+      t,
+      configFor(provider.url, ["m"], {
+        providers: { lab: { dialect, thinking: THINKING[dialect] } },
+        models: { m: { price: PRICE, reasoning: false, supports: ["images"] } },
+      }),
+      observedBy(() => ({ settled: (_opening, settlement) => settled.push(settlement) })),
+    );
+    const messages = name === "24 images" ? SHOWN : WORDS;
+    await (await gw.chat({ model: "m", messages, stream: true })).text();
+    assert.equal(settled.length, 1);
+    const { status: outcome, usageSource, usage, cost } = settled[0]!;
+    assert.equal(cost, costOf(usage, PRICE));
+    const { prompt_tokens, completion_tokens } = usage;
+    assert.equal(`${outcome}, ${usageSource}: ${prompt_tokens} + ${completion_tokens}`, expected);
+  });
 
 it("a candidate without room for the images is passed over", async (t) => {
   const provider = await startProvider(t, speak("Fine."));

@@ -68,20 +68,18 @@ const breaksOff: Behaviour = ({ res }) => {
   res.write("{");
 };
 
-describe("Azure OpenAI", () => {
-  for (const [api_version, path] of [
-    [undefined, "/openai/v1/chat/completions"],
-    ["2024-10-21", "/openai/deployments/my%20gpt%2F5/chat/completions?api-version=2024-10-21"],
-  ] as const)
-    it(`is called at ${path}, with its key as api-key`, async (t) => {
-      const { ask, provider } = await start(t, FINE, { api_key: "azure-key", api_version });
-      assert.equal((await ask()).status, 200);
-      const { headers, body, path: asked } = provider.asked[0]!;
-      assert.equal(asked, path);
-      assert.deepEqual([headers["api-key"], headers.authorization], ["azure-key", undefined]);
-      assert.deepEqual([body["model"], body["max_completion_tokens"]], ["my gpt/5", 5]);
-    });
-});
+for (const [api_version, path] of [
+  [undefined, "/openai/v1/chat/completions"],
+  ["2024-10-21", "/openai/deployments/my%20gpt%2F5/chat/completions?api-version=2024-10-21"],
+] as const)
+  it(`Azure OpenAI is called at ${path}, with its key as api-key`, async (t) => {
+    const { ask, provider } = await start(t, FINE, { api_key: "azure-key", api_version });
+    assert.equal((await ask()).status, 200);
+    const { headers, body, path: asked } = provider.asked[0]!;
+    assert.equal(asked, path);
+    assert.deepEqual([headers["api-key"], headers.authorization], ["azure-key", undefined]);
+    assert.deepEqual([body["model"], body["max_completion_tokens"]], ["my gpt/5", 5]);
+  });
 
 describe("tokens of Entra", () => {
   it("are fetched once for all requests, and renewed once when they are refused, for all who wait", async (t) => {

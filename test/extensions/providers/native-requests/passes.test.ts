@@ -146,24 +146,22 @@ describe("a request", () => {
   });
 });
 
-describe("what belongs to a beta that clouds do not know", () => {
-  it("goes with it, in system texts, tools, messages and settings", () => {
-    const plain = { cache_control: { type: "ephemeral", ttl: "1h" } };
-    const scoped = { cache_control: { ...plain.cache_control, scope: "global" } };
-    const bodyOf = (marks: object, extras: object, budget: object) => ({
-      ...marks,
-      output_config: { effort: "high", ...budget },
-      system: [{ type: "text", text: "s", ...marks }],
-      tools: [{ name: "f", ...marks, ...extras }],
-      messages: [
-        { role: "user", content: [{ type: "text", text: "hi", ...marks }] },
-        { role: "assistant", content: "Hi." },
-      ],
-    });
-    const body = bodyOf(scoped, { defer_loading: true }, { task_budget: { tokens: 1 } });
-    assert.deepEqual(bodyAt(OWN, body), body);
-    assert.deepEqual(bodyAt(CLOUD, body), bodyOf(plain, {}, {}));
+it("what belongs to a beta that clouds do not know goes with it, in system texts, tools, messages and settings", () => {
+  const plain = { cache_control: { type: "ephemeral", ttl: "1h" } };
+  const scoped = { cache_control: { ...plain.cache_control, scope: "global" } };
+  const bodyOf = (marks: object, extras: object, budget: object) => ({
+    ...marks,
+    output_config: { effort: "high", ...budget },
+    system: [{ type: "text", text: "s", ...marks }],
+    tools: [{ name: "f", ...marks, ...extras }],
+    messages: [
+      { role: "user", content: [{ type: "text", text: "hi", ...marks }] },
+      { role: "assistant", content: "Hi." },
+    ],
   });
+  const body = bodyOf(scoped, { defer_loading: true }, { task_budget: { tokens: 1 } });
+  assert.deepEqual(bodyAt(OWN, body), body);
+  assert.deepEqual(bodyAt(CLOUD, body), bodyOf(plain, {}, {}));
 });
 
 describe("headers", () => {
