@@ -1,15 +1,26 @@
 // Vertex AI as a provider that is strict: the paths of each API, and tokens of a service account and of
-// the metadata service, from servers that check what they are asked.
+// the metadata service, from servers that check what they are asked. Then tokens that a command
+// prints: real processes, a real provider.
 
 import assert from "node:assert/strict";
 import { verify } from "node:crypto";
 import { describe, it, type TestContext } from "node:test";
-import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
-import { completion, startProvider, status } from "../../../support/provider.ts";
+import {
+  configFor,
+  json,
+  startGateway,
+  user,
+  type RunningGateway,
+} from "../../../support/gateway.ts";
+import { completion, startProvider, status, type Provider } from "../../../support/provider.ts";
 import { now } from "../../../support/today.ts";
 import { startTokenService, type TokenService } from "../../../support/token-service.ts";
 import { message, textBlock } from "../anthropic/events.ts";
 import { EMAIL, keyFile, publicKey } from "./key-file.ts";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { folder } from "../../../support/folder.ts";
+import { LONG } from "../../../support/long.ts";
 
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 
@@ -117,4 +128,50 @@ describe("Vertex AI", () => {
       assert.equal((await ask("gemini-3")).status, 200);
     }
   });
+});
+
+/** A gateway whose provider wants what this program prints, and another provider that wants nothing. */
+async function startWith(
+  t: TestContext,
+  program: string,
+): Promise<RunningGateway & { readonly provider: Provider }> {
+  const file = join(folder(), "token.mjs");
+  writeFileSync(file, program);
+  const provider = await startProvider(t, status(200, completion({ content: "Hi." })));
+  const credentials = { type: "command", run: [process.execPath, file, "a b"], ttl_s: 3000 };
+  const config = configFor(provider.url, ["spare"], {
+    providers: { tokens: { dialect: "openai", base_url: provider.url, credentials } },
+    models: { m: { provider: "tokens", reasoning: false } },
+    aliases: { any: { models: ["m", "spare"] } },
+  });
+  return { ...(await startGateway(t, config)), provider };
+}
+
+const PRINTS = `console.log("token-of-" + process.argv[2].replace(" ", "-"));`;
+
+describe("a command that prints a token", () => {
+  it("is run without a shell, once for many requests", async (t) => {
+    const { chat, provider } = await startWith(t, PRINTS);
+    const ask = () => chat({ model: "m", messages: user("hello") });
+    for (const { status } of [...(await Promise.all([ask(), ask()])), await ask()])
+      assert.equal(status, 200);
+    const keys = new Set(provider.asked.map(({ headers }) => headers.authorization));
+    assert.deepEqual([...keys], ["Bearer token-of-a-b"]);
+  });
+
+  const hangs = `process.on("SIGTERM", () => {}); setInterval(() => {}, 1e6);`;
+  for (const [name, program, detail] of [
+    ...(LONG ? [["hangs", hangs, /was stopped, after 30 seconds/] as const] : []),
+    ["fails", `console.error("secret"); process.exit(3);`, /failed: exit code 3/],
+    ["prints nothing", "", /printed no token/],
+    ["prints a sentence", `console.log("please log in");`, /printed no token/],
+  ] as const) {
+    it(`that ${name} is a refused key, and another candidate serves`, async (t) => {
+      const { chat, diagnostics } = await startWith(t, program);
+      assert.equal((await chat({ model: "any", messages: user("hello") })).status, 200);
+      const failed = diagnostics.find(({ event }) => event === "credentials_failed");
+      assert.match(String(failed?.["detail"]), detail);
+      assert.doesNotMatch(JSON.stringify(diagnostics), /secret|log in/);
+    });
+  }
 });
