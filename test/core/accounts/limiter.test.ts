@@ -174,24 +174,22 @@ describe("idle windows", () => {
   });
 });
 
-describe("places in flight", () => {
-  const full = { ...UNLIMITED, admitted: false, rejectedBy: "in_flight" };
-  const request = (maxInFlight: number | null) => ({ account: "a", maxInFlight, limits: [] });
-  const limiter = () => createLimiter(() => 0);
+const full = { ...UNLIMITED, admitted: false, rejectedBy: "in_flight" };
+const request = (maxInFlight: number | null) => ({ account: "a", maxInFlight, limits: [] });
+const limiter = () => createLimiter(() => 0);
 
-  it("0 is none, null is any number and counts nothing", () => {
-    const { admit, release } = limiter();
-    assert.deepEqual(admit(request(0)), full);
-    for (let at = 0; at < 100; at += 1) assert.ok(admit(request(null)).admitted);
-    assert.ok(admit(request(1)).admitted);
-    for (let at = 0; at < 100; at += 1) release(request(null));
-    assert.deepEqual(admit(request(1)), full, "what was taken without a place gives none back");
-  });
+it("of places in flight 0 is none, null is any number and counts nothing", () => {
+  const { admit, release } = limiter();
+  assert.deepEqual(admit(request(0)), full);
+  for (let at = 0; at < 100; at += 1) assert.ok(admit(request(null)).admitted);
+  assert.ok(admit(request(1)).admitted);
+  for (let at = 0; at < 100; at += 1) release(request(null));
+  assert.deepEqual(admit(request(1)), full, "what was taken without a place gives none back");
+});
 
-  it("are an account's own, and given back more often than taken they do not become more", () => {
-    const { admit, release } = limiter();
-    for (let at = 0; at < 5; at += 1) release(request(2));
-    for (const admitted of [true, true, false]) assert.equal(admit(request(2)).admitted, admitted);
-    assert.ok(admit({ ...request(2), account: "b" }).admitted);
-  });
+it("places in flight are an account's own, and given back more often than taken they do not become more", () => {
+  const { admit, release } = limiter();
+  for (let at = 0; at < 5; at += 1) release(request(2));
+  for (const admitted of [true, true, false]) assert.equal(admit(request(2)).admitted, admitted);
+  assert.ok(admit({ ...request(2), account: "b" }).admitted);
 });

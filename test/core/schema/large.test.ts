@@ -2,7 +2,7 @@
 // ahead, with the result and the issues of one step.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { it } from "node:test";
 import { slots } from "../../../src/core/extension/places.ts";
 import { chatRequest, message as chatMessage } from "../../../src/core/openai/request.ts";
 import {
@@ -24,24 +24,22 @@ const jsonExcess = installed.filled(slots.jsonExcess);
 const retain = (): void => undefined;
 const onesOf = (count: number): string => JSON.stringify(Array<number>(count).fill(1));
 
-describe("parseText", () => {
-  it("counts the values of a large text only if something counts them", () => {
-    const json = runSync(parseText(onesOf(LARGE_CHARS), 1_000, { jsonExcess: undefined, retain }));
-    assert.equal((json as unknown[]).length, LARGE_CHARS);
-  });
+it("parseText counts the values of a large text only if something counts them", () => {
+  const json = runSync(parseText(onesOf(LARGE_CHARS), 1_000, { jsonExcess: undefined, retain }));
+  assert.equal((json as unknown[]).length, LARGE_CHARS);
+});
 
-  it("can stop before and after the parse of a large text, whose values it has counted then", () => {
-    const text = onesOf(LARGE_CHARS);
-    assert.equal(isLarge(text), true);
-    const retained: number[] = [];
-    const bounds = { jsonExcess, retain: (bytes: number) => retained.push(bytes) };
-    const steps = parseText(text, 100_000, bounds);
-    for (const counted of [[], [100 * (LARGE_CHARS + 1)]]) {
-      assert.deepEqual(steps.next(), { done: false, value: undefined });
-      assert.deepEqual(retained, counted);
-    }
-    assert.deepEqual(steps.next().value, JSON.parse(text));
-  });
+it("parseText can stop before and after the parse of a large text, whose values it has counted then", () => {
+  const text = onesOf(LARGE_CHARS);
+  assert.equal(isLarge(text), true);
+  const retained: number[] = [];
+  const bounds = { jsonExcess, retain: (bytes: number) => retained.push(bytes) };
+  const steps = parseText(text, 100_000, bounds);
+  for (const counted of [[], [100 * (LARGE_CHARS + 1)]]) {
+    assert.deepEqual(steps.next(), { done: false, value: undefined });
+    assert.deepEqual(retained, counted);
+  }
+  assert.deepEqual(steps.next().value, JSON.parse(text));
 });
 
 const element = withCheckedAhead(object({ a: number() }));
@@ -51,20 +49,18 @@ const steps = (value: unknown) =>
 const ahead = (value: unknown) => runSync(steps(value));
 const listOf = (length: number): object[] => Array.from({ length }, (_, a) => ({ a }));
 
-describe("checkInSteps", () => {
-  it("can stop between elements", () => {
-    const running = steps({ name: "x", list: listOf(1_000) });
-    let stops = 0;
-    while (!running.next().done) stops += 1;
-    assert.equal(stops, 20);
-  });
+it("checkInSteps can stop between elements", () => {
+  const running = steps({ name: "x", list: listOf(1_000) });
+  let stops = 0;
+  while (!running.next().done) stops += 1;
+  assert.equal(stops, 20);
+});
 
-  it("leaves the value as it came, for others who read it", () => {
-    const value = { name: "x", list: listOf(3) };
-    const before = structuredClone(value);
-    ahead(value);
-    assert.deepEqual(value, before);
-  });
+it("checkInSteps leaves the value as it came, for others who read it", () => {
+  const value = { name: "x", list: listOf(3) };
+  const before = structuredClone(value);
+  ahead(value);
+  assert.deepEqual(value, before);
 });
 
 it("a chat completion gives the same in steps as at once, for requests that are right and wrong", (t) => {

@@ -602,19 +602,17 @@ describe("tools", () => {
   });
 });
 
-describe("the beginning of an answer", () => {
-  for (const [vendor, inMessage, inBody] of [
-    ["mistral", { prefix: true }, {}],
-    ["qwen", { partial: true }, {}],
-    ["vllm", {}, { continue_final_message: true, add_generation_prompt: false }],
-    ["openai", {}, {}],
-  ] as const)
-    it(`is marked as ${vendor} wants it, whoever began it`, () => {
-      const body = sent({ vendor }, {}, { messages: [...user("hi"), says("So")] });
-      assert.deepEqual(body["messages"].at(-1), { ...says("So"), ...inMessage });
-      assert.deepEqual({ ...body, ...inBody }, body);
-    });
+for (const [vendor, inMessage, inBody] of [
+  ["mistral", { prefix: true }, {}],
+  ["qwen", { partial: true }, {}],
+  ["vllm", {}, { continue_final_message: true, add_generation_prompt: false }],
+  ["openai", {}, {}],
+] as const)
+  it(`the beginning of an answer is marked as ${vendor} wants it, whoever began it`, () => {
+    const body = sent({ vendor }, {}, { messages: [...user("hi"), says("So")] });
+    assert.deepEqual(body["messages"].at(-1), { ...says("So"), ...inMessage });
+    assert.deepEqual({ ...body, ...inBody }, body);
+  });
 
-  it("is one text, without the client's mark for the cache", () =>
-    assert.equal(backMarked([says("So ")], 0)[0]!["content"], "So"));
-});
+it("the beginning of an answer is one text, without the client's mark for the cache", () =>
+  assert.equal(backMarked([says("So ")], 0)[0]!["content"], "So"));

@@ -170,30 +170,28 @@ describe("tokens of Entra", () => {
   });
 });
 
-describe("tokens of the machine's identity", () => {
-  for (const client of [{}, { client_id: "an app" }])
-    it(`come from the metadata service: ${JSON.stringify(client)}`, async (t) => {
-      const resource = "https://cognitiveservices.azure.com";
-      const query = { "api-version": "2018-02-01", resource, ...client };
-      const path = "/metadata/identity/oauth2/token";
-      const service = await startTokenService(
-        t,
-        (req) => asksFor(req, path, query) && req.headers["metadata"] === "true",
-      );
-      const credentials = { type: "azure", endpoint: service.url, ...client };
-      const { statuses } = await start(t, withToken(service), { credentials });
-      assert.deepEqual(await statuses(1), [200]);
-    });
-
-  it("come from App Service where it states its address", async (t) => {
-    const query = { "api-version": "2019-08-01", resource: "https://ai.azure.com" };
+for (const client of [{}, { client_id: "an app" }])
+  it(`tokens of the machine's identity come from the metadata service: ${JSON.stringify(client)}`, async (t) => {
+    const resource = "https://cognitiveservices.azure.com";
+    const query = { "api-version": "2018-02-01", resource, ...client };
+    const path = "/metadata/identity/oauth2/token";
     const service = await startTokenService(
       t,
-      (req) => asksFor(req, "/msi", query) && req.headers["x-identity-header"] === "header-secret",
+      (req) => asksFor(req, path, query) && req.headers["metadata"] === "true",
     );
-    const env = { IDENTITY_ENDPOINT: `${service.url}/msi`, IDENTITY_HEADER: "header-secret" };
-    const credentials = { type: "azure", scope: "https://ai.azure.com/.default" };
-    const { statuses } = await start(t, withToken(service), { credentials }, { env });
+    const credentials = { type: "azure", endpoint: service.url, ...client };
+    const { statuses } = await start(t, withToken(service), { credentials });
     assert.deepEqual(await statuses(1), [200]);
   });
+
+it("tokens of the machine's identity come from App Service where it states its address", async (t) => {
+  const query = { "api-version": "2019-08-01", resource: "https://ai.azure.com" };
+  const service = await startTokenService(
+    t,
+    (req) => asksFor(req, "/msi", query) && req.headers["x-identity-header"] === "header-secret",
+  );
+  const env = { IDENTITY_ENDPOINT: `${service.url}/msi`, IDENTITY_HEADER: "header-secret" };
+  const credentials = { type: "azure", scope: "https://ai.azure.com/.default" };
+  const { statuses } = await start(t, withToken(service), { credentials }, { env });
+  assert.deepEqual(await statuses(1), [200]);
 });

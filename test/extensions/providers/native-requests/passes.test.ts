@@ -164,30 +164,28 @@ it("what belongs to a beta that clouds do not know goes with it, in system texts
   assert.deepEqual(bodyAt(CLOUD, body), bodyOf(plain, {}, {}));
 });
 
-describe("headers", () => {
-  const VERSION = { "anthropic-version": "2023-06-01" };
-  const PROFILE = { "anthropic-user-profile-id": "profile_1" };
-  const sent = (betas: string) => ({ ...VERSION, "anthropic-beta": betas, ...PROFILE });
-  const headersWith = (betas: string, traits: Pick<Traits, "omit" | "passes"> = OWN) =>
-    withoutUnlisted({ dialect: "anthropic", body: {}, headers: sent(betas) }, traits).headers;
+const VERSION = { "anthropic-version": "2023-06-01" };
+const PROFILE = { "anthropic-user-profile-id": "profile_1" };
+const sent = (betas: string) => ({ ...VERSION, "anthropic-beta": betas, ...PROFILE });
+const headersWith = (betas: string, traits: Pick<Traits, "omit" | "passes"> = OWN) =>
+  withoutUnlisted({ dialect: "anthropic", body: {}, headers: sent(betas) }, traits).headers;
 
-  it("lose betas that change the price or need what is not listed, and the profile", () => {
-    const betas =
-      "claude-code-20250219, interleaved-thinking-2025-05-14,fast-mode-2026-02-01," +
-      "context-1m-2025-08-07,mcp-client-2025-11-20,,tomorrow";
-    const kept = "claude-code-20250219,interleaved-thinking-2025-05-14";
-    assert.deepEqual(headersWith(betas), { ...VERSION, "anthropic-beta": kept });
-    assert.deepEqual(headersWith("tomorrow"), VERSION);
-    const atCloud = headersWith(betas, CLOUD)["anthropic-beta"];
-    assert.equal(atCloud, "interleaved-thinking-2025-05-14", "what every vendor knows");
-  });
+it("headers lose betas that change the price or need what is not listed, and the profile", () => {
+  const betas =
+    "claude-code-20250219, interleaved-thinking-2025-05-14,fast-mode-2026-02-01," +
+    "context-1m-2025-08-07,mcp-client-2025-11-20,,tomorrow";
+  const kept = "claude-code-20250219,interleaved-thinking-2025-05-14";
+  assert.deepEqual(headersWith(betas), { ...VERSION, "anthropic-beta": kept });
+  assert.deepEqual(headersWith("tomorrow"), VERSION);
+  const atCloud = headersWith(betas, CLOUD)["anthropic-beta"];
+  assert.equal(atCloud, "interleaved-thinking-2025-05-14", "what every vendor knows");
+});
 
-  it("keep those that are listed", () => {
-    const words =
-      "speed context-1m user_profiles advisor billing_policy fallback_credit_token tool_addition";
-    const kept =
-      "fast-mode-2026-02-01,context-1m-2025-08-07,advisor-tool-2026-03-01," +
-      "user-profiles-billing-2026-10-01,inline-tools-2026-09-15,fallback-credit-2026-07-01";
-    assert.deepEqual(headersWith(`${kept},x`, { ...OWN, passes: words.split(" ") }), sent(kept));
-  });
+it("headers keep those that are listed", () => {
+  const words =
+    "speed context-1m user_profiles advisor billing_policy fallback_credit_token tool_addition";
+  const kept =
+    "fast-mode-2026-02-01,context-1m-2025-08-07,advisor-tool-2026-03-01," +
+    "user-profiles-billing-2026-10-01,inline-tools-2026-09-15,fallback-credit-2026-07-01";
+  assert.deepEqual(headersWith(`${kept},x`, { ...OWN, passes: words.split(" ") }), sent(kept));
 });

@@ -71,25 +71,23 @@ describe("ids of tool calls that are used again", () => {
   });
 });
 
-describe("results of calls", () => {
-  it("stand right behind their calls, in the order of these, also late ones and those that never came", () => {
-    const late = [user("wait"), says("Yes."), result("x", "1"), user("well?")];
-    const messages = [user("hi"), calls(["x", "y", "z"]), result("y", "2"), ...late];
-    assert.deepEqual(wordsOf(turnsOf({ messages }).turns), [
-      ["user", "hi"],
-      ["assistant", "call x", "call y", "call z"],
-      ["user", "x: 1", "y: 2", "z: ", "wait"],
-      ["assistant", "Yes."],
-      ["user", "well?"],
-    ]);
-  });
+it("results of calls stand right behind their calls, in the order of these, also late ones and those that never came", () => {
+  const late = [user("wait"), says("Yes."), result("x", "1"), user("well?")];
+  const messages = [user("hi"), calls(["x", "y", "z"]), result("y", "2"), ...late];
+  assert.deepEqual(wordsOf(turnsOf({ messages }).turns), [
+    ["user", "hi"],
+    ["assistant", "call x", "call y", "call z"],
+    ["user", "x: 1", "y: 2", "z: ", "wait"],
+    ["assistant", "Yes."],
+    ["user", "well?"],
+  ]);
+});
 
-  it("of two calls with one id come in the order of these, and one more is the last one's", () => {
-    const answers = ["a", "b", "c"].map((content) => result("0", content));
-    const messages = [user("hi"), calls(["0", "0"]), ...answers];
-    const last = wordsOf(turnsOf({ messages }).turns).at(-1);
-    assert.deepEqual(last, ["user", "0: a", "repeated_1: b\nc"]);
-  });
+it("results of calls of two calls with one id come in the order of these, and one more is the last one's", () => {
+  const answers = ["a", "b", "c"].map((content) => result("0", content));
+  const messages = [user("hi"), calls(["0", "0"]), ...answers];
+  const last = wordsOf(turnsOf({ messages }).turns).at(-1);
+  assert.deepEqual(last, ["user", "0: a", "repeated_1: b\nc"]);
 });
 
 it("a conversation that the assistant begins has a word of the user before it", () =>
