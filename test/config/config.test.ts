@@ -66,16 +66,6 @@ describe("defaults", () => {
     assert.deepEqual(server, { ...DEFAULTS.server, port: 0 });
   });
 
-  it("providers and models must be there", () =>
-    assert.deepEqual(
-      faultsOf(() => checkConfig({}, {})),
-      ["providers", "models"].map((path) => ({
-        path,
-        code: "missing_required_parameter",
-        message: "is required",
-      })),
-    ));
-
   it("of a key: its text is gone, its digest stays", () =>
     assert.deepEqual(accepted({ keys: [{ account: "acme", key: "sk-secret" }] }).keys, [
       {
@@ -162,34 +152,24 @@ describe("ranges", () => {
   });
 });
 
-describe("unknown fields", () => {
-  for (const path of ["sever", "server.prot", "providers.lab.retry.retries", "models.m.contxt"])
-    it(`${path} is a fault that lists the known ones`, () => {
-      const [fault, ...others] = refusedConfig(nest(path, {}));
-      assert.equal(fault?.path, path);
-      assert.match(fault?.message ?? "", /is not a known field; known here: \w+/);
-      assert.deepEqual(others, []);
-    });
-
-  it("are refused in every object, as the JSON Schema of the file says", () => {
-    type Schema = Record<string, any>;
-    const { schema } = configSchema(checking, formats);
-    const names: string[] = [];
-    const visit = (path: string, { properties, additionalProperties, ...rest }: Schema): void => {
-      if (properties) {
-        assert.equal(additionalProperties, false, path);
-        names.push(path);
-      }
-      const { items = [], anyOf = [] } = rest;
-      for (const inner of [items, anyOf].flat()) visit(path, inner);
-      const named = { ...properties, ...(additionalProperties && { "*": additionalProperties }) };
-      for (const [name, inner] of Object.entries<Schema>(named)) visit(`${path}.${name}`, inner);
-    };
-    visit("", schema);
-    for (const path of ["", ".keys", ".providers.*.retry", ".models.*.price", ".accounts.*"])
-      assert.ok(names.includes(path), path);
-    assert.deepEqual(schema["required"], ["providers", "models"]);
-  });
+it("unknown fields are refused in every object, as the JSON Schema of the file says", () => {
+  type Schema = Record<string, any>;
+  const { schema } = configSchema(checking, formats);
+  const names: string[] = [];
+  const visit = (path: string, { properties, additionalProperties, ...rest }: Schema): void => {
+    if (properties) {
+      assert.equal(additionalProperties, false, path);
+      names.push(path);
+    }
+    const { items = [], anyOf = [] } = rest;
+    for (const inner of [items, anyOf].flat()) visit(path, inner);
+    const named = { ...properties, ...(additionalProperties && { "*": additionalProperties }) };
+    for (const [name, inner] of Object.entries<Schema>(named)) visit(`${path}.${name}`, inner);
+  };
+  visit("", schema);
+  for (const path of ["", ".keys", ".providers.*.retry", ".models.*.price", ".accounts.*"])
+    assert.ok(names.includes(path), path);
+  assert.deepEqual(schema["required"], ["providers", "models"]);
 });
 
 describe("all faults at once", () => {
@@ -235,12 +215,6 @@ describe("all faults at once", () => {
         ...["providers.far.base_url", "providers.claude.dialect", "models.n.provider"],
         ...["aliases.m", "aliases.a.models[1]", "keys[1].models[2]", "keys[1]"],
       ],
-    ));
-
-  it("anything but an object is refused", () =>
-    assert.deepEqual(
-      faultsOf(() => checkConfig([], {})),
-      [{ path: "", code: "invalid_type", message: "expected an object, got an array" }],
     ));
 });
 
@@ -340,15 +314,6 @@ describe("references", () => {
       keys: [{ account: "new", key: "k", models: ["m", "a", "off"] }],
     });
     assert.deepEqual(config.keys[0]?.models, ["m", "a", "off"]);
-  });
-
-  it("names such as __proto__ are names", () => {
-    const text =
-      '{"providers":{"__proto__":{"dialect":"demo"}},"models":{"constructor":{"provider":"__proto__"},"x":{"provider":"toString"}},"aliases":{}}';
-    assert.deepEqual(
-      faultsOf(() => checkConfig(JSON.parse(text), {})).map(({ path }) => path),
-      ["models.x.provider"],
-    );
   });
 });
 
@@ -501,9 +466,7 @@ describe("where it comes from", () => {
           const own = { dialect: format };
           const provider = { vendor, base_url: "http://127.0.0.1:1", api_key: "k" };
           const json = {
-            providers: {
-              p: { ...provider, ...PLACES[vendor], ...(place === "provider" && own) },
-            },
+            providers: { p: { ...provider, ...PLACES[vendor], ...(place === "provider" && own) } },
             models: { m: { provider: "p", ...(place === "model" && own) } },
           };
           const { config, extensions } = await load({ file: written(t, JSON.stringify(json)) });

@@ -16,6 +16,7 @@ import {
   user,
 } from "../../support/gateway.ts";
 import { type Behaviour, chunk, completion, speak, status } from "../../support/provider.ts";
+import { keepBusy } from "../../support/effort.ts";
 import { waitFor, within } from "../../support/wait.ts";
 import { Readable } from "node:stream";
 import { setImmediate as turnEnd } from "node:timers/promises";
@@ -155,12 +156,6 @@ async function* failing(): AsyncGenerator<Uint8Array> {
   throw new Error("broken off");
 }
 
-/** Keeps the event loop busy. */
-function busy(ms: number): void {
-  const until = performance.now() + ms;
-  while (performance.now() < until);
-}
-
 const rejects = (promise: Promise<unknown>, message: string) =>
   assert.rejects(within(promise, "the rejection"), { message });
 
@@ -184,7 +179,7 @@ describe("consume", () => {
     const reading = ["a", "b", "c"].map((name) =>
       consume(iterable("1", "2", "3"), () => {
         order.push(name);
-        busy(12);
+        keepBusy(12);
       }),
     );
     let passes = 0;
@@ -212,7 +207,7 @@ describe("consume", () => {
       },
     };
     for (const body of [passed, failing()]) {
-      const before = consume(iterable("1"), () => busy(12));
+      const before = consume(iterable("1"), () => keepBusy(12));
       const taken: string[] = [];
       const take = (bytes: Uint8Array) => {
         taken.push(String(bytes));

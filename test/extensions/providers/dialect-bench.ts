@@ -44,11 +44,7 @@ export function targetOf(
   model: { readonly upstream_model?: string; readonly reasoning?: boolean } = {},
 ): Target {
   const { upstream_model: upstreamModel = "m", reasoning = false, ...traits } = model;
-  return {
-    upstreamModel,
-    reasoning,
-    traits: traitsOf(provider, { reasoning, ...traits }),
-  };
+  return { upstreamModel, reasoning, traits: traitsOf(provider, { reasoning, ...traits }) };
 }
 
 /** The request that goes out for these fields of the client's. */

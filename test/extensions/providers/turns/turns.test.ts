@@ -90,13 +90,6 @@ it("results of calls of two calls with one id come in the order of these, and on
   assert.deepEqual(last, ["user", "0: a", "repeated_1: b\nc"]);
 });
 
-it("a conversation that the assistant begins has a word of the user before it", () =>
-  assert.deepEqual(wordsOf(turnsOf({ messages: [says("Welcome."), user("hi")] }).turns), [
-    ["user", "(The conversation begins.)"],
-    ["assistant", "Welcome."],
-    ["user", "hi"],
-  ]));
-
 describe("system texts", () => {
   const system = (content: string): Message => ({ role: "system", content });
   const messages = [
@@ -104,25 +97,6 @@ describe("system texts", () => {
     ...[system(" "), system("Hurry."), user("go on")],
     ...[calls(["b"]), system("Stop."), result("b", "2")],
   ];
-  /** The system texts, and the turns with what they hold. */
-  const outline = (isNative: boolean) => {
-    const native = { dialect: "anthropic", body: {}, headers: {} };
-    const { system, turns } = turnsOf({ messages, ...(isNative && { native }) });
-    return { system: system.map(({ content }) => content), words: wordsOf(turns) };
-  };
-
-  it("all come first", () => {
-    assert.deepEqual(outline(false), {
-      system: ["First.", "Second.", "Hurry.", "Stop."],
-      words: [
-        ["user", "hi"],
-        ["assistant", "call a"],
-        ["user", "a: 1", "go on"],
-        ["assistant", "call b"],
-        ["user", "b: 2"],
-      ],
-    });
-  });
 
   it("leave the last word to the user, and so do empty texts, unless the client begins the answer", () => {
     const answer = says("A.");
@@ -139,18 +113,21 @@ describe("system texts", () => {
     assert.deepEqual(texts, ["hi", "A.", "(Please go on.)", "A.", "?"]);
   });
 
-  it("after the first turn stay at their place, behind results of calls, and say what they are", () => {
+  it("of a native request stay at their place after the first turn, behind results of calls, and say what they are", () => {
     const heading = "(What follows is an instruction of the system.)\n";
-    assert.deepEqual(outline(true), {
-      system: ["First.", "Second."],
-      words: [
-        ["user", "hi"],
-        ["assistant", "call a"],
-        ["user", "a: 1", `${heading}Hurry.`, "go on"],
-        ["assistant", "call b"],
-        ["user", "b: 2", `${heading}Stop.`],
-      ],
-    });
+    const native = { dialect: "anthropic", body: {}, headers: {} };
+    const { system, turns } = turnsOf({ messages, native });
+    assert.deepEqual(
+      system.map(({ content }) => content),
+      ["First.", "Second."],
+    );
+    assert.deepEqual(wordsOf(turns), [
+      ["user", "hi"],
+      ["assistant", "call a"],
+      ["user", "a: 1", `${heading}Hurry.`, "go on"],
+      ["assistant", "call b"],
+      ["user", "b: 2", `${heading}Stop.`],
+    ]);
   });
 });
 
