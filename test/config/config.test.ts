@@ -172,51 +172,49 @@ it("unknown fields are refused in every object, as the JSON Schema of the file s
   assert.deepEqual(schema["required"], ["providers", "models"]);
 });
 
-describe("all faults at once", () => {
-  it("each with its path, in the order of the file's sections", () =>
-    assert.deepEqual(
-      faultsOf(() =>
-        checkConfig(
-          {
-            server: { port: "8080", drain_ms: -1 },
-            providers: {
-              a: { dialect: "carrier-pigeon", base_url: "nowhere" },
-              "b c": { dialect: "openai", api_key: "$UNSET" },
-            },
-            models: { m: { provider: "", price: { output: -1 } } },
-            aliases: { neither: {}, none: { models: [] } },
-            keys: [{ account: "", key: "k" }],
-            limits: { rpm: -1 },
-            colour: "red",
+it("all faults are told at once, each with its path, in the order of the file's sections", () =>
+  assert.deepEqual(
+    faultsOf(() =>
+      checkConfig(
+        {
+          server: { port: "8080", drain_ms: -1 },
+          providers: {
+            a: { dialect: "carrier-pigeon", base_url: "nowhere" },
+            "b c": { dialect: "openai", api_key: "$UNSET" },
           },
-          {},
-        ),
-      ).map(({ path }) => path),
-      [
-        ...["server.port", "server.drain_ms", "providers.a.dialect", "providers.a.base_url"],
-        ...['providers["b c"].api_key', "models.m.provider", "models.m.price.input_cache_miss"],
-        ...["models.m.price.output", "aliases.neither", "aliases.none.models", "keys[0].account"],
-        ...["limits.rpm", "colour", 'providers["b c"].base_url'],
-      ],
-    ));
+          models: { m: { provider: "", price: { output: -1 } } },
+          aliases: { neither: {}, none: { models: [] } },
+          keys: [{ account: "", key: "k" }],
+          limits: { rpm: -1 },
+          colour: "red",
+        },
+        {},
+      ),
+    ).map(({ path }) => path),
+    [
+      ...["server.port", "server.drain_ms", "providers.a.dialect", "providers.a.base_url"],
+      ...['providers["b c"].api_key', "models.m.provider", "models.m.price.input_cache_miss"],
+      ...["models.m.price.output", "aliases.neither", "aliases.none.models", "keys[0].account"],
+      ...["limits.rpm", "colour", 'providers["b c"].base_url'],
+    ],
+  ));
 
-  it("faults between the sections are gathered too", () =>
-    assert.deepEqual(
-      pathsOf({
-        providers: { far: { dialect: "openai" }, claude: { base_url: "https://x" } },
-        models: { n: { provider: "nobody" } },
-        aliases: { m: { policy: "value" }, a: { models: ["m", "ghost"] } },
-        keys: [
-          { account: "x", key: "k" },
-          { account: "y", key: "k", models: ["m", "a", "ghost"] },
-        ],
-      }),
-      [
-        ...["providers.far.base_url", "providers.claude.dialect", "models.n.provider"],
-        ...["aliases.m", "aliases.a.models[1]", "keys[1].models[2]", "keys[1]"],
+it("faults between the sections are gathered too", () =>
+  assert.deepEqual(
+    pathsOf({
+      providers: { far: { dialect: "openai" }, claude: { base_url: "https://x" } },
+      models: { n: { provider: "nobody" } },
+      aliases: { m: { policy: "value" }, a: { models: ["m", "ghost"] } },
+      keys: [
+        { account: "x", key: "k" },
+        { account: "y", key: "k", models: ["m", "a", "ghost"] },
       ],
-    ));
-});
+    }),
+    [
+      ...["providers.far.base_url", "providers.claude.dialect", "models.n.provider"],
+      ...["aliases.m", "aliases.a.models[1]", "keys[1].models[2]", "keys[1]"],
+    ],
+  ));
 
 describe("references", () => {
   const x = (provider: object) => ({ providers: { x: provider } });

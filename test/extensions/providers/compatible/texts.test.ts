@@ -39,12 +39,7 @@ describe("content", () => {
     [
       BESIDE,
       HM_HI,
-      [
-        { role: "assistant", content: "", reasoning_content: null },
-        { reasoning_content: "H" },
-        { content: null, reasoning_content: "m." },
-        { content: "Hi." },
-      ],
+      [{ content: "", reasoning_content: null }, ...thoughts("H", "m."), { content: "Hi." }],
     ],
     [{ content: "Hi.", reasoning: "Hm." }, HM_HI],
     [{ content: "Hi.", reasoning_text: "Hm." }, HM_HI],
