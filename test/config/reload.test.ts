@@ -123,33 +123,31 @@ describe("reload", () => {
   });
 });
 
-describe("watching the file", () => {
-  it("a file that is changed back soon after it was read by hand is put in force", async (t) => {
-    const file = join(folder(), "gateway.json");
-    const write = (rpm: number) => writeFileSync(file, JSON.stringify(demo({ limits: { rpm } })));
-    write(1);
-    const applied: unknown[] = [];
-    const gateway = {
-      reload: (next: Config) => applied.push(next.limits.rpm),
-      diagnose: (line: object) => assert.fail(JSON.stringify(line)),
-    };
-    const secretFiles = secretFilesBeside(file);
-    const options = { file, env: {}, loader, secretFiles };
-    await loadConfig(options);
-    const watchers: { close(): void }[] = [];
-    t.after(() => {
-      for (const watcher of watchers) watcher.close();
-    });
-    const record: ReloadRecord = startRecord(file);
-    const again = createReloader({ gateway, record }, options, (path, seen, changed) => {
-      const watcher = watchFile(path, changed, { knownState: seen });
-      watchers.push(watcher);
-      return watcher;
-    });
-    write(2);
-    await again();
-    write(1);
-    await waitFor(() => applied.length === 2, "the change back");
-    assert.deepEqual(applied, [2, 1]);
+it("a file that is changed back soon after it was read by hand is put in force", async (t) => {
+  const file = join(folder(), "gateway.json");
+  const write = (rpm: number) => writeFileSync(file, JSON.stringify(demo({ limits: { rpm } })));
+  write(1);
+  const applied: unknown[] = [];
+  const gateway = {
+    reload: (next: Config) => applied.push(next.limits.rpm),
+    diagnose: (line: object) => assert.fail(JSON.stringify(line)),
+  };
+  const secretFiles = secretFilesBeside(file);
+  const options = { file, env: {}, loader, secretFiles };
+  await loadConfig(options);
+  const watchers: { close(): void }[] = [];
+  t.after(() => {
+    for (const watcher of watchers) watcher.close();
   });
+  const record: ReloadRecord = startRecord(file);
+  const again = createReloader({ gateway, record }, options, (path, seen, changed) => {
+    const watcher = watchFile(path, changed, { knownState: seen });
+    watchers.push(watcher);
+    return watcher;
+  });
+  write(2);
+  await again();
+  write(1);
+  await waitFor(() => applied.length === 2, "the change back");
+  assert.deepEqual(applied, [2, 1]);
 });

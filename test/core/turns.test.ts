@@ -6,6 +6,7 @@ import test, { describe, it } from "node:test";
 import { systemClock, type Timer } from "../../src/core/clock.ts";
 import { Cancel } from "../../src/core/http/cancel.ts";
 import { ownTurn, runInTurns, type Steps } from "../../src/core/turns.ts";
+import { keepBusy } from "../support/effort.ts";
 import { within } from "../support/wait.ts";
 
 /** How many timers the process has set. */
@@ -53,34 +54,26 @@ test("a timer never fires too early by the monotonic clock", async () => {
   assert.ok(Math.min(...passed) >= 0, `${Math.min(...passed)} ms`);
 });
 
-/** Keeps the event loop busy. */
-function busy(ms: number): void {
-  const until = performance.now() + ms;
-  while (performance.now() < until);
-}
-
-describe("ownTurn", () => {
-  it("lets one step run in a pass, in the order in which they were asked for", async () => {
-    let pass = 0;
-    let running = true;
-    const next = (): void => {
-      pass += 1;
-      if (running) setImmediate(next);
-    };
-    setImmediate(next);
-    const seen: [name: number, pass: number][] = [];
-    const steps = [1, 2, 3, 4, 5].map(async (name) => {
-      await ownTurn();
-      seen.push([name, pass]);
-    });
-    await within(Promise.all(steps), "all steps");
-    running = false;
-    assert.deepEqual(
-      seen.map(([name]) => name),
-      [1, 2, 3, 4, 5],
-    );
-    assert.equal(new Set(seen.map(([, at]) => at)).size, 5);
+it("ownTurn lets one step run in a pass, in the order in which they were asked for", async () => {
+  let pass = 0;
+  let running = true;
+  const next = (): void => {
+    pass += 1;
+    if (running) setImmediate(next);
+  };
+  setImmediate(next);
+  const seen: [name: number, pass: number][] = [];
+  const steps = [1, 2, 3, 4, 5].map(async (name) => {
+    await ownTurn();
+    seen.push([name, pass]);
   });
+  await within(Promise.all(steps), "all steps");
+  running = false;
+  assert.deepEqual(
+    seen.map(([name]) => name),
+    [1, 2, 3, 4, 5],
+  );
+  assert.equal(new Set(seen.map(([, at]) => at)).size, 5);
 });
 
 describe("runInTurns", () => {
@@ -89,7 +82,7 @@ describe("runInTurns", () => {
     function* noting(name: string): Steps<void> {
       for (let count = 0; count < 3; count += 1) {
         order.push(name);
-        busy(25);
+        keepBusy(25);
         yield;
       }
     }
@@ -116,7 +109,7 @@ describe("runInTurns", () => {
     const cancel = new Cancel();
     const order: string[] = [];
     function* long(): Steps<void> {
-      busy(25);
+      keepBusy(25);
       cancel.abort(new Error("left"));
       yield;
     }

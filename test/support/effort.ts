@@ -43,3 +43,9 @@ export function heldNow(): number {
   collectGarbage();
   return process.memoryUsage().heapUsed;
 }
+
+/** Keeps the event loop busy. */
+export function keepBusy(ms: number): void {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
+}

@@ -62,3 +62,17 @@ export async function settled(value: () => number, what: string, quietMs: number
     return quiet > quietMs;
   }, what);
 }
+
+/** The error of this class that the work must throw. */
+export function thrownBy<E extends Error>(
+  kind: new (...given: any[]) => E,
+  work: () => unknown,
+): E {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof kind) return error;
+    throw error;
+  }
+  throw new Error("nothing was thrown");
+}

@@ -55,32 +55,30 @@ function plainLimiter() {
   };
 }
 
-describe("the window", () => {
-  it("counts a refunded request no longer, and the others as before", () => {
-    const { clock, limiter } = clocked();
-    const both = [
-      { name: "a", rpm: 3 },
-      { name: "key", rpm: 2 },
-    ];
-    const request = { account: "acme", limits: both, maxInFlight: null };
-    const at = (now: number) => {
-      clock.now = now;
-      return limiter.admit(request);
-    };
-    const [first, second] = [at(0), at(10)];
-    assert.ok(first.admitted && second.admitted && !at(20).admitted);
-    limiter.refund(request, first);
-    assert.deepEqual([limiter.used("a"), limiter.used("key")], [1, 1]);
-    limiter.refund(request, first);
-    assert.equal(limiter.used("a"), 1, "twice is as good as once");
-    assert.ok(at(30).admitted);
-    assert.equal(at(WINDOW_MS + 9).admitted, false, "the second is the oldest now");
-    assert.ok(at(WINDOW_MS + 10).admitted);
-    limiter.refund(request, second);
-    assert.equal(limiter.used("a"), 2, "nor does one count twice that is old");
-    limiter.refund(request, at(WINDOW_MS + 11));
-    assert.equal(limiter.used("a"), 2, "one that was refused gives nothing back");
-  });
+it("the window counts a refunded request no longer, and the others as before", () => {
+  const { clock, limiter } = clocked();
+  const both = [
+    { name: "a", rpm: 3 },
+    { name: "key", rpm: 2 },
+  ];
+  const request = { account: "acme", limits: both, maxInFlight: null };
+  const at = (now: number) => {
+    clock.now = now;
+    return limiter.admit(request);
+  };
+  const [first, second] = [at(0), at(10)];
+  assert.ok(first.admitted && second.admitted && !at(20).admitted);
+  limiter.refund(request, first);
+  assert.deepEqual([limiter.used("a"), limiter.used("key")], [1, 1]);
+  limiter.refund(request, first);
+  assert.equal(limiter.used("a"), 1, "twice is as good as once");
+  assert.ok(at(30).admitted);
+  assert.equal(at(WINDOW_MS + 9).admitted, false, "the second is the oldest now");
+  assert.ok(at(WINDOW_MS + 10).admitted);
+  limiter.refund(request, second);
+  assert.equal(limiter.used("a"), 2, "nor does one count twice that is old");
+  limiter.refund(request, at(WINDOW_MS + 11));
+  assert.equal(limiter.used("a"), 2, "one that was refused gives nothing back");
 });
 
 /** Mostly bursts at one instant, sometimes pauses, now and then exactly a window's length. */
@@ -118,11 +116,10 @@ function assertSchedule(seed: number): void {
   assert.ok(count > 0 && count < 3_000, `seed ${seed} met no limit, or nothing else`);
 }
 
-describe("random schedules", () => {
-  // The last is a new one in each run.
-  for (const seed of [1, 2, 3, 4, 5, 6, 7, 8, (Date.now() ^ process.pid) | 0])
-    it(`are decided as the plain limiter decides (seed ${seed})`, () => assertSchedule(seed));
-});
+// The last is a new one in each run.
+for (const seed of [1, 2, 3, 4, 5, 6, 7, 8, (Date.now() ^ process.pid) | 0])
+  it(`random schedules are decided as the plain limiter decides (seed ${seed})`, () =>
+    assertSchedule(seed));
 
 const MB = 1024 * 1024;
 /** A name of 4 KiB, made of bytes: V8 would share the common end of texts that it joined. */
@@ -177,24 +174,22 @@ describe("idle windows", () => {
   });
 });
 
-describe("places in flight", () => {
-  const full = { ...UNLIMITED, admitted: false, rejectedBy: "in_flight" };
-  const request = (maxInFlight: number | null) => ({ account: "a", maxInFlight, limits: [] });
-  const limiter = () => createLimiter(() => 0);
+const full = { ...UNLIMITED, admitted: false, rejectedBy: "in_flight" };
+const request = (maxInFlight: number | null) => ({ account: "a", maxInFlight, limits: [] });
+const limiter = () => createLimiter(() => 0);
 
-  it("0 is none, null is any number and counts nothing", () => {
-    const { admit, release } = limiter();
-    assert.deepEqual(admit(request(0)), full);
-    for (let at = 0; at < 100; at += 1) assert.ok(admit(request(null)).admitted);
-    assert.ok(admit(request(1)).admitted);
-    for (let at = 0; at < 100; at += 1) release(request(null));
-    assert.deepEqual(admit(request(1)), full, "what was taken without a place gives none back");
-  });
+it("of places in flight 0 is none, null is any number and counts nothing", () => {
+  const { admit, release } = limiter();
+  assert.deepEqual(admit(request(0)), full);
+  for (let at = 0; at < 100; at += 1) assert.ok(admit(request(null)).admitted);
+  assert.ok(admit(request(1)).admitted);
+  for (let at = 0; at < 100; at += 1) release(request(null));
+  assert.deepEqual(admit(request(1)), full, "what was taken without a place gives none back");
+});
 
-  it("are an account's own, and given back more often than taken they do not become more", () => {
-    const { admit, release } = limiter();
-    for (let at = 0; at < 5; at += 1) release(request(2));
-    for (const admitted of [true, true, false]) assert.equal(admit(request(2)).admitted, admitted);
-    assert.ok(admit({ ...request(2), account: "b" }).admitted);
-  });
+it("places in flight are an account's own, and given back more often than taken they do not become more", () => {
+  const { admit, release } = limiter();
+  for (let at = 0; at < 5; at += 1) release(request(2));
+  for (const admitted of [true, true, false]) assert.equal(admit(request(2)).admitted, admitted);
+  assert.ok(admit({ ...request(2), account: "b" }).admitted);
 });

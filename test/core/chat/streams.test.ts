@@ -60,61 +60,54 @@ async function unread(url: string, id: string, model = "m", stream = true) {
   return { req, res };
 }
 
-describe("a client that does not read while the last of a stream comes", () => {
-  const long = event(chunk({ content: "x".repeat(14 * 1024 * 1024) }));
-  const done = event(chunk({}, "stop")) + event("[DONE]");
-  const broken = event({ error: { message: "boom", type: "server_error", code: 500 } });
+const long = event(chunk({ content: "x".repeat(14 * 1024 * 1024) }));
+const done = event(chunk({}, "stop")) + event("[DONE]");
+const broken = event({ error: { message: "boom", type: "server_error", code: 500 } });
 
-  for (const [name, ending] of [
-    ["the end", done],
-    ["an error", broken],
-  ] as const) {
-    it(`and leaves, before ${name}: it ends its own request and nothing else`, async (t) => {
-      const behaviours = { m: rawStream(long + ending), n: speak("Still here.") };
-      const gateway = await startWith(t, behaviours);
-      const { req } = await unread(gateway.url, "gone");
-      req.destroy();
-      assert.equal((await gateway.accessOf("gone"))["status"], 499);
-      const other = await json(await gateway.chat({ model: "n", messages: user("hi") }));
-      assert.equal(other.choices[0].message.content, "Still here.");
-    });
-  }
-
-  it("does not keep the provider's connection from being used again", async (t) => {
-    const { provider, ...gateway } = await startWith(t, { m: rawStream(long + done) });
-    for (const id of ["first", "second"]) {
-      const { res } = await unread(gateway.url, id);
-      res.resume();
-      assert.equal((await gateway.accessOf(id))["status"], 200);
-    }
-    assert.equal(provider.connections(), 1);
+for (const [name, ending] of [
+  ["the end", done],
+  ["an error", broken],
+] as const) {
+  it(`a client that does not read while the last of a stream comes, and leaves before ${name}: it ends its own request and nothing else`, async (t) => {
+    const behaviours = { m: rawStream(long + ending), n: speak("Still here.") };
+    const gateway = await startWith(t, behaviours);
+    const { req } = await unread(gateway.url, "gone");
+    req.destroy();
+    assert.equal((await gateway.accessOf("gone"))["status"], 499);
+    const other = await json(await gateway.chat({ model: "n", messages: user("hi") }));
+    assert.equal(other.choices[0].message.content, "Still here.");
   });
+}
+
+it("a client that does not read while the last of a stream comes does not keep the provider's connection from being used again", async (t) => {
+  const { provider, ...gateway } = await startWith(t, { m: rawStream(long + done) });
+  for (const id of ["first", "second"]) {
+    const { res } = await unread(gateway.url, id);
+    res.resume();
+    assert.equal((await gateway.accessOf(id))["status"], 200);
+  }
+  assert.equal(provider.connections(), 1);
 });
 
-describe("sequences", () => {
-  const [a, b] = ["a", "b"].map((content) => chunk({ content }, "stop"));
-  const logprobs = { content: [{ token: "a", logprob: -1 }] };
-  const hidden = { choices: [{ index: 0, delta: { content: "" }, logprobs }] };
-  const thought = chunk({ reasoning_content: "Hm." });
-  for (const [name, events, texts] of [
-    ["what follows a finish_reason is not lost, and the finish stays last", [a, b], ["a", "b"]],
-    ["what the client is to see nothing of is no chunk", [thought, hidden, a, hidden], ["a"]],
-  ] as const)
-    it(name, async (t) => {
-      const { response } = await ask(t, stream([...events, usageChunk()]));
-      const { chunks } = await readStream(response);
-      const seen = chunks.flatMap(({ choices }) => choices);
-      const expected = [
-        { role: "assistant", content: "" },
-        ...texts.map((content) => ({ content })),
-      ];
-      assert.deepEqual(
-        seen.map(({ delta }) => delta),
-        [...expected, {}],
-      );
-      assert.equal(seen.at(-1)!.finish_reason, "stop");
-    });
-});
+const [a, b] = ["a", "b"].map((content) => chunk({ content }, "stop"));
+const logprobs = { content: [{ token: "a", logprob: -1 }] };
+const hidden = { choices: [{ index: 0, delta: { content: "" }, logprobs }] };
+const thought = chunk({ reasoning_content: "Hm." });
+for (const [name, events, texts] of [
+  ["what follows a finish_reason is not lost, and the finish stays last", [a, b], ["a", "b"]],
+  ["what the client is to see nothing of is no chunk", [thought, hidden, a, hidden], ["a"]],
+] as const)
+  it(`a sequence of events: ${name}`, async (t) => {
+    const { response } = await ask(t, stream([...events, usageChunk()]));
+    const { chunks } = await readStream(response);
+    const seen = chunks.flatMap(({ choices }) => choices);
+    const expected = [{ role: "assistant", content: "" }, ...texts.map((content) => ({ content }))];
+    assert.deepEqual(
+      seen.map(({ delta }) => delta),
+      [...expected, {}],
+    );
+    assert.equal(seen.at(-1)!.finish_reason, "stop");
+  });
 
 describe("streamed and whole agree", () => {
   const lp = (token: string) => ({ token, logprob: -0.5, bytes: null, top_logprobs: [] });
@@ -223,71 +216,67 @@ describe("streamed and whole agree", () => {
   }
 });
 
-describe("what a provider answers with", () => {
-  it("an unreadable event inside a stream is skipped and told to the operator", async (t) => {
-    const [a, b] = ["a", "b"].map((content) => event(chunk({ content })));
-    const raw = `${a}data: {"broken\n\n${b}${event(chunk({}, "stop"))}data: [DONE]\n\n`;
-    const { response, gateway } = await ask(t, rawStream(raw));
-    assert.equal(assemble((await readStream(response)).chunks).message["content"], "ab");
-    const unreadable = gateway.diagnostics.find(({ event }) => event === "unreadable_events");
-    assert.equal(unreadable?.["level"], "warn");
-  });
-
-  it("a provider that answers a stream with a whole reply is still streamed to the client", async (t) => {
-    const { response } = await ask(t, status(200, completion({ content: "Whole." })));
-    const { chunks, done } = await readStream(response);
-    assertSound(chunks, "m");
-    assert.ok(done);
-    assert.equal(assemble(chunks).message["content"], "Whole.");
-  });
+it("an unreadable event inside a stream is skipped and told to the operator", async (t) => {
+  const [a, b] = ["a", "b"].map((content) => event(chunk({ content })));
+  const raw = `${a}data: {"broken\n\n${b}${event(chunk({}, "stop"))}data: [DONE]\n\n`;
+  const { response, gateway } = await ask(t, rawStream(raw));
+  assert.equal(assemble((await readStream(response)).chunks).message["content"], "ab");
+  const unreadable = gateway.diagnostics.find(({ event }) => event === "unreadable_events");
+  assert.equal(unreadable?.["level"], "warn");
 });
 
-describe("clients that stop reading", () => {
-  it("a client that stops reading stops the provider; when it reads again it gets everything", async (t) => {
-    const piece = event(chunk({ content: "x".repeat(64 * 1024) }));
-    const pieces = 1_000;
-    let sent = 0;
-    const m: Behaviour = async ({ res }) => {
-      res.writeHead(200, { "content-type": "text/event-stream" });
-      for (; sent < pieces; sent += 1)
-        if (!res.write(piece)) await new Promise((resolve) => res.once("drain", resolve));
-      res.end(event(chunk({}, "stop")));
-    };
-    const gateway = await startWith(t, { m }, { timeouts: { idle_ms: 300 } });
-    const { res } = await unread(gateway.url, "slow");
-    // Longer than idle_ms: a slow client is not the provider's silence.
-    await settled(() => sent, "the provider to be held back", 500);
-    assert.ok(sent < pieces / 2, `${sent} of ${pieces} pieces were sent although nobody reads`);
-    let size = 0;
-    let tail = "";
-    res.on("data", (data: Buffer) => {
-      size += data.length;
-      tail = (tail + data.toString("latin1")).slice(-20);
-    });
-    res.resume();
-    await within(new Promise((resolve) => res.once("end", resolve)), "the end of the stream");
-    assert.ok(size > pieces * 64 * 1024);
-    assert.ok(tail.endsWith("data: [DONE]\n\n"));
-    assert.equal(sent, pieces);
-  });
+it("a provider that answers a stream with a whole reply is still streamed to the client", async (t) => {
+  const { response } = await ask(t, status(200, completion({ content: "Whole." })));
+  const { chunks, done } = await readStream(response);
+  assertSound(chunks, "m");
+  assert.ok(done);
+  assert.equal(assemble(chunks).message["content"], "Whole.");
+});
 
-  it("a client that never reads again does not outlive total_ms", async (t) => {
-    const total_ms = 123_456;
-    const piece = event(chunk({ content: "x".repeat(64 * 1024) }));
-    for (const [behaviour, stream] of [
-      [endless("text/event-stream", piece), true],
-      [status(200, completion({ content: "x".repeat(16_000_000) })), false],
-    ] as const) {
-      const time = timersOnCall(total_ms);
-      const timeouts = { total_ms, leave_ms: 0 };
-      const made = await startWith(t, { m: behaviour }, { timeouts }, { after: time.after });
-      const { req } = await unread(made.url, "stuck", "m", stream);
-      const { socket, closed } = made.provider.asked[0]!;
-      await settled(() => socket.bytesWritten, "the provider to be held back", 300);
-      time.fire();
-      assert.equal((await made.accessOf("stuck"))["status"], 499);
-      req.destroy();
-      if (stream) await waitFor(closed, "the provider's connection to close");
-    }
+it("a client that stops reading stops the provider; when it reads again it gets everything", async (t) => {
+  const piece = event(chunk({ content: "x".repeat(64 * 1024) }));
+  const pieces = 1_000;
+  let sent = 0;
+  const m: Behaviour = async ({ res }) => {
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    for (; sent < pieces; sent += 1)
+      if (!res.write(piece)) await new Promise((resolve) => res.once("drain", resolve));
+    res.end(event(chunk({}, "stop")));
+  };
+  const gateway = await startWith(t, { m }, { timeouts: { idle_ms: 300 } });
+  const { res } = await unread(gateway.url, "slow");
+  // Longer than idle_ms: a slow client is not the provider's silence.
+  await settled(() => sent, "the provider to be held back", 500);
+  assert.ok(sent < pieces / 2, `${sent} of ${pieces} pieces were sent although nobody reads`);
+  let size = 0;
+  let tail = "";
+  res.on("data", (data: Buffer) => {
+    size += data.length;
+    tail = (tail + data.toString("latin1")).slice(-20);
   });
+  res.resume();
+  await within(new Promise((resolve) => res.once("end", resolve)), "the end of the stream");
+  assert.ok(size > pieces * 64 * 1024);
+  assert.ok(tail.endsWith("data: [DONE]\n\n"));
+  assert.equal(sent, pieces);
+});
+
+it("a client that never reads again does not outlive total_ms", async (t) => {
+  const total_ms = 123_456;
+  const piece = event(chunk({ content: "x".repeat(64 * 1024) }));
+  for (const [behaviour, stream] of [
+    [endless("text/event-stream", piece), true],
+    [status(200, completion({ content: "x".repeat(16_000_000) })), false],
+  ] as const) {
+    const time = timersOnCall(total_ms);
+    const timeouts = { total_ms, leave_ms: 0 };
+    const made = await startWith(t, { m: behaviour }, { timeouts }, { after: time.after });
+    const { req } = await unread(made.url, "stuck", "m", stream);
+    const { socket, closed } = made.provider.asked[0]!;
+    await settled(() => socket.bytesWritten, "the provider to be held back", 300);
+    time.fire();
+    assert.equal((await made.accessOf("stuck"))["status"], 499);
+    req.destroy();
+    if (stream) await waitFor(closed, "the provider's connection to close");
+  }
 });

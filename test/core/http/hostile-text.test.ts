@@ -3,7 +3,7 @@
 // looks at each of them a few times.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { it } from "node:test";
 import { createKeyring, NO_CREATED_KEYS } from "../../../src/core/accounts/keyring.ts";
 import { checkConfig } from "../../support/config.ts";
 import { createGuard, networkOf } from "../../../src/extensions/operations/admin/access.ts";
@@ -88,20 +88,18 @@ const READERS: { readonly [name: string]: (text: string) => unknown } = {
   "an address of an image on the web": (text) => requirementsOf(withImage(`https:${text}`)),
 };
 
-describe("hostile text", () => {
-  for (const [name, read] of Object.entries(READERS)) {
-    it(`${name}: ${LARGE} characters cost no more than ${BOUND_MS} ms`, () => {
-      let worst = 0;
-      for (const stuffing of STUFFING) {
-        for (const end of ENDS) {
-          const text = stuffing.repeat(LARGE / stuffing.length) + end;
-          const began = process.cpuUsage();
-          fails(() => read(text));
-          const { user, system } = process.cpuUsage(began);
-          worst = Math.max(worst, (user + system) / 1_000);
-          assert.ok(worst < BOUND_MS, `${JSON.stringify([stuffing, end])}: ${worst.toFixed(0)} ms`);
-        }
+for (const [name, read] of Object.entries(READERS)) {
+  it(`hostile text as ${name}: ${LARGE} characters cost no more than ${BOUND_MS} ms`, () => {
+    let worst = 0;
+    for (const stuffing of STUFFING) {
+      for (const end of ENDS) {
+        const text = stuffing.repeat(LARGE / stuffing.length) + end;
+        const began = process.cpuUsage();
+        fails(() => read(text));
+        const { user, system } = process.cpuUsage(began);
+        worst = Math.max(worst, (user + system) / 1_000);
+        assert.ok(worst < BOUND_MS, `${JSON.stringify([stuffing, end])}: ${worst.toFixed(0)} ms`);
       }
-    });
-  }
-});
+    }
+  });
+}

@@ -12,17 +12,15 @@ import { Cancel } from "../../../src/core/http/cancel.ts";
 import { requestId, requestIdFromBytes } from "../../../src/core/http/request-id.ts";
 import { match, pathOf, route } from "../../../src/core/http/router.ts";
 import { ApiError } from "../../../src/core/openai/errors.ts";
-import { within } from "../../support/wait.ts";
+import { thrownBy, within } from "../../support/wait.ts";
 
 const GENERATED = /^req_[0-9a-f]{32}$/;
 
-describe("requestId", () => {
-  it("uses up to 512 printable characters as they are, and replaces anything else", () => {
-    for (const value of ["x", "a b c", "~".repeat(512), '"quoted" <tag> \\ %0d%0a'])
-      assert.equal(requestId(["Host", "x", "X-Request-Id", value]), value);
-    for (const value of ["", "y".repeat(513), "caf\u00e9", "tab\there", "line\nbreak"])
-      assert.match(requestId(["X-Request-Id", value]), GENERATED);
-  });
+it("requestId uses up to 512 printable characters as they are, and replaces anything else", () => {
+  for (const value of ["x", "a b c", "~".repeat(512), '"quoted" <tag> \\ %0d%0a'])
+    assert.equal(requestId(["Host", "x", "X-Request-Id", value]), value);
+  for (const value of ["", "y".repeat(513), "caf\u00e9", "tab\there", "line\nbreak"])
+    assert.match(requestId(["X-Request-Id", value]), GENERATED);
 });
 
 it("the id is found in a head that is malformed, as far as one read goes", () => {
@@ -47,15 +45,8 @@ const routes = {
 };
 
 /** The error that finding the handler throws. */
-function errorOf(method: string, path: string): ApiError {
-  try {
-    route(routes, method, path);
-  } catch (error) {
-    assert.ok(error instanceof ApiError);
-    return error;
-  }
-  return assert.fail(`${method} ${path} has a handler`);
-}
+const errorOf = (method: string, path: string): ApiError =>
+  thrownBy(ApiError, () => route(routes, method, path));
 
 it("the path of a URL has neither query nor origin", () => {
   for (const [url, path] of [
@@ -184,29 +175,27 @@ describe("readBody", () => {
   });
 });
 
-describe("Cancel", () => {
-  it("calls its listeners once, late ones and those of listeners too, and keeps the first reason", () => {
-    const cancel = new Cancel();
-    const calls: string[] = [];
-    cancel.onAbort(() => assert.fail("it was removed"))();
-    cancel.onAbort(() => {
-      calls.push("first");
-      cancel.onAbort(() => calls.push("nested"));
-    });
-    cancel.abort("reason");
-    cancel.abort("second");
-    cancel.onAbort(() => calls.push("late"));
-    assert.deepEqual(calls, ["first", "nested", "late"]);
-    assert.deepEqual([cancel.aborted, cancel.reason], [true, "reason"]);
+it("Cancel calls its listeners once, late ones and those of listeners too, and keeps the first reason", () => {
+  const cancel = new Cancel();
+  const calls: string[] = [];
+  cancel.onAbort(() => assert.fail("it was removed"))();
+  cancel.onAbort(() => {
+    calls.push("first");
+    cancel.onAbort(() => calls.push("nested"));
   });
+  cancel.abort("reason");
+  cancel.abort("second");
+  cancel.onAbort(() => calls.push("late"));
+  assert.deepEqual(calls, ["first", "nested", "late"]);
+  assert.deepEqual([cancel.aborted, cancel.reason], [true, "reason"]);
+});
 
-  it("is an AbortSignal with the same reason, also of what was aborted before", () => {
-    const early = new Cancel();
-    const { signal } = early;
-    early.abort("left");
-    const late = new Cancel();
-    late.abort("left");
-    for (const each of [signal, late.signal])
-      assert.deepEqual([each.aborted, each.reason], [true, "left"]);
-  });
+it("Cancel is an AbortSignal with the same reason, also of what was aborted before", () => {
+  const early = new Cancel();
+  const { signal } = early;
+  early.abort("left");
+  const late = new Cancel();
+  late.abort("left");
+  for (const each of [signal, late.signal])
+    assert.deepEqual([each.aborted, each.reason], [true, "left"]);
 });

@@ -236,31 +236,29 @@ describe("a request whose body is on its way", () => {
   });
 });
 
-describe("connections", () => {
-  it("both lengths, in whatever order and spelling: 400, the end of the connection, and nothing of the body is taken for a request", async (t) => {
-    const gateway = await startGateway(t, demo());
-    const rest = `0\r\n\r\n${bytesOf("GET /smuggled", ["X-Request-Id: smuggled"])}`;
-    const lengths = [
-      [`Content-Length: ${rest.length}`, "Transfer-Encoding: chunked"],
-      ["Transfer-Encoding: chunked", `Content-Length: ${rest.length}`],
-      ["transfer-encoding: Chunked", "content-length: 0"],
-      ["Transfer-Encoding: gzip, chunked", "Content-Length: 5"],
-      ["Content-Length: 5", "A: b", "Transfer-Encoding:\tchunked"],
-      ["Transfer-Encoding: chunked", "Transfer-Encoding: identity", "Content-Length: 5"],
-      ["Transfer-Encoding: chunked, identity"],
-    ];
-    for (const fields of lengths) {
-      const answer = await rawRequest(gateway.url, chatBytes("sk-demo", rest, fields));
-      assertError(answer, 400, "malformed_request");
-      assert.equal(answer.headers["connection"], "close");
-      assert.equal(answer.text.match(/HTTP\/1\.1/g)?.length, 1, answer.text);
-    }
-    const after = { "x-request-id": "after" };
-    assert.equal((await fetch(`${gateway.url}/healthz`, { headers: after })).status, 200);
-    await gateway.accessOf("after");
-    assert.deepEqual(
-      gateway.access.map(({ status, path }) => [status, path]),
-      [...lengths.map(() => [400, null]), [200, "/healthz"]],
-    );
-  });
+it("both lengths, in whatever order and spelling: 400, the end of the connection, and nothing of the body is taken for a request", async (t) => {
+  const gateway = await startGateway(t, demo());
+  const rest = `0\r\n\r\n${bytesOf("GET /smuggled", ["X-Request-Id: smuggled"])}`;
+  const lengths = [
+    [`Content-Length: ${rest.length}`, "Transfer-Encoding: chunked"],
+    ["Transfer-Encoding: chunked", `Content-Length: ${rest.length}`],
+    ["transfer-encoding: Chunked", "content-length: 0"],
+    ["Transfer-Encoding: gzip, chunked", "Content-Length: 5"],
+    ["Content-Length: 5", "A: b", "Transfer-Encoding:\tchunked"],
+    ["Transfer-Encoding: chunked", "Transfer-Encoding: identity", "Content-Length: 5"],
+    ["Transfer-Encoding: chunked, identity"],
+  ];
+  for (const fields of lengths) {
+    const answer = await rawRequest(gateway.url, chatBytes("sk-demo", rest, fields));
+    assertError(answer, 400, "malformed_request");
+    assert.equal(answer.headers["connection"], "close");
+    assert.equal(answer.text.match(/HTTP\/1\.1/g)?.length, 1, answer.text);
+  }
+  const after = { "x-request-id": "after" };
+  assert.equal((await fetch(`${gateway.url}/healthz`, { headers: after })).status, 200);
+  await gateway.accessOf("after");
+  assert.deepEqual(
+    gateway.access.map(({ status, path }) => [status, path]),
+    [...lengths.map(() => [400, null]), [200, "/healthz"]],
+  );
 });

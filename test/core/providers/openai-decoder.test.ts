@@ -9,6 +9,7 @@ import { createOpenaiDecoder } from "../../../src/core/providers/openai/decoder.
 import { openaiDialect } from "../../../src/core/providers/openai/index.ts";
 import { refusal } from "../../../src/core/providers/openai/refusal.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
+import { thrownBy } from "../../support/wait.ts";
 
 const NO_HEADERS = { get: () => null };
 
@@ -109,15 +110,8 @@ describe("the core's decoder", () => {
 
   it("throws the error of an event that is one, with the usage that it states", () => {
     const event = { error: { code: 429, message: "slow down" }, usage: { prompt_tokens: 7 } };
-    assert.throws(
-      () => partsOf(event),
-      (error: unknown) => {
-        assert.ok(error instanceof ProviderError);
-        assert.equal(error.code, "model_overloaded");
-        assert.equal(error.usage?.prompt, 7);
-        return true;
-      },
-    );
+    const { code, usage } = thrownBy(ProviderError, () => partsOf(event));
+    assert.deepEqual([code, usage?.prompt], ["model_overloaded", 7]);
   });
 
   it("reads nothing in what is no event", () => {

@@ -1,10 +1,16 @@
 // Which model a name stands for: canonical names, aliases and their policies, what a request needs,
-// what a key may use.
+// what a key may use. And system_fingerprint, a keyed hash: stable for a data_dir, different for every
+// other, and of no use to somebody who guesses names.
 
 import assert from "node:assert/strict";
-import { describe, it, type TestContext } from "node:test";
+import { it, type TestContext, describe } from "node:test";
 import { configFor, json, KEY, user, startGateway } from "../../support/gateway.ts";
-import { speak, startProvider } from "../../support/provider.ts";
+import { speak, startProvider, type Provider } from "../../support/provider.ts";
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { folder } from "../../support/folder.ts";
+import { fingerprintKey } from "../../../src/extensions/apis/fingerprint/index.ts";
 
 /** Asks once; which model served, or which error came. */
 async function serving(t: TestContext, config: object, request: object): Promise<string> {
@@ -45,23 +51,55 @@ it("an alias goes to the first model that can what a request needs; a named mode
     assert.equal(await serving(t, config, { model, logprobs: true }), served);
 });
 
-describe("what a key may use", () => {
-  const cases: [name: string, allowed: string[], model: string, served: string][] = [
-    ["a model that it does not name", ["a"], "b", "403 model_not_allowed model"],
-    ["an alias that it names: every model behind it", ["x"], "x", "b"],
-    ["an alias that it does not name", ["a", "b"], "x", "403 model_not_allowed model"],
-    ["an alias and one of its models: only that one", ["x", "a"], "x", "a"],
-    ["nothing at all", [], "a", "403 model_not_allowed model"],
-    ["a name that does not exist", ["a"], "ghost", "404 model_not_found model"],
-  ];
-  for (const [name, allowed, model, served] of cases) {
-    it(name, async (t) => {
-      const config = {
-        models: { a: {}, b: {}, c: {} },
-        aliases: { x: { models: ["b", "a"] } },
-        keys: [{ account: "acme", key: KEY, models: allowed }],
-      };
-      assert.equal(await serving(t, config, { model }), served);
-    });
-  }
+const cases: [name: string, allowed: string[], model: string, served: string][] = [
+  ["a model that it does not name", ["a"], "b", "403 model_not_allowed model"],
+  ["an alias that it names: every model behind it", ["x"], "x", "b"],
+  ["an alias that it does not name", ["a", "b"], "x", "403 model_not_allowed model"],
+  ["an alias and one of its models: only that one", ["x", "a"], "x", "a"],
+  ["nothing at all", [], "a", "403 model_not_allowed model"],
+  ["a name that does not exist", ["a"], "ghost", "404 model_not_found model"],
+];
+for (const [name, allowed, model, served] of cases) {
+  it(`what a key may use: ${name}`, async (t) => {
+    const config = {
+      models: { a: {}, b: {}, c: {} },
+      aliases: { x: { models: ["b", "a"] } },
+      keys: [{ account: "acme", key: KEY, models: allowed }],
+    };
+    assert.equal(await serving(t, config, { model }), served);
+  });
+}
+
+/** The fingerprint of a reply of a gateway over this data_dir. */
+async function fingerprintIn(t: TestContext, { url }: Provider, dir: string): Promise<string> {
+  const gw = await startGateway(t, configFor(url, ["m"], { data_dir: dir }));
+  const reply = await json(await gw.chat({ model: "m", messages: user("hi") }));
+  await gw.gateway.close(0);
+  return reply.system_fingerprint;
+}
+
+describe("system_fingerprint", () => {
+  it("is the same after a restart, another one with another data_dir, and not to be guessed", async (t) => {
+    const provider = await startProvider(t, { m: speak("Hi.") });
+    const [one, other] = [folder(), folder()];
+    const first = await fingerprintIn(t, provider, one);
+    assert.match(first, /^fp_[0-9a-f]{12}$/);
+    assert.equal(await fingerprintIn(t, provider, one), first);
+    assert.notEqual(await fingerprintIn(t, provider, other), first);
+    for (let version = 0; version < 10; version += 1) {
+      const guess = createHash("sha256").update(JSON.stringify(["lab", "m", version]));
+      assert.notEqual(`fp_${guess.digest("hex").slice(0, 12)}`, first);
+    }
+    const secret = join(one, "fingerprint-secret");
+    assert.match(readFileSync(secret, "utf8"), /^[0-9a-f]{64}$/);
+    assert.equal(statSync(secret).mode & 0o777, 0o600, "only the owner can read it");
+    const files = readdirSync(one).filter((name) => name.startsWith("fingerprint"));
+    assert.deepEqual(files, ["fingerprint-secret"]);
+  });
+
+  it("will change at the next start where the secret cannot be made, which is told", () => {
+    const told: unknown[] = [];
+    fingerprintKey(join(folder(), "missing"), ({ event }) => told.push(event));
+    assert.deepEqual(told, ["fingerprint_secret_unavailable"]);
+  });
 });

@@ -33,10 +33,6 @@ const either =
   (whole: unknown, events: readonly unknown[]): Behaviour =>
   (asked) =>
     (asked.body["stream"] ? stream(events, "eof") : status(200, whole))(asked);
-const begins = (id: string) => ({
-  type: "message_start",
-  message: { id, type: "message", role: "assistant", content: [], usage: {} },
-});
 
 /** A model that fails so for requests that say "bad". */
 const bench = (t: TestContext, vendor: string, bad: Behaviour, over = {}) =>
@@ -49,7 +45,6 @@ const bench = (t: TestContext, vendor: string, bad: Behaviour, over = {}) =>
 
 const FAILED = "503 upstream_error";
 const CLOSED = "503 model_unavailable";
-const NAMELESS = [{ index: 0, id: "c", function: {} }];
 
 /** By `VENDOR: WHAT`. Which refusals are such ones: provider-words/refusal.test.ts. */
 const NOT_COUNTED: Readonly<Record<string, Behaviour>> = {
@@ -61,10 +56,6 @@ const NOT_COUNTED: Readonly<Record<string, Behaviour>> = {
   "openrouter: finish_reason error": either(completion({ content: "" }, "error"), [
     chunk({}, "error"),
   ]),
-  "openai: a tool call without a name": either(
-    completion({ content: null, tool_calls: NAMELESS }, "tool_calls"),
-    [chunk({ tool_calls: NAMELESS }), chunk({}, "tool_calls")],
-  ),
   "openai: usage, and no choice": status(200, { choices: [], usage: USAGE }),
 };
 
@@ -72,7 +63,6 @@ const COUNTED: Readonly<Record<string, Behaviour>> = {
   "openai: a page with status 200": status(200, "<html>", HTML),
   "openai: half a JSON": status(200, '{"choices":[{'),
   "openai: a JSON that is no reply": status(200, {}),
-  "anthropic: a second reply inside a stream": stream(["msg_1", "msg_2"].map(begins), "eof"),
   "generic: an event without end": endless("text/event-stream", Buffer.alloc(1_048_576, "x")),
 };
 const vendorOf = (name: string): string => name.split(": ")[0]!;

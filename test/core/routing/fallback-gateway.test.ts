@@ -139,29 +139,27 @@ describe("attempts", () => {
     });
 });
 
-describe("breaker", () => {
-  const rules = { breaker: { failures: 3, cooldown_ms: 10_000 }, retry: { max_retries: 0 } };
+const rules = { breaker: { failures: 3, cooldown_ms: 10_000 }, retry: { max_retries: 0 } };
 
-  it("a client that leaves while its request is the probe gives the turn to another", async (t) => {
-    const clock = { now: 0 };
-    const behaviour = inTurn(status(403), silent, speak("Fine."));
-    const { gateway, first } = await bench(t, behaviour, rules, { monotonic: () => clock.now });
-    await outcome(gateway, "a");
-    clock.now += 10_000;
-    const client = new AbortController();
-    const request = gateway.chat(
-      { model: "a", messages: user("hi") },
-      { "x-request-id": "probe" },
-      client.signal,
-    );
-    await first.nth(1);
-    const { got, retryAfter } = await outcome(gateway, "a");
-    assert.deepEqual([got, retryAfter], ["model_unavailable", "1"], "one probe at a time");
-    client.abort();
-    await request.catch(() => undefined);
-    await gateway.accessOf("probe");
-    assert.equal((await outcome(gateway, "a")).got, "ok");
-  });
+it("a client that leaves while its request is the probe gives the turn to another", async (t) => {
+  const clock = { now: 0 };
+  const behaviour = inTurn(status(403), silent, speak("Fine."));
+  const { gateway, first } = await bench(t, behaviour, rules, { monotonic: () => clock.now });
+  await outcome(gateway, "a");
+  clock.now += 10_000;
+  const client = new AbortController();
+  const request = gateway.chat(
+    { model: "a", messages: user("hi") },
+    { "x-request-id": "probe" },
+    client.signal,
+  );
+  await first.nth(1);
+  const { got, retryAfter } = await outcome(gateway, "a");
+  assert.deepEqual([got, retryAfter], ["model_unavailable", "1"], "one probe at a time");
+  client.abort();
+  await request.catch(() => undefined);
+  await gateway.accessOf("probe");
+  assert.equal((await outcome(gateway, "a")).got, "ok");
 });
 
 describe("readyz and status", () => {

@@ -166,38 +166,36 @@ describe("completeWithFallback, cancelled", () => {
     });
 });
 
-describe("a whole reply", () => {
-  /** This answer; `ended` is called in the turn after the end of its body. */
-  const ending =
-    (answer: Answer, ended: () => void): Answer =>
-    async (request) => {
-      const response = await answer(request);
-      async function* body() {
-        yield* piecesOf(response.body!);
-        setImmediate(ended);
-      }
-      return { ...response, body: body() };
-    };
+/** This answer; `ended` is called in the turn after the end of its body. */
+const ending =
+  (answer: Answer, ended: () => void): Answer =>
+  async (request) => {
+    const response = await answer(request);
+    async function* body() {
+      yield* piecesOf(response.body!);
+      setImmediate(ended);
+    }
+    return { ...response, body: body() };
+  };
 
-  it("has no deadline while it waits for its turn to be parsed", async () => {
-    const large = reply("x".repeat(512 * 1024));
-    const world: Lab = lab({ a: [ending(large, () => world.clock.advance(600_000))] });
-    const { finishReason } = await start(world).result;
-    assert.deepEqual([finishReason, world.clock.monotonic()], ["stop", 600_000]);
-  });
+it("a whole reply has no deadline while it waits for its turn to be parsed", async () => {
+  const large = reply("x".repeat(512 * 1024));
+  const world: Lab = lab({ a: [ending(large, () => world.clock.advance(600_000))] });
+  const { finishReason } = await start(world).result;
+  assert.deepEqual([finishReason, world.clock.monotonic()], ["stop", 600_000]);
+});
 
-  it("is not delivered if there is no room for its values", async () => {
-    const sizes: number[] = [];
-    const retain = (bytes: number) => {
-      sizes.push(bytes);
-      if (sizes.length > 1) run.cancel.abort(new ApiError("server_overloaded", "No room."));
-    };
-    const large = reply("x".repeat(512 * 1024));
-    const run: Run = start(lab({ a: [large] }), { retain });
-    const { error } = await failure(run);
-    assert.ok(error instanceof ApiError && error.code === "server_overloaded");
-    assert.deepEqual([sizes.length, run.delivered], [2, []]);
-  });
+it("a whole reply is not delivered if there is no room for its values", async () => {
+  const sizes: number[] = [];
+  const retain = (bytes: number) => {
+    sizes.push(bytes);
+    if (sizes.length > 1) run.cancel.abort(new ApiError("server_overloaded", "No room."));
+  };
+  const large = reply("x".repeat(512 * 1024));
+  const run: Run = start(lab({ a: [large] }), { retain });
+  const { error } = await failure(run);
+  assert.ok(error instanceof ApiError && error.code === "server_overloaded");
+  assert.deepEqual([sizes.length, run.delivered], [2, []]);
 });
 
 const CHAT = chatOf({ model: "m", messages: [{ role: "user", content: "12345678" }] });
@@ -236,25 +234,23 @@ async function billed(answers: readonly Answer[], reason: Error = new ClientGone
   return [reading.source, reading.usage.prompt_tokens, cost];
 }
 
-describe("a client that leaves before anything came", () => {
-  for (const [expected, answers] of [
-    [PROMPT, [[silence], [headOnly(200)], [breakOff("ECONNRESET"), silence]]],
+for (const [expected, answers] of [
+  [PROMPT, [[silence], [headOnly(200)], [breakOff("ECONNRESET"), silence]]],
+  [
+    NOTHING,
     [
-      NOTHING,
-      [
-        [unsent],
-        [headOnly(429)],
-        [refuse(500), unsent],
-        [refuse(500, null, { "retry-after": "2" })], // it leaves in the pause
-      ],
+      [unsent],
+      [headOnly(429)],
+      [refuse(500), unsent],
+      [refuse(500, null, { "retry-after": "2" })], // it leaves in the pause
     ],
-  ] as const)
-    it(`pays ${expected === PROMPT ? "the prompt that a provider has" : "nothing that no provider has, or that was refused"}`, async () => {
-      for (const [index, each] of answers.entries())
-        assert.deepEqual(await billed(each), expected, `row ${index}`);
-    });
-
-  it("that stays pays nothing for a request that fails", async () => {
-    assert.deepEqual(await billed([silence], new Error("the gateway closes")), NOTHING);
+  ],
+] as const)
+  it(`a client that leaves before anything came pays ${expected === PROMPT ? "the prompt that a provider has" : "nothing that no provider has, or that was refused"}`, async () => {
+    for (const [index, each] of answers.entries())
+      assert.deepEqual(await billed(each), expected, `row ${index}`);
   });
+
+it("a client that stays pays nothing for a request that fails", async () => {
+  assert.deepEqual(await billed([silence], new Error("the gateway closes")), NOTHING);
 });

@@ -41,11 +41,7 @@ export const fault = (
  * an answer: such a fault must be noticed without a deadline.
  */
 const PATIENCE_MS = 10 * ANSWER_MS;
-const PATIENCE = {
-  first_token_ms: PATIENCE_MS,
-  idle_ms: PATIENCE_MS,
-  closing_ms: PATIENCE_MS,
-};
+const PATIENCE = { first_token_ms: PATIENCE_MS, idle_ms: PATIENCE_MS, closing_ms: PATIENCE_MS };
 const BRIEF_MS = 150;
 
 /** What the operator is told of a fault: of each attempt, and of the reply that was cut. */

@@ -105,58 +105,55 @@ describe("the decoding of a stream's events", () => {
   });
 });
 
-describe("the pump", () => {
-  const event = (words: string): Buffer =>
-    Buffer.from(`data: ${JSON.stringify([text(words)])}\n\n`);
+const event = (words: string): Buffer => Buffer.from(`data: ${JSON.stringify([text(words)])}\n\n`);
 
-  /** Pumps what `body` yields, with deadlines on `clock`. */
-  function pumped(body: (cancel: Cancel) => AsyncGenerator<Uint8Array>, deliver: TakeParts) {
-    const cancel = new Cancel();
-    const clock = createFakeClock();
-    const done = pump(body(cancel), setUp().decoding, {
-      events: createEventReader(),
-      cancel,
-      deadlines: new Deadlines(clock, { timeouts: TIMEOUTS, attemptMs: undefined }, () => 0),
-      clock,
-      deliver,
-      maxBytes: 1_000,
-      retain: () => undefined,
-      closingMs: 1_000,
-    });
-    return { done, clock };
+/** Pumps what `body` yields, with deadlines on `clock`. */
+function pumped(body: (cancel: Cancel) => AsyncGenerator<Uint8Array>, deliver: TakeParts) {
+  const cancel = new Cancel();
+  const clock = createFakeClock();
+  const done = pump(body(cancel), setUp().decoding, {
+    events: createEventReader(),
+    cancel,
+    deadlines: new Deadlines(clock, { timeouts: TIMEOUTS, attemptMs: undefined }, () => 0),
+    clock,
+    deliver,
+    maxBytes: 1_000,
+    retain: () => undefined,
+    closingMs: 1_000,
+  });
+  return { done, clock };
+}
+
+it("the pump delivers nothing that comes once the attempt was ended", async () => {
+  const delivered: (readonly Part[])[] = [];
+  async function* body(cancel: Cancel): AsyncGenerator<Uint8Array> {
+    yield event("a");
+    cancel.abort(new ProviderError("upstream_timeout", "too late"));
+    yield event("b");
   }
-
-  it("delivers nothing that comes once the attempt was ended", async () => {
-    const delivered: (readonly Part[])[] = [];
-    async function* body(cancel: Cancel): AsyncGenerator<Uint8Array> {
-      yield event("a");
-      cancel.abort(new ProviderError("upstream_timeout", "too late"));
-      yield event("b");
-    }
-    const { done } = pumped(body, (parts) => {
-      delivered.push(parts);
-      return undefined;
-    });
-    await assert.rejects(done, { message: "too late" });
-    await turn();
-    assert.deepEqual(delivered, [[text("a")]]);
+  const { done } = pumped(body, (parts) => {
+    delivered.push(parts);
+    return undefined;
   });
+  await assert.rejects(done, { message: "too late" });
+  await turn();
+  assert.deepEqual(delivered, [[text("a")]]);
+});
 
-  it("starts no deadline when a client has room once the attempt was ended", async () => {
-    let makeRoom = (): void => undefined;
-    const room = new Promise<void>((resolve) => {
-      makeRoom = resolve;
-    });
-    async function* body(cancel: Cancel): AsyncGenerator<Uint8Array> {
-      setImmediate(() => cancel.abort(new Error("the client has left")));
-      yield event("a");
-    }
-    const { done, clock } = pumped(body, () => room);
-    await assert.rejects(done, { message: "the client has left" });
-    makeRoom();
-    await turn();
-    assert.equal(clock.pending(), 0);
+it("the pump starts no deadline when a client has room once the attempt was ended", async () => {
+  let makeRoom = (): void => undefined;
+  const room = new Promise<void>((resolve) => {
+    makeRoom = resolve;
   });
+  async function* body(cancel: Cancel): AsyncGenerator<Uint8Array> {
+    setImmediate(() => cancel.abort(new Error("the client has left")));
+    yield event("a");
+  }
+  const { done, clock } = pumped(body, () => room);
+  await assert.rejects(done, { message: "the client has left" });
+  makeRoom();
+  await turn();
+  assert.equal(clock.pending(), 0);
 });
 
 it("a refusal's body has a second of its own, whatever time its attempt has, and ends with the refusal", () => {
@@ -172,36 +169,34 @@ it("a refusal's body has a second of its own, whatever time its attempt has, and
   assert.deepEqual([expired, clock.pending()], [["model_overloaded"], 0]);
 });
 
-describe("a deadline that is over because this process stood still", () => {
-  it("waits for the figures that have arrived meanwhile", async (t) => {
-    const clock = timersOnCall(4_321);
-    const over = { timeouts: { closing_ms: 4_321 } };
-    const finished = stream([chunk({ content: "Once" }), chunk({}, "stop")], "open");
-    const { chat, provider } = await startWith(t, { m: finished }, over, clock);
-    const asked = { stream: true, stream_options: { include_usage: true } };
-    const reply = await chat({ model: "m", messages: user("hi"), ...asked });
-    (await provider.nth(0)).res.end(sse(usageChunk({ prompt_tokens: 70 })));
-    await new Promise(process.nextTick); // they are written, and not yet read
-    clock.fire();
-    const { chunks } = await readStream(reply);
-    assert.equal(chunks.at(-1)!.usage.prompt_tokens, 70);
-  });
+it("a deadline that is over because this process stood still waits for the figures that have arrived meanwhile", async (t) => {
+  const clock = timersOnCall(4_321);
+  const over = { timeouts: { closing_ms: 4_321 } };
+  const finished = stream([chunk({ content: "Once" }), chunk({}, "stop")], "open");
+  const { chat, provider } = await startWith(t, { m: finished }, over, clock);
+  const asked = { stream: true, stream_options: { include_usage: true } };
+  const reply = await chat({ model: "m", messages: user("hi"), ...asked });
+  (await provider.nth(0)).res.end(sse(usageChunk({ prompt_tokens: 70 })));
+  await new Promise(process.nextTick); // they are written, and not yet read
+  clock.fire();
+  const { chunks } = await readStream(reply);
+  assert.equal(chunks.at(-1)!.usage.prompt_tokens, 70);
+});
 
-  it("waits for what has its own turn of the event loop, and then for nothing", async () => {
-    const clock = createFakeClock();
-    const expired: string[] = [];
-    const times = { timeouts: TIMEOUTS, attemptMs: undefined };
-    const deadlines = new Deadlines(clock, times, ({ message }) => expired.push(message));
-    deadlines.restart("idle_ms");
-    clock.advance(TIMEOUTS.idle_ms);
-    await Promise.resolve().then(() => ownTurn()); // It is read after the timers.
-    deadlines.restart("idle_ms");
-    for (let turns = 0; turns < 3; turns += 1) await turn();
-    assert.deepEqual(expired, []);
-    clock.advance(TIMEOUTS.idle_ms);
-    await waitFor(() => expired.length > 0, "the deadline to be over");
-    assert.deepEqual(expired, [`idle_ms of ${TIMEOUTS.idle_ms} ms is over`]);
-  });
+it("a deadline that is over because this process stood still waits for what has its own turn of the event loop, and then for nothing", async () => {
+  const clock = createFakeClock();
+  const expired: string[] = [];
+  const times = { timeouts: TIMEOUTS, attemptMs: undefined };
+  const deadlines = new Deadlines(clock, times, ({ message }) => expired.push(message));
+  deadlines.restart("idle_ms");
+  clock.advance(TIMEOUTS.idle_ms);
+  await Promise.resolve().then(() => ownTurn()); // It is read after the timers.
+  deadlines.restart("idle_ms");
+  for (let turns = 0; turns < 3; turns += 1) await turn();
+  assert.deepEqual(expired, []);
+  clock.advance(TIMEOUTS.idle_ms);
+  await waitFor(() => expired.length > 0, "the deadline to be over");
+  assert.deepEqual(expired, [`idle_ms of ${TIMEOUTS.idle_ms} ms is over`]);
 });
 
 const BOUND = 20_000;

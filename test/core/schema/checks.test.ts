@@ -26,20 +26,16 @@ import {
   type Check,
   type IssueCode,
 } from "../../../src/core/schema/checker.ts";
+import { thrownBy } from "../../support/wait.ts";
 
 /** An issue, its path as text. */
 type Issue = readonly [path: string, code: IssueCode, message: string];
 
 /** The issues of a refusal. Fails if the value is accepted or another error is thrown. */
-function issuesOf(check: Check<unknown>, value: unknown, all = false): Issue[] {
-  try {
-    check(value, all);
-  } catch (error) {
-    assert.ok(error instanceof ValidationError, `not a ValidationError: ${String(error)}`);
-    return error.issues.map((issue) => [pathText(issue.path), issue.code, issue.message] as const);
-  }
-  return assert.fail(`accepted: ${JSON.stringify(value)}`);
-}
+const issuesOf = (check: Check<unknown>, value: unknown, all = false): Issue[] =>
+  thrownBy(ValidationError, () => check(value, all)).issues.map(
+    (issue) => [pathText(issue.path), issue.code, issue.message] as const,
+  );
 
 /** What a refusal has to say. Without a path: the value itself is at fault. */
 type Expected = readonly [code: IssueCode, message: string, path?: string];
@@ -199,11 +195,8 @@ it("null beside a const is a schema of its own; what is never an error has no sc
 describe("paths and messages", () => {
   for (const [path, text] of [
     [[], ""],
-    [["messages", 2, "role"], "messages[2].role"],
-    [["a", "b"], "a.b"],
     [[0, "x"], "[0].x"],
     [["models", "deepseek-v3.1", "price"], "models.deepseek-v3.1.price"],
-    [["aliases", "auto/chat", "models", 0], "aliases.auto/chat.models[0]"],
     [["models", "a b", "price"], 'models["a b"].price'],
     [["models", "a..b"], 'models["a..b"]'],
     [["models", 'a"]'], 'models["a\\"]"]'],

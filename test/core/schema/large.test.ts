@@ -2,7 +2,7 @@
 // ahead, with the result and the issues of one step.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { it } from "node:test";
 import { slots } from "../../../src/core/extension/places.ts";
 import { chatRequest, message as chatMessage } from "../../../src/core/openai/request.ts";
 import {
@@ -24,24 +24,22 @@ const jsonExcess = installed.filled(slots.jsonExcess);
 const retain = (): void => undefined;
 const onesOf = (count: number): string => JSON.stringify(Array<number>(count).fill(1));
 
-describe("parseText", () => {
-  it("counts the values of a large text only if something counts them", () => {
-    const json = runSync(parseText(onesOf(LARGE_CHARS), 1_000, { jsonExcess: undefined, retain }));
-    assert.equal((json as unknown[]).length, LARGE_CHARS);
-  });
+it("parseText counts the values of a large text only if something counts them", () => {
+  const json = runSync(parseText(onesOf(LARGE_CHARS), 1_000, { jsonExcess: undefined, retain }));
+  assert.equal((json as unknown[]).length, LARGE_CHARS);
+});
 
-  it("can stop before and after the parse of a large text, whose values it has counted then", () => {
-    const text = onesOf(LARGE_CHARS);
-    assert.equal(isLarge(text), true);
-    const retained: number[] = [];
-    const bounds = { jsonExcess, retain: (bytes: number) => retained.push(bytes) };
-    const steps = parseText(text, 100_000, bounds);
-    for (const counted of [[], [100 * (LARGE_CHARS + 1)]]) {
-      assert.deepEqual(steps.next(), { done: false, value: undefined });
-      assert.deepEqual(retained, counted);
-    }
-    assert.deepEqual(steps.next().value, JSON.parse(text));
-  });
+it("parseText can stop before and after the parse of a large text, whose values it has counted then", () => {
+  const text = onesOf(LARGE_CHARS);
+  assert.equal(isLarge(text), true);
+  const retained: number[] = [];
+  const bounds = { jsonExcess, retain: (bytes: number) => retained.push(bytes) };
+  const steps = parseText(text, 100_000, bounds);
+  for (const counted of [[], [100 * (LARGE_CHARS + 1)]]) {
+    assert.deepEqual(steps.next(), { done: false, value: undefined });
+    assert.deepEqual(retained, counted);
+  }
+  assert.deepEqual(steps.next().value, JSON.parse(text));
 });
 
 const element = withCheckedAhead(object({ a: number() }));
@@ -51,56 +49,52 @@ const steps = (value: unknown) =>
 const ahead = (value: unknown) => runSync(steps(value));
 const listOf = (length: number): object[] => Array.from({ length }, (_, a) => ({ a }));
 
-describe("checkInSteps", () => {
-  it("can stop between elements", () => {
-    const running = steps({ name: "x", list: listOf(1_000) });
-    let stops = 0;
-    while (!running.next().done) stops += 1;
-    assert.equal(stops, 20);
-  });
-
-  it("leaves the value as it came, for others who read it", () => {
-    const value = { name: "x", list: listOf(3) };
-    const before = structuredClone(value);
-    ahead(value);
-    assert.deepEqual(value, before);
-  });
+it("checkInSteps can stop between elements", () => {
+  const running = steps({ name: "x", list: listOf(1_000) });
+  let stops = 0;
+  while (!running.next().done) stops += 1;
+  assert.equal(stops, 20);
 });
 
-describe("a chat completion", () => {
-  it("gives the same in steps as at once, for requests that are right and wrong", (t) => {
-    const seed = Date.now() % 1_000_000;
-    t.diagnostic(`seed ${seed}`);
-    const { pick, between } = createRandom(seed);
-    const values = [undefined, null, 1, "", "x", [], [null], {}, { type: "text", text: "y" }];
-    const message = () => ({
-      role: pick(["user", "assistant", "system", "developer", "tool", "robot"]),
-      content: pick([...values, "x", "x", "x", [{ type: "text", text: "z" }]]),
-      tool_calls: pick([undefined, undefined, [{ id: "c", function: { name: "f" } }]]),
-      tool_call_id: pick([undefined, "c"]),
-    });
-    let right = 0;
-    for (let round = 0; round < (LONG ? 20_000 : 2_000); round += 1) {
-      const json = {
-        model: pick(["m", "m", "m", undefined]),
-        messages: Array.from({ length: between(0, 3) }, message),
-        temperature: pick([undefined, 1, 3]),
-      };
-      const outcome = (check: () => unknown): unknown => {
-        try {
-          return check();
-        } catch (error) {
-          return (error as Error).message;
-        }
-      };
-      const expected = outcome(() => chatRequest(json));
-      if (typeof expected !== "string") right += 1;
-      assert.deepEqual(
-        outcome(() => runSync(checkInSteps(chatRequest, json, json.messages, chatMessage))),
-        expected,
-        JSON.stringify(json),
-      );
-    }
-    assert.ok(right > 20, `${right} of them were right`);
+it("checkInSteps leaves the value as it came, for others who read it", () => {
+  const value = { name: "x", list: listOf(3) };
+  const before = structuredClone(value);
+  ahead(value);
+  assert.deepEqual(value, before);
+});
+
+it("a chat completion gives the same in steps as at once, for requests that are right and wrong", (t) => {
+  const seed = Date.now() % 1_000_000;
+  t.diagnostic(`seed ${seed}`);
+  const { pick, between } = createRandom(seed);
+  const values = [undefined, null, 1, "", "x", [], [null], {}, { type: "text", text: "y" }];
+  const message = () => ({
+    role: pick(["user", "assistant", "system", "developer", "tool", "robot"]),
+    content: pick([...values, "x", "x", "x", [{ type: "text", text: "z" }]]),
+    tool_calls: pick([undefined, undefined, [{ id: "c", function: { name: "f" } }]]),
+    tool_call_id: pick([undefined, "c"]),
   });
+  let right = 0;
+  for (let round = 0; round < (LONG ? 20_000 : 2_000); round += 1) {
+    const json = {
+      model: pick(["m", "m", "m", undefined]),
+      messages: Array.from({ length: between(0, 3) }, message),
+      temperature: pick([undefined, 1, 3]),
+    };
+    const outcome = (check: () => unknown): unknown => {
+      try {
+        return check();
+      } catch (error) {
+        return (error as Error).message;
+      }
+    };
+    const expected = outcome(() => chatRequest(json));
+    if (typeof expected !== "string") right += 1;
+    assert.deepEqual(
+      outcome(() => runSync(checkInSteps(chatRequest, json, json.messages, chatMessage))),
+      expected,
+      JSON.stringify(json),
+    );
+  }
+  assert.ok(right > 20, `${right} of them were right`);
 });

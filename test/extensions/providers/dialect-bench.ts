@@ -13,6 +13,7 @@ import { ProviderError } from "../../../src/core/providers/provider-error.ts";
 import { PROVIDER_KEY } from "../../support/fake-provider.ts";
 import { user } from "../../support/gateway.ts";
 import type { Asked } from "../../support/provider.ts";
+import { thrownBy } from "../../support/wait.ts";
 
 /** A call in a message of the assistant. */
 export const callOf = (id: string, name = "f", args = "{}") => ({
@@ -43,11 +44,7 @@ export function targetOf(
   model: { readonly upstream_model?: string; readonly reasoning?: boolean } = {},
 ): Target {
   const { upstream_model: upstreamModel = "m", reasoning = false, ...traits } = model;
-  return {
-    upstreamModel,
-    reasoning,
-    traits: traitsOf(provider, { reasoning, ...traits }),
-  };
+  return { upstreamModel, reasoning, traits: traitsOf(provider, { reasoning, ...traits }) };
 }
 
 /** The request that goes out for these fields of the client's. */
@@ -110,12 +107,4 @@ export function replyTo(
 }
 
 /** The ProviderError that this must throw. */
-export function errorOf(work: () => unknown): ProviderError {
-  try {
-    work();
-  } catch (error) {
-    assert.ok(error instanceof ProviderError, String(error));
-    return error;
-  }
-  return assert.fail("nothing was thrown");
-}
+export const errorOf = (work: () => unknown): ProviderError => thrownBy(ProviderError, work);

@@ -137,34 +137,32 @@ describe("fields that some providers take", () => {
   });
 });
 
-describe("the name of a message", () => {
-  it("goes to providers that take it, whoever speaks, and in every turn of a conversation", async (t) => {
-    const messages = [
-      { role: "developer", content: "Be brief.", name: "boss" },
-      { role: "user", content: "hi", name: "ada" },
-      { role: "assistant", content: "Hello.", name: "bot" },
-      { role: "user", content: "bye" },
-      { role: "assistant", content: null, tool_calls: [call], name: "bot" },
-      { role: "tool", tool_call_id: "c", content: "1", name: "f" },
-    ];
-    const names = async ({ asked }: Awaited<ReturnType<typeof bench>>) =>
-      (await asked({ messages }))["messages"].map(({ name }: Json) => name);
-    const taken = ["boss", "ada", "bot", undefined, "bot", undefined];
-    assert.deepEqual(await names(await bench(t, TAKES)), taken);
-    assert.deepEqual(await names(await bench(t)), Array(6).fill(undefined));
-    const content = [{ type: "text", text: "hi", cache_control: { type: "ephemeral" } }];
-    const marked = [{ role: "user", content, name: "ada" }];
-    const body = await (await bench(t, TAKES_MARKS)).asked({ messages: marked });
-    assert.deepEqual(body["messages"], marked);
-  });
+it("the name of a message goes to providers that take it, whoever speaks, and in every turn of a conversation", async (t) => {
+  const messages = [
+    { role: "developer", content: "Be brief.", name: "boss" },
+    { role: "user", content: "hi", name: "ada" },
+    { role: "assistant", content: "Hello.", name: "bot" },
+    { role: "user", content: "bye" },
+    { role: "assistant", content: null, tool_calls: [call], name: "bot" },
+    { role: "tool", tool_call_id: "c", content: "1", name: "f" },
+  ];
+  const names = async ({ asked }: Awaited<ReturnType<typeof bench>>) =>
+    (await asked({ messages }))["messages"].map(({ name }: Json) => name);
+  const taken = ["boss", "ada", "bot", undefined, "bot", undefined];
+  assert.deepEqual(await names(await bench(t, TAKES)), taken);
+  assert.deepEqual(await names(await bench(t)), Array(6).fill(undefined));
+  const content = [{ type: "text", text: "hi", cache_control: { type: "ephemeral" } }];
+  const marked = [{ role: "user", content, name: "ada" }];
+  const body = await (await bench(t, TAKES_MARKS)).asked({ messages: marked });
+  assert.deepEqual(body["messages"], marked);
+});
 
-  it("is ignored in a form that OpenAI refuses", async (t) => {
-    const { asked } = await bench(t, TAKES);
-    for (const name of ["Ada Lovelace", "", "a/b", "<ada>", "x".repeat(65), 5, null, ["ada"]]) {
-      const body = await asked({ messages: [{ role: "user", content: "hi", name }] });
-      assert.deepEqual(body["messages"], user("hi"), String(name));
-    }
-  });
+it("the name of a message is ignored in a form that OpenAI refuses", async (t) => {
+  const { asked } = await bench(t, TAKES);
+  for (const name of ["Ada Lovelace", "", "a/b", "<ada>", "x".repeat(65), 5, null, ["ada"]]) {
+    const body = await asked({ messages: [{ role: "user", content: "hi", name }] });
+    assert.deepEqual(body["messages"], user("hi"), String(name));
+  }
 });
 
 it("replies of another kind are refused, for nobody serves them; a text is what there is", async (t) => {

@@ -2,7 +2,7 @@
 // enforced, and replies as they come.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { it } from "node:test";
 import { checkConfig } from "../../../support/config.ts";
 import { demo, json, startGateway, user } from "../../../support/gateway.ts";
 import { post } from "../post.ts";
@@ -32,52 +32,50 @@ it("apis may be left out, and an unknown name is refused at its place", () => {
   assert.throws(() => checkConfig({ ...demo(), apis: ["messages", "completions"] }), expected);
 });
 
-describe("/openapi.json and further APIs", () => {
-  it("has the paths, whose schemas are all there, only where the APIs are switched on", async (t) => {
-    for (const apis of [[], ["messages"], ["responses"], ["messages", "responses"]]) {
-      // The demo configuration has both.
-      const gateway = await startGateway(t, demo(apis.length === 2 ? {} : { apis }));
-      const document = await json(await fetch(`${gateway.url}/openapi.json`));
-      const paths = ["/v1/messages", "/v1/messages/count_tokens", "/v1/responses"];
-      const messages = apis.includes("messages");
-      const expected = [messages, messages, apis.includes("responses")];
-      const found = paths.map((path) => path in document.paths);
-      assert.deepEqual(found, expected);
-      for (const [at, path] of paths.entries()) {
-        const { status } = await post(gateway.url + path, "{}", { authorization: "" });
-        assert.equal(status, expected[at] ? 401 : 404, path);
-      }
-      const names = named(document);
-      assert.ok(names.includes("ChatCompletionRequest"));
-      for (const name of names) assert.ok(name in document.components.schemas, name);
+it("/openapi.json has the paths of further APIs, whose schemas are all there, only where the APIs are switched on", async (t) => {
+  for (const apis of [[], ["messages"], ["responses"], ["messages", "responses"]]) {
+    // The demo configuration has both.
+    const gateway = await startGateway(t, demo(apis.length === 2 ? {} : { apis }));
+    const document = await json(await fetch(`${gateway.url}/openapi.json`));
+    const paths = ["/v1/messages", "/v1/messages/count_tokens", "/v1/responses"];
+    const messages = apis.includes("messages");
+    const expected = [messages, messages, apis.includes("responses")];
+    const found = paths.map((path) => path in document.paths);
+    assert.deepEqual(found, expected);
+    for (const [at, path] of paths.entries()) {
+      const { status } = await post(gateway.url + path, "{}", { authorization: "" });
+      assert.equal(status, expected[at] ? 401 : 404, path);
     }
-  });
+    const names = named(document);
+    assert.ok(names.includes("ChatCompletionRequest"));
+    for (const name of names) assert.ok(name in document.components.schemas, name);
+  }
+});
 
-  it("describes requests as they are checked, and replies and errors as they come", async (t) => {
-    const gateway = await startGateway(t, demo({ apis: ["messages", "responses"] }));
-    const { paths, components } = await json(await fetch(`${gateway.url}/openapi.json`));
-    const { schemas } = components;
-    const bodies: Record<string, object> = {
-      "/v1/messages": { model: "demo-chat", max_tokens: 20, messages: user("hi") },
-      "/v1/messages/count_tokens": { model: "demo-chat", messages: user("hi") },
-      "/v1/responses": { model: "demo-chat", input: "hi" },
-    };
-    for (const [path, body] of Object.entries(bodies)) {
-      const { post: described } = paths[path];
-      const ask = (given: object) => post(gateway.url + path, given, KEY);
-      const [request] = named(described.requestBody);
-      const { required } = schemas[request!];
-      assert.deepEqual([...required].sort(), Object.keys(body).sort(), path);
-      const whole = await ask(body);
-      assert.equal(whole.status, 200, path);
-      const [reply] = named(described.responses["200"].content["application/json"]);
-      assertHas(await json(whole), schemas[reply!], path);
-      for (const name of required) {
-        const refused = await ask({ ...body, [name]: undefined });
-        assert.equal(refused.status, 400, `${path} without ${name}`);
-        const [error] = named(described.responses["400"]);
-        assertHas(await json(refused), schemas[error!], path);
-      }
+it("/openapi.json describes requests of further APIs as they are checked, and replies and errors as they come", async (t) => {
+  const gateway = await startGateway(t, demo({ apis: ["messages", "responses"] }));
+  const { paths, components } = await json(await fetch(`${gateway.url}/openapi.json`));
+  const { schemas } = components;
+  const bodies: Record<string, object> = {
+    "/v1/messages": { model: "demo-chat", max_tokens: 20, messages: user("hi") },
+    "/v1/messages/count_tokens": { model: "demo-chat", messages: user("hi") },
+    "/v1/responses": { model: "demo-chat", input: "hi" },
+  };
+  for (const [path, body] of Object.entries(bodies)) {
+    const { post: described } = paths[path];
+    const ask = (given: object) => post(gateway.url + path, given, KEY);
+    const [request] = named(described.requestBody);
+    const { required } = schemas[request!];
+    assert.deepEqual([...required].sort(), Object.keys(body).sort(), path);
+    const whole = await ask(body);
+    assert.equal(whole.status, 200, path);
+    const [reply] = named(described.responses["200"].content["application/json"]);
+    assertHas(await json(whole), schemas[reply!], path);
+    for (const name of required) {
+      const refused = await ask({ ...body, [name]: undefined });
+      assert.equal(refused.status, 400, `${path} without ${name}`);
+      const [error] = named(described.responses["400"]);
+      assertHas(await json(refused), schemas[error!], path);
     }
-  });
+  }
 });

@@ -2,7 +2,7 @@
 // with cors and without it; which origins a configuration may name; and reload.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { it } from "node:test";
 import { checkConfig } from "../../../support/config.ts";
 import { demo, startGateway, startWith, user } from "../../../support/gateway.ts";
 import { chunk, silent, status, stream } from "../../../support/provider.ts";
@@ -61,152 +61,144 @@ it("a response to a page of an allowed origin has the headers, be it a stream th
     assert.deepEqual([String(response.status), corsOf(response)], [expected, ALLOWED]);
 });
 
-describe("a response to others", () => {
-  it("has nothing but Vary", async (t) => {
-    const gw = await startGateway(t, demo(cors([PAGE])));
-    // Another origin, none of its own, another port, one that begins with an allowed one, no page.
-    for (const origin of [OTHER, "null", `${PAGE}:8443`, `${PAGE}.evil.example`, undefined]) {
-      const response = await fetch(`${gw.url}/healthz`, origin ? from(origin) : {});
-      assert.deepEqual([response.status, corsOf(response)], [200, { vary: "Origin" }], origin);
-    }
-    const twice = `Origin: ${PAGE}\r\n`.repeat(2);
-    const head = `GET /healthz HTTP/1.1\r\nHost: x\r\n${twice}Connection: close\r\n\r\n`;
-    assert.deepEqual(corsOf(await rawRequest(gw.url, head)), { vary: "Origin" });
-  });
-
-  it('with "*" is for all origins, and does not vary; the admin listener answers no page', async (t) => {
-    const gw = await startGateway(t, demo(cors("*")));
-    const { vary: _, ...allowed } = { ...ALLOWED, "access-control-allow-origin": "*" };
-    for (const origin of [from(OTHER), from("null"), {}])
-      assert.deepEqual(corsOf(await fetch(`${gw.url}/healthz`, origin)), allowed);
-    const admin = `${gw.gateway.adminAddress()!}/status`;
-    const response = await preflight(admin, { origin: PAGE });
-    assert.ok(response.status >= 400);
-    for (const answer of [response, await fetch(admin)]) assert.deepEqual(corsOf(answer), {});
-  });
+it("a response to others has nothing but Vary", async (t) => {
+  const gw = await startGateway(t, demo(cors([PAGE])));
+  // Another origin, none of its own, another port, one that begins with an allowed one, no page.
+  for (const origin of [OTHER, "null", `${PAGE}:8443`, `${PAGE}.evil.example`, undefined]) {
+    const response = await fetch(`${gw.url}/healthz`, origin ? from(origin) : {});
+    assert.deepEqual([response.status, corsOf(response)], [200, { vary: "Origin" }], origin);
+  }
+  const twice = `Origin: ${PAGE}\r\n`.repeat(2);
+  const head = `GET /healthz HTTP/1.1\r\nHost: x\r\n${twice}Connection: close\r\n\r\n`;
+  assert.deepEqual(corsOf(await rawRequest(gw.url, head)), { vary: "Origin" });
 });
 
-describe("a preflight", () => {
-  const ANSWER = {
-    "access-control-allow-headers": "*, Authorization",
-    "access-control-allow-methods": "GET, HEAD, POST",
-    "access-control-allow-origin": PAGE,
-    "access-control-max-age": "7200",
-    vary: "Origin",
+it('a response to others with "*" is for all origins, and does not vary; the admin listener answers no page', async (t) => {
+  const gw = await startGateway(t, demo(cors("*")));
+  const { vary: _, ...allowed } = { ...ALLOWED, "access-control-allow-origin": "*" };
+  for (const origin of [from(OTHER), from("null"), {}])
+    assert.deepEqual(corsOf(await fetch(`${gw.url}/healthz`, origin)), allowed);
+  const admin = `${gw.gateway.adminAddress()!}/status`;
+  const response = await preflight(admin, { origin: PAGE });
+  assert.ok(response.status >= 400);
+  for (const answer of [response, await fetch(admin)]) assert.deepEqual(corsOf(answer), {});
+});
+
+const ANSWER = {
+  "access-control-allow-headers": "*, Authorization",
+  "access-control-allow-methods": "GET, HEAD, POST",
+  "access-control-allow-origin": PAGE,
+  "access-control-max-age": "7200",
+  vary: "Origin",
+};
+
+it("a preflight is answered with all headers, without a key, a place in the limits or a right path", async (t) => {
+  const gw = await startGateway(t, demo({ ...cors([PAGE]), limits: { rpm: 1 } }));
+  for (const [path, asked] of [
+    [CHAT, "authorization,x-stainless-arch"],
+    [CHAT, "cookie, x-evil"],
+    ["/v1/models", "*"],
+    ["/chat/completions", ""],
+  ] as const) {
+    const headers = { origin: PAGE, "access-control-request-headers": asked };
+    const response = await preflight(gw.url + path, headers);
+    assert.deepEqual([response.status, await response.text()], [204, ""]);
+    assert.deepEqual(corsOf(response), ANSWER, asked);
+    const line = await gw.accessOf(response.headers.get("x-request-id")!);
+    assert.deepEqual([line["method"], line["path"], line["status"]], ["OPTIONS", path, 204]);
+  }
+  const body = { model: "demo-chat", messages: user("hi") };
+  const served = await gw.chat(body, { origin: PAGE, authorization: "Bearer sk-demo" });
+  assert.equal(served.status, 200);
+});
+
+it("a preflight of another origin, and OPTIONS that is none, are answered as without cors", async (t) => {
+  const gw = await startGateway(t, demo(cors([PAGE])));
+  const other = await preflight(gw.url + CHAT, { origin: OTHER });
+  assert.deepEqual([other.status, corsOf(other)], [405, { vary: "Origin" }]);
+  assert.equal(other.headers.get("allow"), "POST");
+  const plain = await fetch(gw.url + CHAT, { method: "OPTIONS", ...from(PAGE) });
+  assert.deepEqual([plain.status, corsOf(plain)], [405, ALLOWED]);
+});
+
+it("without server.cors no response differs by a byte for a page, and a preflight is a wrong method", async (t) => {
+  const gw = await startGateway(t, demo());
+  const bytes = async (more: string) => {
+    const head = "Host: x\r\nX-Request-Id: req-same\r\nConnection: close\r\n";
+    const { text } = await rawRequest(gw.url, `GET /v1/models HTTP/1.1\r\n${head}${more}\r\n`);
+    return text.replace(/Date: [^\r]+/, "");
   };
-
-  it("is answered with all headers, without a key, a place in the limits or a right path", async (t) => {
-    const gw = await startGateway(t, demo({ ...cors([PAGE]), limits: { rpm: 1 } }));
-    for (const [path, asked] of [
-      [CHAT, "authorization,x-stainless-arch"],
-      [CHAT, "cookie, x-evil"],
-      ["/v1/models", "*"],
-      ["/chat/completions", ""],
-    ] as const) {
-      const headers = { origin: PAGE, "access-control-request-headers": asked };
-      const response = await preflight(gw.url + path, headers);
-      assert.deepEqual([response.status, await response.text()], [204, ""]);
-      assert.deepEqual(corsOf(response), ANSWER, asked);
-      const line = await gw.accessOf(response.headers.get("x-request-id")!);
-      assert.deepEqual([line["method"], line["path"], line["status"]], ["OPTIONS", path, 204]);
-    }
-    const body = { model: "demo-chat", messages: user("hi") };
-    const served = await gw.chat(body, { origin: PAGE, authorization: "Bearer sk-demo" });
-    assert.equal(served.status, 200);
-  });
-
-  it("of another origin, and OPTIONS that is none, are answered as without cors", async (t) => {
-    const gw = await startGateway(t, demo(cors([PAGE])));
-    const other = await preflight(gw.url + CHAT, { origin: OTHER });
-    assert.deepEqual([other.status, corsOf(other)], [405, { vary: "Origin" }]);
-    assert.equal(other.headers.get("allow"), "POST");
-    const plain = await fetch(gw.url + CHAT, { method: "OPTIONS", ...from(PAGE) });
-    assert.deepEqual([plain.status, corsOf(plain)], [405, ALLOWED]);
-  });
+  const without = await bytes("");
+  assert.equal(await bytes(`Origin: ${PAGE}\r\n`), without);
+  assert.doesNotMatch(without, /vary|access-control/i);
+  const response = await preflight(gw.url + CHAT, { origin: PAGE });
+  assert.deepEqual([response.status, corsOf(response)], [405, {}]);
 });
 
-describe("without server.cors", () => {
-  it("no response differs by a byte for a page, and a preflight is a wrong method", async (t) => {
-    const gw = await startGateway(t, demo());
-    const bytes = async (more: string) => {
-      const head = "Host: x\r\nX-Request-Id: req-same\r\nConnection: close\r\n";
-      const { text } = await rawRequest(gw.url, `GET /v1/models HTTP/1.1\r\n${head}${more}\r\n`);
-      return text.replace(/Date: [^\r]+/, "");
-    };
-    const without = await bytes("");
-    assert.equal(await bytes(`Origin: ${PAGE}\r\n`), without);
-    assert.doesNotMatch(without, /vary|access-control/i);
-    const response = await preflight(gw.url + CHAT, { origin: PAGE });
-    assert.deepEqual([response.status, corsOf(response)], [405, {}]);
-  });
-
-  it("a reload puts it in force, changes it, and takes it away", async (t) => {
-    const gw = await startGateway(t, demo());
-    const found: unknown[] = [];
-    for (const over of [{}, cors([PAGE]), cors("*"), cors([OTHER]), {}]) {
-      gw.gateway.reload(checkConfig(demo({ data_dir: "data", ...over })));
-      const response = await fetch(`${gw.url}/healthz`, from(PAGE));
-      found.push(corsOf(response)["access-control-allow-origin"]);
-    }
-    assert.deepEqual(found, [undefined, PAGE, "*", undefined, undefined]);
-  });
+it("a reload puts server.cors in force, changes it, and takes it away", async (t) => {
+  const gw = await startGateway(t, demo());
+  const found: unknown[] = [];
+  for (const over of [{}, cors([PAGE]), cors("*"), cors([OTHER]), {}]) {
+    gw.gateway.reload(checkConfig(demo({ data_dir: "data", ...over })));
+    const response = await fetch(`${gw.url}/healthz`, from(PAGE));
+    found.push(corsOf(response)["access-control-allow-origin"]);
+  }
+  assert.deepEqual(found, [undefined, PAGE, "*", undefined, undefined]);
 });
 
-describe("server.cors.origins", () => {
-  const faultsOf = (origins: unknown): string[] =>
-    issueLines(() => checkConfig(demo(cors(origins)))).map((line) =>
-      line.replace("server.cors.origins", ""),
-    );
+const faultsOf = (origins: unknown): string[] =>
+  issueLines(() => checkConfig(demo(cors(origins)))).map((line) =>
+    line.replace("server.cors.origins", ""),
+  );
 
-  it("takes origins as browsers send them", () => {
-    for (const good of [
-      PAGE,
-      "http://localhost:3000",
-      "http://127.0.0.1:8080",
-      "http://[::1]:3000",
-      "https://xn--bcher-kva.example",
-      "chrome-extension://abcdefghijklmnopabcdefghijklmnop",
-      "tauri://localhost",
-    ])
-      assert.deepEqual(faultsOf([good]), [], good);
-  });
+it("server.cors.origins takes origins as browsers send them", () => {
+  for (const good of [
+    PAGE,
+    "http://localhost:3000",
+    "http://127.0.0.1:8080",
+    "http://[::1]:3000",
+    "https://xn--bcher-kva.example",
+    "chrome-extension://abcdefghijklmnopabcdefghijklmnop",
+    "tauri://localhost",
+  ])
+    assert.deepEqual(faultsOf([good]), [], good);
+});
 
-  it("refuses all others, and says what is expected", () => {
-    const expected = `expected an origin exactly as browsers send it: scheme, host and port, such as ${PAGE}`;
-    for (const bad of [
-      ...["/", "/chat", "?x=1", "#x", ":443"].map((more) => PAGE + more),
-      "https://App.Example.com",
-      "HTTPS://app.example.com",
-      "http://app.example.com:80",
-      "https://user:CANARY@app.example.com",
-      "https://b\u00fccher.example",
-      ` ${PAGE}`,
-      "tauri://localhost/",
-      "app.example.com",
-      "localhost:3000",
-      "null",
-      "file:///srv/page.html",
-      "https://",
-      "data:text/html,x",
-      "https://*.example.com",
-      "*",
-      "https://app.example.com:99999",
-      "tauri://localhost:99999",
-      "tauri://local*host",
-      "tauri://Localhost:",
-    ])
-      assert.deepEqual(faultsOf([PAGE, bad]), [`[1]: ${expected}`], bad);
-    for (const [origins, faults] of [
-      [PAGE, /^: expected a list of origins, or "\*"/],
-      [[], /^: expected/],
-      [[PAGE, 1], /^\[1\]: expected a string/],
-      [undefined, /^: is required/],
-    ] as const)
-      assert.match(faultsOf(origins).join(), faults);
-    assert.deepEqual(faultsOf(["a", PAGE, "b"]), [`[0]: ${expected}`, `[2]: ${expected}`]);
-    assert.deepEqual(faultsOf([PAGE, OTHER, PAGE]), ["[2]: is in the list twice"]);
-    const more = () => checkConfig(demo({ server: { cors: { origins: "*", headers: [] } } }));
-    assert.throws(more, /server.cors.headers/);
-    assert.ok(checkConfig(demo({ server: { cors: null } })));
-  });
+it("server.cors.origins refuses all others, and says what is expected", () => {
+  const expected = `expected an origin exactly as browsers send it: scheme, host and port, such as ${PAGE}`;
+  for (const bad of [
+    ...["/", "/chat", "?x=1", "#x", ":443"].map((more) => PAGE + more),
+    "https://App.Example.com",
+    "HTTPS://app.example.com",
+    "http://app.example.com:80",
+    "https://user:CANARY@app.example.com",
+    "https://b\u00fccher.example",
+    ` ${PAGE}`,
+    "tauri://localhost/",
+    "app.example.com",
+    "localhost:3000",
+    "null",
+    "file:///srv/page.html",
+    "https://",
+    "data:text/html,x",
+    "https://*.example.com",
+    "*",
+    "https://app.example.com:99999",
+    "tauri://localhost:99999",
+    "tauri://local*host",
+    "tauri://Localhost:",
+  ])
+    assert.deepEqual(faultsOf([PAGE, bad]), [`[1]: ${expected}`], bad);
+  for (const [origins, faults] of [
+    [PAGE, /^: expected a list of origins, or "\*"/],
+    [[], /^: expected/],
+    [[PAGE, 1], /^\[1\]: expected a string/],
+    [undefined, /^: is required/],
+  ] as const)
+    assert.match(faultsOf(origins).join(), faults);
+  assert.deepEqual(faultsOf(["a", PAGE, "b"]), [`[0]: ${expected}`, `[2]: ${expected}`]);
+  assert.deepEqual(faultsOf([PAGE, OTHER, PAGE]), ["[2]: is in the list twice"]);
+  const more = () => checkConfig(demo({ server: { cors: { origins: "*", headers: [] } } }));
+  assert.throws(more, /server.cors.headers/);
+  assert.ok(checkConfig(demo({ server: { cors: null } })));
 });

@@ -158,55 +158,52 @@ it("events that pass have an end even if the provider did not send one", () => {
   assert.equal(messageIn(eventsIn(sent + rest))["model"], "m");
 });
 
-describe("the work on a reply", () => {
-  it("parses the arguments of a call at most once, whatever follows them", (t) => {
-    const whole = JSON.stringify({ text: "x".repeat(10_000) });
-    const parse = t.mock.method(JSON, "parse");
-    for (const [json, ...pieces] of [
-      [whole, reasoning("Hm."), text("")],
-      [whole.slice(0, -2), text("And "), args(0, "x")],
-    ] as [string, ...Part[]][])
-      for (const thinking of ["disabled", "adaptive"]) {
-        const writer = writerFor(true, thinking);
-        parse.mock.resetCalls();
-        writer.add([call(0), args(0, json)]);
-        for (let round = 0; round < 100; round += 1)
-          for (const piece of pieces) writer.add([piece]);
-        const lengths = parse.mock.calls.map(({ arguments: [text] }) => text.length);
-        const parsed = lengths.reduce((sum, length) => sum + length, 0);
-        assert.ok(parsed <= json.length, `${parsed} characters were parsed, of ${json.length}`);
-        const texts = eventsIn(writer.end(USAGE, "tool_calls")).map(({ delta }) => delta?.text);
-        const expected = pieces.map((piece) => (piece.type === "text" ? piece.text : "")).join("");
-        assert.equal(texts.join(""), expected.repeat(100));
-      }
-  });
-
-  it("grows with the events of a provider that pass, not with their square", () => {
-    const [pieces, members] = [20_000, 3_000];
-    const delta = (more: object): Part =>
-      native({ type: "content_block_delta", index: 0, delta: more });
-    const writer = writerFor(false);
-    const effort = startEffort();
-    writer.add([native({ type: "message_start", message: { content: [] } })]);
-    const content_block = { type: "text", text: "", citations: [-1] };
-    writer.add([native({ type: "content_block_start", index: 0, content_block })]);
-    const text = delta({ type: "text_delta", text: "a" });
-    for (let place = 0; place < pieces; place += 1)
-      writer.add([text, delta({ type: "citations_delta", citation: place })]);
-    for (let place = 0; place < members; place += 1)
-      writer.add([delta({ type: "new", [`member_${place}`]: place })]);
-    for (let place = 0; place < members; place += 1) {
-      const more = { [`member_${place}`]: place, usage: { [place]: place } };
-      writer.add([native({ type: "message_delta", delta: {}, ...more })]);
+it("the work on a reply parses the arguments of a call at most once, whatever follows them", (t) => {
+  const whole = JSON.stringify({ text: "x".repeat(10_000) });
+  const parse = t.mock.method(JSON, "parse");
+  for (const [json, ...pieces] of [
+    [whole, reasoning("Hm."), text("")],
+    [whole.slice(0, -2), text("And "), args(0, "x")],
+  ] as [string, ...Part[]][])
+    for (const thinking of ["disabled", "adaptive"]) {
+      const writer = writerFor(true, thinking);
+      parse.mock.resetCalls();
+      writer.add([call(0), args(0, json)]);
+      for (let round = 0; round < 100; round += 1) for (const piece of pieces) writer.add([piece]);
+      const lengths = parse.mock.calls.map(({ arguments: [text] }) => text.length);
+      const parsed = lengths.reduce((sum, length) => sum + length, 0);
+      assert.ok(parsed <= json.length, `${parsed} characters were parsed, of ${json.length}`);
+      const texts = eventsIn(writer.end(USAGE, "tool_calls")).map(({ delta }) => delta?.text);
+      const expected = pieces.map((piece) => (piece.type === "text" ? piece.text : "")).join("");
+      assert.equal(texts.join(""), expected.repeat(100));
     }
-    const message: Json = JSON.parse(writer.end(USAGE, "stop"));
-    const took = effort();
-    const [block] = message["content"];
-    assert.equal(block.text, "a".repeat(pieces));
-    assert.deepEqual([block.citations.length, block.citations[0]], [pieces + 1, -1]);
-    const last = `member_${members - 1}`;
-    assert.deepEqual([block[last], message[last]], [members - 1, members - 1]);
-    assert.equal(Object.keys(message["usage"]).length, members);
-    assert.ok(took < 200, `it took ${took} units`);
-  });
+});
+
+it("the work on a reply grows with the events of a provider that pass, not with their square", () => {
+  const [pieces, members] = [20_000, 3_000];
+  const delta = (more: object): Part =>
+    native({ type: "content_block_delta", index: 0, delta: more });
+  const writer = writerFor(false);
+  const effort = startEffort();
+  writer.add([native({ type: "message_start", message: { content: [] } })]);
+  const content_block = { type: "text", text: "", citations: [-1] };
+  writer.add([native({ type: "content_block_start", index: 0, content_block })]);
+  const text = delta({ type: "text_delta", text: "a" });
+  for (let place = 0; place < pieces; place += 1)
+    writer.add([text, delta({ type: "citations_delta", citation: place })]);
+  for (let place = 0; place < members; place += 1)
+    writer.add([delta({ type: "new", [`member_${place}`]: place })]);
+  for (let place = 0; place < members; place += 1) {
+    const more = { [`member_${place}`]: place, usage: { [place]: place } };
+    writer.add([native({ type: "message_delta", delta: {}, ...more })]);
+  }
+  const message: Json = JSON.parse(writer.end(USAGE, "stop"));
+  const took = effort();
+  const [block] = message["content"];
+  assert.equal(block.text, "a".repeat(pieces));
+  assert.deepEqual([block.citations.length, block.citations[0]], [pieces + 1, -1]);
+  const last = `member_${members - 1}`;
+  assert.deepEqual([block[last], message[last]], [members - 1, members - 1]);
+  assert.equal(Object.keys(message["usage"]).length, members);
+  assert.ok(took < 200, `it took ${took} units`);
 });

@@ -10,6 +10,7 @@ import {
 } from "../../../../src/extensions/apis/messages-input/index.ts";
 import { mediaTokens } from "../../../../src/extensions/providers/media-tokens/index.ts";
 import { runSync } from "../../../../src/core/turns.ts";
+import { thrownBy } from "../../../support/wait.ts";
 
 type Json = Record<string, unknown>;
 
@@ -26,14 +27,8 @@ const userBlocks = (...content: Json[]) => messagesOf({ messages: [user(...conte
 
 /** Where a request is refused, and how. */
 function issueOf(over: Json): string {
-  try {
-    read(over);
-  } catch (error) {
-    assert.ok(error instanceof ValidationError, String(error));
-    const { path, message } = error.issues[0]!;
-    return `${pathText(path)}: ${message}`;
-  }
-  return assert.fail("accepted");
+  const { path, message } = thrownBy(ValidationError, () => read(over)).issues[0]!;
+  return `${pathText(path)}: ${message}`;
 }
 
 /** What only a provider of the same format can serve. */
@@ -384,55 +379,53 @@ describe("a request that is wrong in every format", () => {
   });
 });
 
-describe("the request for a provider of the same format", () => {
-  it("has no blocks of other models that the provider refuses", () => {
-    const { body } = read({ messages: called([own, signed]) }).native!;
-    assert.deepEqual(body["messages"], called([signed]));
-    const alone = (...content: Json[]) => [...HI, assistant(...content), ...HI];
-    const passed = (messages: unknown[]) => read({ messages }).native!.body["messages"];
-    assert.deepEqual(passed(alone(own)), alone(text("(no answer)")));
-    // A reply without a text, which only the last message may be.
-    assert.deepEqual(passed(alone()), alone(text("(no answer)")));
-    assert.deepEqual(passed(alone().slice(0, -1)), alone().slice(0, -1));
-    assert.deepEqual(passed(alone(own, text("\n\n"), text("x"))), alone(text("x")));
-    assert.deepEqual(passed(alone(text(" "))), alone(text("(no answer)")));
-    const others = [user(text(" ")), ...alone(text(" ")).slice(0, -1)];
-    assert.deepEqual(passed(others), others);
-  });
+it("the request for a provider of the same format has no blocks of other models that the provider refuses", () => {
+  const { body } = read({ messages: called([own, signed]) }).native!;
+  assert.deepEqual(body["messages"], called([signed]));
+  const alone = (...content: Json[]) => [...HI, assistant(...content), ...HI];
+  const passed = (messages: unknown[]) => read({ messages }).native!.body["messages"];
+  assert.deepEqual(passed(alone(own)), alone(text("(no answer)")));
+  // A reply without a text, which only the last message may be.
+  assert.deepEqual(passed(alone()), alone(text("(no answer)")));
+  assert.deepEqual(passed(alone().slice(0, -1)), alone().slice(0, -1));
+  assert.deepEqual(passed(alone(own, text("\n\n"), text("x"))), alone(text("x")));
+  assert.deepEqual(passed(alone(text(" "))), alone(text("(no answer)")));
+  const others = [user(text(" ")), ...alone(text(" ")).slice(0, -1)];
+  assert.deepEqual(passed(others), others);
+});
 
-  it("asks for thoughts in a loop of calls only where the provider itself began it with some", () => {
-    const thinking = { type: "enabled", budget_tokens: 1_024 };
-    const of = (messages: unknown[], over: Json = { thinking }) =>
-      read({ messages, ...over }).native!.body["thinking"];
-    const call = (id: string, ...thoughts: Json[]) => [
-      assistant(...thoughts, use(id)),
-      user(resultOf(id, "x")),
-    ];
-    const instruction = { role: "system", content: "Hurry." };
-    const answered = { role: "assistant", content: "Done." };
-    // To the provider, what follows the results belongs to the same turn of the user.
-    for (const messages of [
-      call("a", own),
-      call("a"),
-      [...call("a"), ...HI],
-      [...call("a", own), ...HI],
-      [...call("a", own), instruction],
-      [...call("a", own), ...call("b")],
-      [...call("a", own), ...call("b", signed)],
-      [...call("a"), ...call("b")],
-    ])
-      assert.deepEqual(of([...HI, ...messages]), { type: "disabled" }, JSON.stringify(messages));
-    for (const messages of [
-      call("a", signed),
-      call("a", { type: "redacted_thinking", data: "x" }),
-      [...call("a", signed), instruction, ...HI],
-      [...call("a", own), answered, ...HI],
-      [...call("a", own), answered, ...HI, ...call("b", signed)],
-      [...call("a", signed), ...call("b")],
-      [...call("a", signed), ...call("b", own)],
-      [...call("a"), ...call("b", signed)],
-    ])
-      assert.deepEqual(of([...HI, ...messages]), thinking, JSON.stringify(messages));
-    assert.deepEqual(of(called([own]), { thinking: { type: "adaptive" } }), { type: "adaptive" });
-  });
+it("the request for a provider of the same format asks for thoughts in a loop of calls only where the provider itself began it with some", () => {
+  const thinking = { type: "enabled", budget_tokens: 1_024 };
+  const of = (messages: unknown[], over: Json = { thinking }) =>
+    read({ messages, ...over }).native!.body["thinking"];
+  const call = (id: string, ...thoughts: Json[]) => [
+    assistant(...thoughts, use(id)),
+    user(resultOf(id, "x")),
+  ];
+  const instruction = { role: "system", content: "Hurry." };
+  const answered = { role: "assistant", content: "Done." };
+  // To the provider, what follows the results belongs to the same turn of the user.
+  for (const messages of [
+    call("a", own),
+    call("a"),
+    [...call("a"), ...HI],
+    [...call("a", own), ...HI],
+    [...call("a", own), instruction],
+    [...call("a", own), ...call("b")],
+    [...call("a", own), ...call("b", signed)],
+    [...call("a"), ...call("b")],
+  ])
+    assert.deepEqual(of([...HI, ...messages]), { type: "disabled" }, JSON.stringify(messages));
+  for (const messages of [
+    call("a", signed),
+    call("a", { type: "redacted_thinking", data: "x" }),
+    [...call("a", signed), instruction, ...HI],
+    [...call("a", own), answered, ...HI],
+    [...call("a", own), answered, ...HI, ...call("b", signed)],
+    [...call("a", signed), ...call("b")],
+    [...call("a", signed), ...call("b", own)],
+    [...call("a"), ...call("b", signed)],
+  ])
+    assert.deepEqual(of([...HI, ...messages]), thinking, JSON.stringify(messages));
+  assert.deepEqual(of(called([own]), { thinking: { type: "adaptive" } }), { type: "adaptive" });
 });

@@ -217,8 +217,9 @@ describe("the end of a stream", () => {
     it(`is an error where another reply begins, with the id ${JSON.stringify(second)}`, () => {
       const { push, ended: isOver } = decoderOf();
       push(begin("msg_1"));
-      const { code, usage } = errorOf(() => push(begin(second)));
+      const { code, usage, countsForBreaker } = errorOf(() => push(begin(second)));
       assert.deepEqual([code, usage, isOver?.()], ["upstream_error", undefined, true]);
+      assert.equal(countsForBreaker, true);
     });
 
   for (const [name, events] of [

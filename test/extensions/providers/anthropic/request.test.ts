@@ -171,11 +171,7 @@ describe("what goes out", () => {
   ];
   for (const [model, fields, out] of FIELDS)
     it(`${model}: ${JSON.stringify(fields).slice(0, 100)}`, () =>
-      assert.deepEqual(ask(fields, model), {
-        ...HI,
-        model: MODELS[model].upstream_model,
-        ...out,
-      }));
+      assert.deepEqual(ask(fields, model), { ...HI, model: MODELS[model].upstream_model, ...out }));
 
   it("a conversation: system texts first, media among the texts, calls that are declared", () => {
     const text = (said: string) => ({ type: "text", text: said });
@@ -214,10 +210,7 @@ describe("what goes out", () => {
             source("document", "base64", "application/pdf", "JVBE"),
           ],
         },
-        {
-          role: "assistant",
-          content: [{ type: "tool_use", id: "c", name: "f", input: { a: 1 } }],
-        },
+        { role: "assistant", content: [{ type: "tool_use", id: "c", name: "f", input: { a: 1 } }] },
         { role: "user", content: [{ type: "tool_result", tool_use_id: "c", content: "2" }] },
       ],
       // Tools that were called must be declared, although nobody may call them now.

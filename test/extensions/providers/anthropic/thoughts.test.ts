@@ -108,21 +108,19 @@ describe("thoughts that come back", () => {
   });
 });
 
-describe("edits of a client's own request that clear thoughts", () => {
-  const clearing = { type: "clear_thinking_20251015", keep: "all" };
-  const other = { type: "clear_tool_uses_20250919" };
-  for (const [type, edits, kept] of [
-    ["disabled", [clearing, other], { edits: [other] }],
-    ["disabled", [clearing], undefined],
-    ["adaptive", [clearing, other], { edits: [clearing, other] }],
-  ] as const)
-    it(`thinking ${type}, ${edits.length} edits`, () => {
-      const chat = { ...chatRequest({ model: "x", messages: user("hi") }), tool_choice: undefined };
-      const own = { thinking: { type }, context_management: { edits } };
-      const body = nativeRequestBody(own, chat, TARGET) as Json;
-      assert.deepEqual(body["context_management"], kept);
-    });
-});
+const clearing = { type: "clear_thinking_20251015", keep: "all" };
+const other = { type: "clear_tool_uses_20250919" };
+for (const [type, edits, kept] of [
+  ["disabled", [clearing, other], { edits: [other] }],
+  ["disabled", [clearing], undefined],
+  ["adaptive", [clearing, other], { edits: [clearing, other] }],
+] as const)
+  it(`edits of a client's own request that clear thoughts: thinking ${type}, ${edits.length} edits`, () => {
+    const chat = { ...chatRequest({ model: "x", messages: user("hi") }), tool_choice: undefined };
+    const own = { thinking: { type }, context_management: { edits } };
+    const body = nativeRequestBody(own, chat, TARGET) as Json;
+    assert.deepEqual(body["context_management"], kept);
+  });
 
 describe("thinking within a turn of several calls", () => {
   const BUDGET = { type: "enabled", budget_tokens: 1_500 };

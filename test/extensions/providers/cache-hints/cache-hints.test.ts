@@ -1,7 +1,7 @@
 // Hints for the caches of providers: who gets one, where, and which requests have the same.
 
 import assert from "node:assert/strict";
-import { describe, it, type TestContext } from "node:test";
+import { it, type TestContext } from "node:test";
 import { folder } from "../../../support/folder.ts";
 import { configFor, KEY, startGateway } from "../../../support/gateway.ts";
 import { speak, startProvider, type Asked } from "../../../support/provider.ts";
@@ -34,35 +34,33 @@ async function start(t: TestContext, vendor: string, data_dir = folder()) {
   };
 }
 
-describe("a hint for the provider's cache", () => {
-  it("is the same in each turn, in each process, and another one for another conversation or account", async (t) => {
-    const data = folder();
-    const ask = await start(t, "openai", data);
-    const hints: unknown[] = [];
-    for (const messages of turns) hints.push((await ask(messages)).body["prompt_cache_key"]);
-    const again = await start(t, "openai", data);
-    hints.push((await again(turns[1]!)).body["prompt_cache_key"]);
-    assert.match(String(hints[0]), /^[0-9a-f]{32}$/);
-    assert.equal(new Set(hints).size, 1);
-    for (const { body } of [
-      await ask([system, { role: "user", content: "Something else?" }]),
-      await ask([{ ...system, content: "Be long." }, first]),
-      await ask(turns[0]!, {}, OTHER),
-    ])
-      hints.push(body["prompt_cache_key"]);
-    assert.equal(new Set(hints).size, 4);
-    const { body } = await ask(turns[0]!, { prompt_cache_key: "mine" });
-    assert.equal(body["prompt_cache_key"], "mine", "the client's own is left alone");
-  });
+it("a hint for the provider's cache is the same in each turn, in each process, and another one for another conversation or account", async (t) => {
+  const data = folder();
+  const ask = await start(t, "openai", data);
+  const hints: unknown[] = [];
+  for (const messages of turns) hints.push((await ask(messages)).body["prompt_cache_key"]);
+  const again = await start(t, "openai", data);
+  hints.push((await again(turns[1]!)).body["prompt_cache_key"]);
+  assert.match(String(hints[0]), /^[0-9a-f]{32}$/);
+  assert.equal(new Set(hints).size, 1);
+  for (const { body } of [
+    await ask([system, { role: "user", content: "Something else?" }]),
+    await ask([{ ...system, content: "Be long." }, first]),
+    await ask(turns[0]!, {}, OTHER),
+  ])
+    hints.push(body["prompt_cache_key"]);
+  assert.equal(new Set(hints).size, 4);
+  const { body } = await ask(turns[0]!, { prompt_cache_key: "mine" });
+  assert.equal(body["prompt_cache_key"], "mine", "the client's own is left alone");
+});
 
-  it("goes to xAI in a header, the client's own too", async (t) => {
-    const ask = await start(t, "xai");
-    const derived = await ask(turns[0]!);
-    assert.match(String(derived.headers["x-grok-conv-id"]), /^[0-9a-f]{32}$/);
-    assert.equal("prompt_cache_key" in derived.body, false);
-    const own = await ask(turns[0]!, { prompt_cache_key: "mine" });
-    assert.equal(own.headers["x-grok-conv-id"], "mine");
-    const unsendable = await ask(turns[0]!, { prompt_cache_key: "a\r\nb: \u65e5" });
-    assert.match(String(unsendable.headers["x-grok-conv-id"]), /^[0-9a-f]{32}$/);
-  });
+it("a hint for the provider's cache goes to xAI in a header, the client's own too", async (t) => {
+  const ask = await start(t, "xai");
+  const derived = await ask(turns[0]!);
+  assert.match(String(derived.headers["x-grok-conv-id"]), /^[0-9a-f]{32}$/);
+  assert.equal("prompt_cache_key" in derived.body, false);
+  const own = await ask(turns[0]!, { prompt_cache_key: "mine" });
+  assert.equal(own.headers["x-grok-conv-id"], "mine");
+  const unsendable = await ask(turns[0]!, { prompt_cache_key: "a\r\nb: \u65e5" });
+  assert.match(String(unsendable.headers["x-grok-conv-id"]), /^[0-9a-f]{32}$/);
 });

@@ -29,7 +29,6 @@ describe("calls in a vendor's answer", () => {
   const numbered = (calls: readonly object[]) => calls.map((each, index) => ({ index, ...each }));
   const known = ["a", "b"];
   const unknown = ["generated", "generated"];
-  const objects = [call("a", "f", JSON.parse(ARGS)), call("b", "g", {})];
   type Case = [name: string, whole: Json[], fragments: Json[], ids: string[], args?: string[]];
   const CASES: Case[] = [
     ["all with index 0 and without ids", at0(two(undefined)), at0(two(undefined)), unknown],
@@ -43,13 +42,6 @@ describe("calls in a vendor's answer", () => {
         fragment(undefined, undefined, "g", "{}"),
       ],
       unknown,
-    ],
-    [
-      "arguments that are objects",
-      objects,
-      numbered(objects),
-      known,
-      ['{"city":"\u00d8sl\u00f8"}', "{}"],
     ],
     [
       "arguments that are empty, null or missing",

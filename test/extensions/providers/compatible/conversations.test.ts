@@ -3,7 +3,7 @@
 // OpenAI's format is in vendors.test.ts.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { it } from "node:test";
 import { createAnthropicDialect } from "../../../../src/extensions/providers/anthropic/index.ts";
 import { createGeminiDialect } from "../../../../src/extensions/providers/gemini/index.ts";
 import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
@@ -200,19 +200,13 @@ function callsIn(messages: readonly Json[]): object[] {
   return made.map(({ name, word, result }) => ({ name, word, result }));
 }
 
-describe("conversations in every format", () => {
-  // What fails is told with what it takes to see it again: its seed. Sizes grow.
-  for (const format of FORMATS)
-    it(`${format.name}: no rule is broken, nothing is lost`, () => {
-      for (let at = 0; at < CONVERSATIONS; at += 1)
-        try {
-          assertFaithful(
-            format,
-            createRandom(SEED + at),
-            1 + Math.floor((at * 12) / CONVERSATIONS),
-          );
-        } catch (error) {
-          throw new Error(`seed ${SEED}, number ${at}: ${(error as Error).message}`);
-        }
-    });
-});
+// What fails is told with what it takes to see it again: its seed. Sizes grow.
+for (const format of FORMATS)
+  it(`conversations in the format ${format.name}: no rule is broken, nothing is lost`, () => {
+    for (let at = 0; at < CONVERSATIONS; at += 1)
+      try {
+        assertFaithful(format, createRandom(SEED + at), 1 + Math.floor((at * 12) / CONVERSATIONS));
+      } catch (error) {
+        throw new Error(`seed ${SEED}, number ${at}: ${(error as Error).message}`);
+      }
+  });

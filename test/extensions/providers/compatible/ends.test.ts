@@ -80,23 +80,21 @@ describe("a stream that ends with [DONE] and states no finish_reason", () => {
   });
 });
 
-describe("a stream of Azure OpenAI", () => {
-  const filter = { content_filter_results: { hate: { filtered: false, severity: "safe" } } };
-  const first = { id: "", choices: [], prompt_filter_results: [{ prompt_index: 0, ...filter }] };
-  /** What an asynchronous filter says of text that has come: no id, and no delta. */
-  const later = { id: "", ...choice({ ...filter, content_filter_offsets: { check_offset: 44 } }) };
+const filter = { content_filter_results: { hate: { filtered: false, severity: "safe" } } };
+const first = { id: "", choices: [], prompt_filter_results: [{ prompt_index: 0, ...filter }] };
+/** What an asynchronous filter says of text that has come: no id, and no delta. */
+const later = { id: "", ...choice({ ...filter, content_filter_offsets: { check_offset: 44 } }) };
 
-  for (const [finish, last] of [
-    ["stop", [later]],
-    ["content_filter", []],
-  ] as const)
-    it(`ends with the finish ${finish}; what the filter says is nothing of the reply`, () => {
-      assert.deepEqual(decoderWith().push(first), []);
-      const words = [delta({ role: "assistant", content: "" }), delta({ content: "Hi." }), later];
-      const reply = streamed([first, ...words, delta({}, finish), ...last]);
-      assert.deepEqual([reply.text, reply.finish], ["Hi.", finish]);
-    });
-});
+for (const [finish, last] of [
+  ["stop", [later]],
+  ["content_filter", []],
+] as const)
+  it(`a stream of Azure OpenAI ends with the finish ${finish}; what the filter says is nothing of the reply`, () => {
+    assert.deepEqual(decoderWith().push(first), []);
+    const words = [delta({ role: "assistant", content: "" }), delta({ content: "Hi." }), later];
+    const reply = streamed([first, ...words, delta({}, finish), ...last]);
+    assert.deepEqual([reply.text, reply.finish], ["Hi.", finish]);
+  });
 
 it("a whole reply of which a filter has left no message is a reply, and no other is one", () => {
   for (const fields of [{}, { message: null }]) {

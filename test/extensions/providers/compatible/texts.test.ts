@@ -39,12 +39,7 @@ describe("content", () => {
     [
       BESIDE,
       HM_HI,
-      [
-        { role: "assistant", content: "", reasoning_content: null },
-        { reasoning_content: "H" },
-        { content: null, reasoning_content: "m." },
-        { content: "Hi." },
-      ],
+      [{ content: "", reasoning_content: null }, ...thoughts("H", "m."), { content: "Hi." }],
     ],
     [{ content: "Hi.", reasoning: "Hm." }, HM_HI],
     [{ content: "Hi.", reasoning_text: "Hm." }, HM_HI],
@@ -94,30 +89,28 @@ describe("content", () => {
   it("in a message of null is no reply", () => assert.throws(() => read(null), ProviderError));
 });
 
-describe("a whole message after deltas", () => {
-  const CALL = call("a", "f");
-  const message = { ...BESIDE, tool_calls: [CALL] };
-  const details = { reasoning_details: [{ type: "reasoning.text", text: "Hm." }] };
-  const tagged = { content: "<think>Hm.</think>Hi." };
-  const begun = { role: "assistant", content: "" };
-  const calls = { tool_calls: [{ index: 0, ...CALL }] };
-  const CASES: [name: string, deltas: object[], message: object, traits?: object][] = [
-    ["is repeated by it", [begun, ...thoughts("Hm."), { content: "Hi." }, calls], message],
-    ["is all there is if the deltas said nothing", [begun], message],
-    ["repeats details of thoughts", [details, { content: "Hi." }], { ...details, content: "Hi." }],
-    ["repeats tags", [tagged], tagged, { think_tags: true }],
-  ];
-  for (const [name, deltas, last, traits] of CASES)
-    it(name, () => {
-      const usage = { prompt_tokens: 3, completion_tokens: 2 };
-      const finish = last === message ? "tool_calls" : "stop";
-      const events = [...deltas.map((each) => delta(each)), { ...whole(last, finish), usage }];
-      const { text, reasoning, calls, ...end } = streamed(events, traits);
-      assert.deepEqual({ text, reasoning }, HM_HI);
-      assert.deepEqual(calls, last === message ? [["a", "f", "{}"]] : []);
-      assert.deepEqual([end.finish, end.usage.completion_tokens], [finish, 2]);
-    });
-});
+const CALL = call("a", "f");
+const message = { ...BESIDE, tool_calls: [CALL] };
+const details = { reasoning_details: [{ type: "reasoning.text", text: "Hm." }] };
+const tagged = { content: "<think>Hm.</think>Hi." };
+const begun = { role: "assistant", content: "" };
+const calls = { tool_calls: [{ index: 0, ...CALL }] };
+const CASES: [name: string, deltas: object[], message: object, traits?: object][] = [
+  ["is repeated by it", [begun, ...thoughts("Hm."), { content: "Hi." }, calls], message],
+  ["is all there is if the deltas said nothing", [begun], message],
+  ["repeats details of thoughts", [details, { content: "Hi." }], { ...details, content: "Hi." }],
+  ["repeats tags", [tagged], tagged, { think_tags: true }],
+];
+for (const [name, deltas, last, traits] of CASES)
+  it(`a whole message after deltas ${name}`, () => {
+    const usage = { prompt_tokens: 3, completion_tokens: 2 };
+    const finish = last === message ? "tool_calls" : "stop";
+    const events = [...deltas.map((each) => delta(each)), { ...whole(last, finish), usage }];
+    const { text, reasoning, calls, ...end } = streamed(events, traits);
+    assert.deepEqual({ text, reasoning }, HM_HI);
+    assert.deepEqual(calls, last === message ? [["a", "f", "{}"]] : []);
+    assert.deepEqual([end.finish, end.usage.completion_tokens], [finish, 2]);
+  });
 
 describe("think tags", () => {
   const TAGS = { think_tags: true };

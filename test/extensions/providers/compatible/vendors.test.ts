@@ -404,24 +404,22 @@ function turns(...fields: readonly [first: Json, second: Json, last: Json]): Jso
   ];
 }
 
-describe("the ends of a range", () => {
-  for (const [vendor, temperature, top_p] of [
-    ["openai", 2, 0],
-    ["deepseek", 2, 0.01],
-    ["mistral", 1.5, 0.01],
-    ["vllm", 2, 0.01],
-    ["sglang", 2, 0.01],
-    ["nvidia", 2, 0.01],
-    ["qwen", 1.99, 0.01],
-    ["zhipu", 1, 0.01],
-    ["cohere", 1, 0.01],
-  ] as const)
-    it(`${vendor}: ${temperature} and ${top_p}, because some servers refuse an end`, () => {
-      const ends = sent({ vendor }, {}, { temperature: 2, top_p: 0 });
-      assert.deepEqual([ends["temperature"], ends["top_p"]], [temperature, top_p]);
-      assert.equal(sent({ vendor }, {}, { top_p: 0.5 })["top_p"], 0.5);
-    });
-});
+for (const [vendor, temperature, top_p] of [
+  ["openai", 2, 0],
+  ["deepseek", 2, 0.01],
+  ["mistral", 1.5, 0.01],
+  ["vllm", 2, 0.01],
+  ["sglang", 2, 0.01],
+  ["nvidia", 2, 0.01],
+  ["qwen", 1.99, 0.01],
+  ["zhipu", 1, 0.01],
+  ["cohere", 1, 0.01],
+] as const)
+  it(`the ends of a range at ${vendor}: ${temperature} and ${top_p}, because some servers refuse an end`, () => {
+    const ends = sent({ vendor }, {}, { temperature: 2, top_p: 0 });
+    assert.deepEqual([ends["temperature"], ends["top_p"]], [temperature, top_p]);
+    assert.equal(sent({ vendor }, {}, { top_p: 0.5 })["top_p"], 0.5);
+  });
 
 /** A message, and several as they are told to a model that takes system messages first alone. */
 const system = (content: string) => ({ role: "system", content });
@@ -607,19 +605,17 @@ describe("tools", () => {
   });
 });
 
-describe("the beginning of an answer", () => {
-  for (const [vendor, inMessage, inBody] of [
-    ["mistral", { prefix: true }, {}],
-    ["qwen", { partial: true }, {}],
-    ["vllm", {}, { continue_final_message: true, add_generation_prompt: false }],
-    ["openai", {}, {}],
-  ] as const)
-    it(`is marked as ${vendor} wants it, whoever began it`, () => {
-      const body = sent({ vendor }, {}, { messages: [...user("hi"), says("So")] });
-      assert.deepEqual(body["messages"].at(-1), { ...says("So"), ...inMessage });
-      assert.deepEqual({ ...body, ...inBody }, body);
-    });
+for (const [vendor, inMessage, inBody] of [
+  ["mistral", { prefix: true }, {}],
+  ["qwen", { partial: true }, {}],
+  ["vllm", {}, { continue_final_message: true, add_generation_prompt: false }],
+  ["openai", {}, {}],
+] as const)
+  it(`the beginning of an answer is marked as ${vendor} wants it, whoever began it`, () => {
+    const body = sent({ vendor }, {}, { messages: [...user("hi"), says("So")] });
+    assert.deepEqual(body["messages"].at(-1), { ...says("So"), ...inMessage });
+    assert.deepEqual({ ...body, ...inBody }, body);
+  });
 
-  it("is one text, without the client's mark for the cache", () =>
-    assert.equal(backMarked([says("So ")], 0)[0]!["content"], "So"));
-});
+it("the beginning of an answer is one text, without the client's mark for the cache", () =>
+  assert.equal(backMarked([says("So ")], 0)[0]!["content"], "So"));

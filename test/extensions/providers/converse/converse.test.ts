@@ -98,30 +98,28 @@ const document = (name: string) => ({
 });
 const lookTool = (more: object = {}) => [{ type: "function", function: { name: "look", ...more } }];
 
-describe("Amazon Bedrock", () => {
-  it("is called by the API of each model", async (t) => {
-    const { provider, chat } = await start(t, status(404));
-    for (const model of ["nova", "claude", "oss", "profile"])
-      for (const stream of [false, true]) await chat({ model, messages: user("hi"), stream });
-    assert.deepEqual(
-      provider.asked.map(({ path }) => path),
-      [
-        "/model/amazon.nova-pro-v1%3A0/converse",
-        "/model/amazon.nova-pro-v1%3A0/converse-stream",
-        "/anthropic/v1/messages",
-        "/anthropic/v1/messages",
-        "/v1/chat/completions",
-        "/v1/chat/completions",
-        "/model/arn%3Aaws%3Abedrock%3Aeu-1%3A1%3Ainference-profile%2Fp/converse",
-        "/model/arn%3Aaws%3Abedrock%3Aeu-1%3A1%3Ainference-profile%2Fp/converse-stream",
-      ],
-    );
-    for (const { headers } of provider.asked) assert.equal(headers.authorization, "Bearer k");
-    const [nova, streaming, claude] = provider.asked;
-    assert.equal("model" in nova!.body, false);
-    assert.equal(claude!.body["model"], "anthropic.claude-x");
-    assert.equal(streaming!.headers.accept, "application/vnd.amazon.eventstream");
-  });
+it("Amazon Bedrock is called by the API of each model", async (t) => {
+  const { provider, chat } = await start(t, status(404));
+  for (const model of ["nova", "claude", "oss", "profile"])
+    for (const stream of [false, true]) await chat({ model, messages: user("hi"), stream });
+  assert.deepEqual(
+    provider.asked.map(({ path }) => path),
+    [
+      "/model/amazon.nova-pro-v1%3A0/converse",
+      "/model/amazon.nova-pro-v1%3A0/converse-stream",
+      "/anthropic/v1/messages",
+      "/anthropic/v1/messages",
+      "/v1/chat/completions",
+      "/v1/chat/completions",
+      "/model/arn%3Aaws%3Abedrock%3Aeu-1%3A1%3Ainference-profile%2Fp/converse",
+      "/model/arn%3Aaws%3Abedrock%3Aeu-1%3A1%3Ainference-profile%2Fp/converse-stream",
+    ],
+  );
+  for (const { headers } of provider.asked) assert.equal(headers.authorization, "Bearer k");
+  const [nova, streaming, claude] = provider.asked;
+  assert.equal("model" in nova!.body, false);
+  assert.equal(claude!.body["model"], "anthropic.claude-x");
+  assert.equal(streaming!.headers.accept, "application/vnd.amazon.eventstream");
 });
 
 describe("a request to Converse", () => {

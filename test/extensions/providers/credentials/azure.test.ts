@@ -68,20 +68,18 @@ const breaksOff: Behaviour = ({ res }) => {
   res.write("{");
 };
 
-describe("Azure OpenAI", () => {
-  for (const [api_version, path] of [
-    [undefined, "/openai/v1/chat/completions"],
-    ["2024-10-21", "/openai/deployments/my%20gpt%2F5/chat/completions?api-version=2024-10-21"],
-  ] as const)
-    it(`is called at ${path}, with its key as api-key`, async (t) => {
-      const { ask, provider } = await start(t, FINE, { api_key: "azure-key", api_version });
-      assert.equal((await ask()).status, 200);
-      const { headers, body, path: asked } = provider.asked[0]!;
-      assert.equal(asked, path);
-      assert.deepEqual([headers["api-key"], headers.authorization], ["azure-key", undefined]);
-      assert.deepEqual([body["model"], body["max_completion_tokens"]], ["my gpt/5", 5]);
-    });
-});
+for (const [api_version, path] of [
+  [undefined, "/openai/v1/chat/completions"],
+  ["2024-10-21", "/openai/deployments/my%20gpt%2F5/chat/completions?api-version=2024-10-21"],
+] as const)
+  it(`Azure OpenAI is called at ${path}, with its key as api-key`, async (t) => {
+    const { ask, provider } = await start(t, FINE, { api_key: "azure-key", api_version });
+    assert.equal((await ask()).status, 200);
+    const { headers, body, path: asked } = provider.asked[0]!;
+    assert.equal(asked, path);
+    assert.deepEqual([headers["api-key"], headers.authorization], ["azure-key", undefined]);
+    assert.deepEqual([body["model"], body["max_completion_tokens"]], ["my gpt/5", 5]);
+  });
 
 describe("tokens of Entra", () => {
   it("are fetched once for all requests, and renewed once when they are refused, for all who wait", async (t) => {
@@ -172,30 +170,28 @@ describe("tokens of Entra", () => {
   });
 });
 
-describe("tokens of the machine's identity", () => {
-  for (const client of [{}, { client_id: "an app" }])
-    it(`come from the metadata service: ${JSON.stringify(client)}`, async (t) => {
-      const resource = "https://cognitiveservices.azure.com";
-      const query = { "api-version": "2018-02-01", resource, ...client };
-      const path = "/metadata/identity/oauth2/token";
-      const service = await startTokenService(
-        t,
-        (req) => asksFor(req, path, query) && req.headers["metadata"] === "true",
-      );
-      const credentials = { type: "azure", endpoint: service.url, ...client };
-      const { statuses } = await start(t, withToken(service), { credentials });
-      assert.deepEqual(await statuses(1), [200]);
-    });
-
-  it("come from App Service where it states its address", async (t) => {
-    const query = { "api-version": "2019-08-01", resource: "https://ai.azure.com" };
+for (const client of [{}, { client_id: "an app" }])
+  it(`tokens of the machine's identity come from the metadata service: ${JSON.stringify(client)}`, async (t) => {
+    const resource = "https://cognitiveservices.azure.com";
+    const query = { "api-version": "2018-02-01", resource, ...client };
+    const path = "/metadata/identity/oauth2/token";
     const service = await startTokenService(
       t,
-      (req) => asksFor(req, "/msi", query) && req.headers["x-identity-header"] === "header-secret",
+      (req) => asksFor(req, path, query) && req.headers["metadata"] === "true",
     );
-    const env = { IDENTITY_ENDPOINT: `${service.url}/msi`, IDENTITY_HEADER: "header-secret" };
-    const credentials = { type: "azure", scope: "https://ai.azure.com/.default" };
-    const { statuses } = await start(t, withToken(service), { credentials }, { env });
+    const credentials = { type: "azure", endpoint: service.url, ...client };
+    const { statuses } = await start(t, withToken(service), { credentials });
     assert.deepEqual(await statuses(1), [200]);
   });
+
+it("tokens of the machine's identity come from App Service where it states its address", async (t) => {
+  const query = { "api-version": "2019-08-01", resource: "https://ai.azure.com" };
+  const service = await startTokenService(
+    t,
+    (req) => asksFor(req, "/msi", query) && req.headers["x-identity-header"] === "header-secret",
+  );
+  const env = { IDENTITY_ENDPOINT: `${service.url}/msi`, IDENTITY_HEADER: "header-secret" };
+  const credentials = { type: "azure", scope: "https://ai.azure.com/.default" };
+  const { statuses } = await start(t, withToken(service), { credentials }, { env });
+  assert.deepEqual(await statuses(1), [200]);
 });

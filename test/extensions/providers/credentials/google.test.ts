@@ -1,15 +1,26 @@
 // Vertex AI as a provider that is strict: the paths of each API, and tokens of a service account and of
-// the metadata service, from servers that check what they are asked.
+// the metadata service, from servers that check what they are asked. Then tokens that a command
+// prints: real processes, a real provider.
 
 import assert from "node:assert/strict";
 import { verify } from "node:crypto";
-import { describe, it, type TestContext } from "node:test";
-import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
-import { completion, startProvider, status } from "../../../support/provider.ts";
+import { it, type TestContext } from "node:test";
+import {
+  configFor,
+  json,
+  startGateway,
+  user,
+  type RunningGateway,
+} from "../../../support/gateway.ts";
+import { completion, startProvider, status, type Provider } from "../../../support/provider.ts";
 import { now } from "../../../support/today.ts";
 import { startTokenService, type TokenService } from "../../../support/token-service.ts";
 import { message, textBlock } from "../anthropic/events.ts";
 import { EMAIL, keyFile, publicKey } from "./key-file.ts";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { folder } from "../../../support/folder.ts";
+import { LONG } from "../../../support/long.ts";
 
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 
@@ -76,45 +87,87 @@ const STREAM_PATHS = {
   sonnet: `${AT}/publishers/anthropic/models/claude-sonnet@20260101:streamRawPredict`,
 };
 
-describe("Vertex AI", () => {
-  it("is called at the path of each model's API, with tokens of a service account", async (t) => {
-    const tokens = await startTokenService(
-      t,
-      (req, form) => req.url === "/token" && isAssertion(form, `${tokens.url}/token`),
-    );
-    const key_file = keyFile(`${tokens.url}/token`);
-    const { ask, provider } = await gatewayWith(t, tokens, { type: "google", key_file });
-    for (const [model, path] of Object.entries(PATHS)) {
-      assert.equal((await json(await ask(model))).choices[0].message.content, "Hi.", model);
-      const { headers, path: asked } = provider.asked.at(-1)!;
-      assert.equal(asked, path);
-      assert.deepEqual([headers["x-api-key"], headers["x-goog-api-key"]], [undefined, undefined]);
-    }
-    assert.equal(tokens.asked.length, 1, "one token for all models of the provider");
-    const claude = provider.asked[1]!;
-    assert.equal("model" in claude.body, false);
-    assert.equal(claude.body["anthropic_version"], "vertex-2023-10-16");
-    assert.equal(claude.headers["anthropic-version"], undefined);
-    assert.equal(provider.asked[2]!.body["model"], "meta/llama-4");
-    for (const [model, path] of Object.entries(STREAM_PATHS)) {
-      await (await ask(model, true)).text();
-      assert.equal(provider.asked.at(-1)!.path, path);
-    }
-  });
-
-  it("takes tokens of the metadata service", async (t) => {
-    const path = "/computeMetadata/v1/instance/service-accounts/default/token";
-    const tokens = await startTokenService(
-      t,
-      ({ url, headers }) => url === path && headers["metadata-flavor"] === "Google",
-    );
-    const host = tokens.url.replace("http://", "");
-    for (const [credentials, env] of [
-      [{ type: "google", endpoint: tokens.url }, {}],
-      [{ type: "google" }, { GCE_METADATA_HOST: host }],
-    ] as const) {
-      const { ask } = await gatewayWith(t, tokens, credentials, env);
-      assert.equal((await ask("gemini-3")).status, 200);
-    }
-  });
+it("Vertex AI is called at the path of each model's API, with tokens of a service account", async (t) => {
+  const tokens = await startTokenService(
+    t,
+    (req, form) => req.url === "/token" && isAssertion(form, `${tokens.url}/token`),
+  );
+  const key_file = keyFile(`${tokens.url}/token`);
+  const { ask, provider } = await gatewayWith(t, tokens, { type: "google", key_file });
+  for (const [model, path] of Object.entries(PATHS)) {
+    assert.equal((await json(await ask(model))).choices[0].message.content, "Hi.", model);
+    const { headers, path: asked } = provider.asked.at(-1)!;
+    assert.equal(asked, path);
+    assert.deepEqual([headers["x-api-key"], headers["x-goog-api-key"]], [undefined, undefined]);
+  }
+  assert.equal(tokens.asked.length, 1, "one token for all models of the provider");
+  const claude = provider.asked[1]!;
+  assert.equal("model" in claude.body, false);
+  assert.equal(claude.body["anthropic_version"], "vertex-2023-10-16");
+  assert.equal(claude.headers["anthropic-version"], undefined);
+  assert.equal(provider.asked[2]!.body["model"], "meta/llama-4");
+  for (const [model, path] of Object.entries(STREAM_PATHS)) {
+    await (await ask(model, true)).text();
+    assert.equal(provider.asked.at(-1)!.path, path);
+  }
 });
+
+it("Vertex AI takes tokens of the metadata service", async (t) => {
+  const path = "/computeMetadata/v1/instance/service-accounts/default/token";
+  const tokens = await startTokenService(
+    t,
+    ({ url, headers }) => url === path && headers["metadata-flavor"] === "Google",
+  );
+  const host = tokens.url.replace("http://", "");
+  for (const [credentials, env] of [
+    [{ type: "google", endpoint: tokens.url }, {}],
+    [{ type: "google" }, { GCE_METADATA_HOST: host }],
+  ] as const) {
+    const { ask } = await gatewayWith(t, tokens, credentials, env);
+    assert.equal((await ask("gemini-3")).status, 200);
+  }
+});
+
+/** A gateway whose provider wants what this program prints, and another provider that wants nothing. */
+async function startWith(
+  t: TestContext,
+  program: string,
+): Promise<RunningGateway & { readonly provider: Provider }> {
+  const file = join(folder(), "token.mjs");
+  writeFileSync(file, program);
+  const provider = await startProvider(t, status(200, completion({ content: "Hi." })));
+  const credentials = { type: "command", run: [process.execPath, file, "a b"], ttl_s: 3000 };
+  const config = configFor(provider.url, ["spare"], {
+    providers: { tokens: { dialect: "openai", base_url: provider.url, credentials } },
+    models: { m: { provider: "tokens", reasoning: false } },
+    aliases: { any: { models: ["m", "spare"] } },
+  });
+  return { ...(await startGateway(t, config)), provider };
+}
+
+const PRINTS = `console.log("token-of-" + process.argv[2].replace(" ", "-"));`;
+
+it("a command that prints a token is run without a shell, once for many requests", async (t) => {
+  const { chat, provider } = await startWith(t, PRINTS);
+  const ask = () => chat({ model: "m", messages: user("hello") });
+  for (const { status } of [...(await Promise.all([ask(), ask()])), await ask()])
+    assert.equal(status, 200);
+  const keys = new Set(provider.asked.map(({ headers }) => headers.authorization));
+  assert.deepEqual([...keys], ["Bearer token-of-a-b"]);
+});
+
+const hangs = `process.on("SIGTERM", () => {}); setInterval(() => {}, 1e6);`;
+for (const [name, program, detail] of [
+  ...(LONG ? [["hangs", hangs, /was stopped, after 30 seconds/] as const] : []),
+  ["fails", `console.error("secret"); process.exit(3);`, /failed: exit code 3/],
+  ["prints nothing", "", /printed no token/],
+  ["prints a sentence", `console.log("please log in");`, /printed no token/],
+] as const) {
+  it(`a command that prints a token that ${name} is a refused key, and another candidate serves`, async (t) => {
+    const { chat, diagnostics } = await startWith(t, program);
+    assert.equal((await chat({ model: "any", messages: user("hello") })).status, 200);
+    const failed = diagnostics.find(({ event }) => event === "credentials_failed");
+    assert.match(String(failed?.["detail"]), detail);
+    assert.doesNotMatch(JSON.stringify(diagnostics), /secret|log in/);
+  });
+}

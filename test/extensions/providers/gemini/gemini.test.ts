@@ -452,33 +452,31 @@ describe("what Gemini answers", () => {
   });
 });
 
-describe("Gemini's errors", () => {
-  const google = (code: number, status: string, message = "", details: object[] = []) => ({
-    error: { code, message, status, details },
-  });
-  const detail = (type: string, more: object) => ({
-    "@type": `type.googleapis.com/google.rpc.${type}`,
-    ...more,
-  });
-  const retryInfo = [detail("Help", { links: [] }), detail("RetryInfo", { retryDelay: "17s" })];
-  const badKey = [detail("ErrorInfo", { reason: "API_KEY_INVALID" })];
-  const TOO_LONG = "The input token count (9) exceeds the maximum number of tokens allowed (8).";
-  const EXPIRED = "API key expired. Please renew the API key.";
-  const PLACE = "User location is not supported for the API use.";
-  const CASES: [status: number, body: object, code: string, retryAfterMs?: number][] = [
-    [400, google(400, "FAILED_PRECONDITION", PLACE), "model_unavailable"],
-    [400, google(400, "INVALID_ARGUMENT", TOO_LONG), "context_length_exceeded"],
-    [400, google(400, "INVALID_ARGUMENT", EXPIRED, badKey), "model_unavailable"],
-    [429, google(429, "RESOURCE_EXHAUSTED", "No.", retryInfo), "model_overloaded", 17_000],
-    [499, google(499, "CANCELLED"), "model_overloaded"],
-  ];
-  for (const [status, body, code, retryAfterMs] of CASES)
-    it(`${status} ${Object.values(body)[0].status}: ${code}; bare, in a list, and inside a stream`, () => {
-      const { refusal, decoder } = newDialect();
-      for (const given of [body, [body]]) {
-        const refused = refusal(status, { get: () => null }, given);
-        assert.deepEqual([refused.code, refused.detail.retryAfterMs], [code, retryAfterMs]);
-        assert.equal(errorOf(() => decoder(target("level")).push(given)).code, code);
-      }
-    });
+const google = (code: number, status: string, message = "", details: object[] = []) => ({
+  error: { code, message, status, details },
 });
+const detail = (type: string, more: object) => ({
+  "@type": `type.googleapis.com/google.rpc.${type}`,
+  ...more,
+});
+const retryInfo = [detail("Help", { links: [] }), detail("RetryInfo", { retryDelay: "17s" })];
+const badKey = [detail("ErrorInfo", { reason: "API_KEY_INVALID" })];
+const TOO_LONG = "The input token count (9) exceeds the maximum number of tokens allowed (8).";
+const EXPIRED = "API key expired. Please renew the API key.";
+const PLACE = "User location is not supported for the API use.";
+const CASES: [status: number, body: object, code: string, retryAfterMs?: number][] = [
+  [400, google(400, "FAILED_PRECONDITION", PLACE), "model_unavailable"],
+  [400, google(400, "INVALID_ARGUMENT", TOO_LONG), "context_length_exceeded"],
+  [400, google(400, "INVALID_ARGUMENT", EXPIRED, badKey), "model_unavailable"],
+  [429, google(429, "RESOURCE_EXHAUSTED", "No.", retryInfo), "model_overloaded", 17_000],
+  [499, google(499, "CANCELLED"), "model_overloaded"],
+];
+for (const [status, body, code, retryAfterMs] of CASES)
+  it(`Gemini's error ${status} ${Object.values(body)[0].status}: ${code}; bare, in a list, and inside a stream`, () => {
+    const { refusal, decoder } = newDialect();
+    for (const given of [body, [body]]) {
+      const refused = refusal(status, { get: () => null }, given);
+      assert.deepEqual([refused.code, refused.detail.retryAfterMs], [code, retryAfterMs]);
+      assert.equal(errorOf(() => decoder(target("level")).push(given)).code, code);
+    }
+  });

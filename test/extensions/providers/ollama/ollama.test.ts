@@ -115,61 +115,54 @@ describe("a request to Ollama", () => {
       assert.deepEqual((await askedFor(t, fields, model)).body[field], sent));
 });
 
-describe("a reply of Ollama", () => {
-  const ASKED = { model: "m", messages: user("hi"), ...ON };
+const ASKED = { model: "m", messages: user("hi"), ...ON };
 
-  it("is the same whole and streamed, but for the ids of calls", async (t) => {
-    const { chat } = await start(t, (asked) =>
-      (asked.body["stream"] ? lines(...LINES) : status(200, REPLY))(asked),
-    );
-    const { choices, usage } = await json(await chat(ASKED));
-    const streaming = { stream: true, stream_options: { include_usage: true } };
-    const { chunks, done } = await readStream(await chat({ ...ASKED, ...streaming }));
-    assert.equal(done, true);
-    assert.deepEqual(usage, makeUsage({ prompt: 9, completion: 4, cacheHit: 0, reasoning: 0 }));
-    assert.deepEqual(chunks.at(-1)!.usage, usage);
-    const calls = { name: "look", arguments: '{"at":1}' };
-    for (const { message, finish_reason } of [choices[0], assemble(chunks)]) {
-      const {
-        tool_calls: [call, ...more],
-        ...texts
-      } = message;
-      assert.deepEqual(texts, { role: "assistant", content: "Grüße.", reasoning_content: "Hm." });
-      assert.match(call.id, /^call_/);
-      assert.deepEqual([call.function, more, finish_reason], [calls, [], "tool_calls"]);
-    }
-  });
-
-  it("that breaks off, or has an error in a line, is an error", async (t) => {
-    for (const texts of [
-      LINES.slice(0, 3),
-      [...LINES.slice(0, 3), '{"error":"out of memory"}\n'],
-    ]) {
-      const { chat } = await start(t, lines(...texts));
-      const { done, error } = await readStream(await chat({ ...ASKED, stream: true }));
-      assert.deepEqual([done, error?.code], [false, "upstream_error"]);
-    }
-  });
+it("a reply of Ollama is the same whole and streamed, but for the ids of calls", async (t) => {
+  const { chat } = await start(t, (asked) =>
+    (asked.body["stream"] ? lines(...LINES) : status(200, REPLY))(asked),
+  );
+  const { choices, usage } = await json(await chat(ASKED));
+  const streaming = { stream: true, stream_options: { include_usage: true } };
+  const { chunks, done } = await readStream(await chat({ ...ASKED, ...streaming }));
+  assert.equal(done, true);
+  assert.deepEqual(usage, makeUsage({ prompt: 9, completion: 4, cacheHit: 0, reasoning: 0 }));
+  assert.deepEqual(chunks.at(-1)!.usage, usage);
+  const calls = { name: "look", arguments: '{"at":1}' };
+  for (const { message, finish_reason } of [choices[0], assemble(chunks)]) {
+    const {
+      tool_calls: [call, ...more],
+      ...texts
+    } = message;
+    assert.deepEqual(texts, { role: "assistant", content: "Grüße.", reasoning_content: "Hm." });
+    assert.match(call.id, /^call_/);
+    assert.deepEqual([call.function, more, finish_reason], [calls, [], "tool_calls"]);
+  }
 });
 
-describe("lines of JSON", () => {
-  it("are the same however their bytes are cut", () => {
-    const bytes = Buffer.from(`${LINES.join("")}\n{"last":1}`);
-    const expected = [...LINES.map((line) => line.trim()), '{"last":1}'];
-    for (let cut = 0; cut <= bytes.length; cut += 1) {
-      const reader = jsonLines.createReader();
-      const events = [...reader.push(bytes.subarray(0, cut)), ...reader.push(bytes.subarray(cut))];
-      assert.deepEqual([...events, ...reader.end()], expected, `cut at ${cut}`);
-    }
-  });
+it("a reply of Ollama that breaks off, or has an error in a line, is an error", async (t) => {
+  for (const texts of [LINES.slice(0, 3), [...LINES.slice(0, 3), '{"error":"out of memory"}\n']]) {
+    const { chat } = await start(t, lines(...texts));
+    const { done, error } = await readStream(await chat({ ...ASKED, stream: true }));
+    assert.deepEqual([done, error?.code], [false, "upstream_error"]);
+  }
+});
 
-  it("have a bound", () => {
+it("lines of JSON are the same however their bytes are cut", () => {
+  const bytes = Buffer.from(`${LINES.join("")}\n{"last":1}`);
+  const expected = [...LINES.map((line) => line.trim()), '{"last":1}'];
+  for (let cut = 0; cut <= bytes.length; cut += 1) {
     const reader = jsonLines.createReader();
-    const piece = Buffer.alloc(8 * 1024 * 1024, "x");
-    reader.push(piece);
-    reader.push(piece);
-    assert.throws(() => reader.push(Buffer.from("x")), /a line of more than 16777216 characters/);
-  });
+    const events = [...reader.push(bytes.subarray(0, cut)), ...reader.push(bytes.subarray(cut))];
+    assert.deepEqual([...events, ...reader.end()], expected, `cut at ${cut}`);
+  }
+});
+
+it("lines of JSON have a bound", () => {
+  const reader = jsonLines.createReader();
+  const piece = Buffer.alloc(8 * 1024 * 1024, "x");
+  reader.push(piece);
+  reader.push(piece);
+  assert.throws(() => reader.push(Buffer.from("x")), /a line of more than 16777216 characters/);
 });
 
 it("the vendor ollama has a bare address, and the compatible API on request", () => {

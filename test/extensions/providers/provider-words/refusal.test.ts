@@ -8,6 +8,7 @@ import {
   throwErrorIn,
 } from "../../../../src/extensions/providers/provider-words/index.ts";
 import { durationMs } from "../../../../src/extensions/providers/provider-words/wait-times.ts";
+import { thrownBy } from "../../../support/wait.ts";
 
 const NO_HEADERS = { get: () => null };
 const forbidden = (error: string) => ({ code: "The caller does not have permission", error });
@@ -267,15 +268,7 @@ describe("the wait before another try", () => {
 });
 
 describe("an error inside a 200", () => {
-  const errorIn = (json: unknown): ProviderError | undefined => {
-    try {
-      throwErrorIn(json);
-    } catch (error) {
-      assert.ok(error instanceof ProviderError);
-      return error;
-    }
-    return undefined;
-  };
+  const errorIn = (json: unknown) => thrownBy(ProviderError, () => throwErrorIn(json));
   const choices = [{ message: { content: "Hi." } }];
 
   for (const json of [
@@ -291,7 +284,7 @@ describe("an error inside a 200", () => {
     { code: 503, message: "busy", choices },
     { base_resp: { status_code: 0, status_msg: "" } },
   ])
-    it(`is not seen in ${JSON.stringify(json)}`, () => assert.equal(errorIn(json), undefined));
+    it(`is not seen in ${JSON.stringify(json)}`, () => throwErrorIn(json));
 
   for (const [json, status] of [
     [{ error: { code: 429 } }, 429],
@@ -325,7 +318,7 @@ describe("an error inside a 200", () => {
     [{ code: "internal", error: "Something broke" }, 500],
   ] as const)
     it(`${JSON.stringify(json)} stands for status ${status}`, () =>
-      assert.equal(errorIn(json)?.detail.status, status));
+      assert.equal(errorIn(json).detail.status, status));
 
   for (const [status_code, status_msg, status, code] of [
     [1000, "unknown error", 500, "upstream_error"],
@@ -343,7 +336,7 @@ describe("an error inside a 200", () => {
   ] as const)
     it(`in MiniMax's base_resp with ${status_code} (${status_msg}) is ${code}`, () => {
       const read = errorIn({ choices: null, base_resp: { status_code, status_msg } });
-      assert.deepEqual([read?.code, read?.detail.status], [code, status]);
-      assert.equal(read?.detail.providerMessage, status_msg);
+      assert.deepEqual([read.code, read.detail.status], [code, status]);
+      assert.equal(read.detail.providerMessage, status_msg);
     });
 });

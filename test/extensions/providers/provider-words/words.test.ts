@@ -1,7 +1,7 @@
 // Finish reasons in every provider's vocabulary, and the ids of tool calls that clients get.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { it } from "node:test";
 import {
   finishReasonOf,
   isUsableId,
@@ -34,12 +34,10 @@ const WORDS: Readonly<Record<string, readonly unknown[]>> = {
   unfinished: ["FINISH_REASON_UNSPECIFIED", "", null, 7],
 };
 
-describe("a finish reason", () => {
-  for (const [outcome, words] of Object.entries(WORDS))
-    for (const word of words)
-      it(`of ${JSON.stringify(word)} means ${outcome}`, () =>
-        assert.equal(finishReasonOf(word), outcome));
-});
+for (const [outcome, words] of Object.entries(WORDS))
+  for (const word of words)
+    it(`a finish reason of ${JSON.stringify(word)} means ${outcome}`, () =>
+      assert.equal(finishReasonOf(word), outcome));
 
 it("a usable id has the provider's own in it, if there is room", () => {
   for (const id of ["functions.get_weather:0", "call_0", "functions.mcp__github__create_issue:0"]) {

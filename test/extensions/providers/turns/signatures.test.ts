@@ -54,30 +54,28 @@ describe("the signature store", () => {
   });
 });
 
-describe("the part of a store", () => {
-  it("has nothing of another format, provider, account or model", () => {
-    const scope = { baseUrl: "https://far.example", account: "acme" };
-    const part = (format = "gemini", other = {}, model = "m") =>
-      modelStore(scopedStore(format, { ...scope, ...other }), model);
-    part().set("call_0", "signed");
-    assert.equal(part().get("call_0"), "signed");
-    const others = [
-      part("openai"),
-      part("gemini", { baseUrl: "https://near.example" }),
-      part("gemini", { account: "other" }),
-      part("gemini", {}, "n"),
-    ];
-    for (const other of others) assert.equal(other.get("call_0"), undefined);
-  });
+it("the part of a store has nothing of another format, provider, account or model", () => {
+  const scope = { baseUrl: "https://far.example", account: "acme" };
+  const part = (format = "gemini", other = {}, model = "m") =>
+    modelStore(scopedStore(format, { ...scope, ...other }), model);
+  part().set("call_0", "signed");
+  assert.equal(part().get("call_0"), "signed");
+  const others = [
+    part("openai"),
+    part("gemini", { baseUrl: "https://near.example" }),
+    part("gemini", { account: "other" }),
+    part("gemini", {}, "n"),
+  ];
+  for (const other of others) assert.equal(other.get("call_0"), undefined);
+});
 
-  it("tells what it keeps, but not what others have told", (t) => {
-    const told: string[] = [];
-    const keep = shareSignatures((_id, text) => told.push(text));
-    t.after(() => shareSignatures(() => undefined));
-    const part = scopedStore("told", { baseUrl: "", account: "" });
-    keep('["told","",""]call_0', "of another");
-    assert.equal(part.get("call_0"), "of another");
-    part.set("call_1", "own");
-    assert.deepEqual(told, ["own"]);
-  });
+it("the part of a store tells what it keeps, but not what others have told", (t) => {
+  const told: string[] = [];
+  const keep = shareSignatures((_id, text) => told.push(text));
+  t.after(() => shareSignatures(() => undefined));
+  const part = scopedStore("told", { baseUrl: "", account: "" });
+  keep('["told","",""]call_0', "of another");
+  assert.equal(part.get("call_0"), "of another");
+  part.set("call_1", "own");
+  assert.deepEqual(told, ["own"]);
 });

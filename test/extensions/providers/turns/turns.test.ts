@@ -71,33 +71,24 @@ describe("ids of tool calls that are used again", () => {
   });
 });
 
-describe("results of calls", () => {
-  it("stand right behind their calls, in the order of these, also late ones and those that never came", () => {
-    const late = [user("wait"), says("Yes."), result("x", "1"), user("well?")];
-    const messages = [user("hi"), calls(["x", "y", "z"]), result("y", "2"), ...late];
-    assert.deepEqual(wordsOf(turnsOf({ messages }).turns), [
-      ["user", "hi"],
-      ["assistant", "call x", "call y", "call z"],
-      ["user", "x: 1", "y: 2", "z: ", "wait"],
-      ["assistant", "Yes."],
-      ["user", "well?"],
-    ]);
-  });
-
-  it("of two calls with one id come in the order of these, and one more is the last one's", () => {
-    const answers = ["a", "b", "c"].map((content) => result("0", content));
-    const messages = [user("hi"), calls(["0", "0"]), ...answers];
-    const last = wordsOf(turnsOf({ messages }).turns).at(-1);
-    assert.deepEqual(last, ["user", "0: a", "repeated_1: b\nc"]);
-  });
+it("results of calls stand right behind their calls, in the order of these, also late ones and those that never came", () => {
+  const late = [user("wait"), says("Yes."), result("x", "1"), user("well?")];
+  const messages = [user("hi"), calls(["x", "y", "z"]), result("y", "2"), ...late];
+  assert.deepEqual(wordsOf(turnsOf({ messages }).turns), [
+    ["user", "hi"],
+    ["assistant", "call x", "call y", "call z"],
+    ["user", "x: 1", "y: 2", "z: ", "wait"],
+    ["assistant", "Yes."],
+    ["user", "well?"],
+  ]);
 });
 
-it("a conversation that the assistant begins has a word of the user before it", () =>
-  assert.deepEqual(wordsOf(turnsOf({ messages: [says("Welcome."), user("hi")] }).turns), [
-    ["user", "(The conversation begins.)"],
-    ["assistant", "Welcome."],
-    ["user", "hi"],
-  ]));
+it("results of calls of two calls with one id come in the order of these, and one more is the last one's", () => {
+  const answers = ["a", "b", "c"].map((content) => result("0", content));
+  const messages = [user("hi"), calls(["0", "0"]), ...answers];
+  const last = wordsOf(turnsOf({ messages }).turns).at(-1);
+  assert.deepEqual(last, ["user", "0: a", "repeated_1: b\nc"]);
+});
 
 describe("system texts", () => {
   const system = (content: string): Message => ({ role: "system", content });
@@ -123,7 +114,7 @@ describe("system texts", () => {
     assert.deepEqual(texts, ["hi", "A.", "(Please go on.)", "A.", "?"]);
   });
 
-  it("after the first turn stay at their place, behind results of calls, and say what they are", () => {
+  it("of a native request stay at their place after the first turn, behind results of calls, and say what they are", () => {
     const heading = "(What follows is an instruction of the system.)\n";
     const told = turnsOf({ messages, native });
     assert.deepEqual(told.system, [system("First."), system("Second.")]);
