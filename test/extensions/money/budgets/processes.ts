@@ -7,7 +7,6 @@ import { KEY, merge, user } from "../../../support/gateway.ts";
 import {
   chunk,
   completion,
-  event,
   speak,
   status,
   stream,
@@ -32,10 +31,7 @@ export const budget = (amount: bigint, period = "total"): object => ({
 });
 
 /** A stream that begins, and never ends by itself. */
-const endlessly: Behaviour = ({ res }) => {
-  res.writeHead(200, { "content-type": "text/event-stream" });
-  res.write(event(chunk({ content: "Fi" })));
-};
+const endlessly = stream([chunk({ content: "Fi" })], "open");
 
 /** Says as much as max_tokens allows, and a million tokens where it says nothing. */
 export const unbounded: Behaviour = (asked) => {

@@ -52,13 +52,14 @@ const bytesRead = (pid: number | undefined): number =>
 const stateOf = (file: string): string | null =>
   existsSync(file) ? sha256(readFileSync(file)) : null;
 
-/** What a watcher tells of a file. */
-function watched(t: TestContext, file: string) {
+/** What a watcher tells of a file. `then` is called each time. */
+function watched(t: TestContext, file: string, then: (told: readonly string[]) => void = () => {}) {
   const told: string[] = [];
   const watcher = watchFile(
     file,
     (found: ReadResult) => {
       told.push("error" in found ? String(found.error.message) : found.bytes.toString());
+      then(told);
     },
     { knownState: stateOf(file) },
   );
@@ -83,16 +84,9 @@ describe("a watched file", () => {
   it("written again at the moment at which the change before was seen is a change", async (t) => {
     const { file } = place();
     writeFileSync(file, "000");
-    const told: string[] = [];
-    const watcher = watchFile(
-      file,
-      (found) => {
-        told.push("bytes" in found ? found.bytes.toString() : "");
-        if (told.length < 5) writeFileSync(file, `00${told.length + 1}`);
-      },
-      { knownState: stateOf(file) },
-    );
-    t.after(() => watcher.close());
+    const told = watched(t, file, ({ length }) => {
+      if (length < 5) writeFileSync(file, `00${length + 1}`);
+    });
     writeFileSync(file, "001");
     await waitFor(() => told.length === 5, "five changes");
     assert.deepEqual(told, ["001", "002", "003", "004", "005"]);
