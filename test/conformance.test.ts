@@ -172,10 +172,8 @@ describe("conformance", () => {
   it("each check has an id of its own, of a level, a source and a title", () => {
     assert.equal(new Set(CHECKS.map(({ id }) => id)).size, CHECKS.length);
     for (const { id, source, title } of CHECKS) {
-      assert.ok(
-        LEVELS.some((level) => level === levelOf({ id })),
-        id,
-      );
+      const hasLevel = LEVELS.some((level) => level === levelOf({ id }));
+      assert.ok(hasLevel, id);
       assert.match(source, SOURCES[levelOf({ id })] ?? /^[a-z]+\.md "[A-Z]/, id);
       assert.ok(title.length >= 10, id);
     }
@@ -298,10 +296,8 @@ describe("the command", () => {
     );
     gateway.reload(checkConfig(config, {}));
     const { code, stdout, stderr } = await ended;
-    assert.match(
-      stderr,
-      /^conformance: the gateway's provider is to be http:.*; waiting until http:/,
-    );
+    const waiting = /^conformance: the gateway's provider is to be http:.*; waiting until http:/;
+    assert.match(stderr, waiting);
     assert.match(stdout, /^robust +\d+ checks: (\d+) passed, 0 failed, 0 skipped$/m);
     assert.equal(code, 0);
   });

@@ -98,21 +98,19 @@ describe("the package", () => {
   });
 });
 
-describe("the texts in the built file", () => {
-  it("are those of the sources, whatever stands in them", async () => {
-    const place = folder();
-    const texts = {
-      "a.js": "/* comment */ `code` \\u0041 \"'\r\n\\file b.js\n\\end\n*/}",
-      "b.js": "\u{1f600}\u2028\0*/*/\\",
-      "c.js": "",
-      "d.js": "\n\n",
-    };
-    for (const [name, text] of Object.entries(texts)) writeFileSync(join(place, name), text);
-    const outfile = join(place, "built.mjs");
-    const footer = { js: embeddedTexts(place) };
-    await build({ ...ONE_FILE, entryPoints: ["src/embedded.ts"], outfile, footer });
-    const { embeddedText } = (await import(outfile)) as typeof import("../src/embedded.ts");
-    for (const [name, text] of Object.entries(texts)) assert.equal(embeddedText(name), text, name);
-    assert.throws(() => embeddedText("none.js"), /^Error: the build has no none\.js$/);
-  });
+it("the texts in the built file are those of the sources, whatever stands in them", async () => {
+  const place = folder();
+  const texts = {
+    "a.js": "/* comment */ `code` \\u0041 \"'\r\n\\file b.js\n\\end\n*/}",
+    "b.js": "\u{1f600}\u2028\0*/*/\\",
+    "c.js": "",
+    "d.js": "\n\n",
+  };
+  for (const [name, text] of Object.entries(texts)) writeFileSync(join(place, name), text);
+  const outfile = join(place, "built.mjs");
+  const footer = { js: embeddedTexts(place) };
+  await build({ ...ONE_FILE, entryPoints: ["src/embedded.ts"], outfile, footer });
+  const { embeddedText } = (await import(outfile)) as typeof import("../src/embedded.ts");
+  for (const [name, text] of Object.entries(texts)) assert.equal(embeddedText(name), text, name);
+  assert.throws(() => embeddedText("none.js"), /^Error: the build has no none\.js$/);
 });

@@ -136,15 +136,14 @@ async function readStreamed(response: Response): Promise<Read> {
     (fragment) => "id" in fragment || "type" in fragment || "name" in fragment.function,
   );
   const calls: readonly object[] = message["tool_calls"] ?? [];
+  const begunCalls = begun.map(({ index, type }) => [index, type]);
   assert.deepEqual(
-    begun.map(({ index, type }) => [index, type]),
+    begunCalls,
     calls.map((_, index) => [index, "function"]),
   );
   const counted = chunks.filter(({ usage }) => usage !== null);
-  assert.deepEqual(
-    counted.map((chunk) => [chunks.indexOf(chunk), chunk.choices]),
-    done ? [[chunks.length - 1, []]] : [],
-  );
+  const figures = counted.map((chunk) => [chunks.indexOf(chunk), chunk.choices]);
+  assert.deepEqual(figures, done ? [[chunks.length - 1, []]] : []);
   return { error, message, finish, usage: counted[0]?.usage };
 }
 
@@ -156,8 +155,9 @@ function pathOf(vendor: string, streamed: boolean): string {
 }
 
 function assertCalls(given: readonly any[], recorded: readonly Call[]): void {
+  const names = given.map((call) => call.function.name);
   assert.deepEqual(
-    given.map((call) => call.function.name),
+    names,
     recorded.map(({ name }) => name),
   );
   given.forEach((call, index) => {
@@ -185,10 +185,8 @@ describe("recordings", { skip: noRecordings }, () => {
       const { response, message, usage, line } = given;
       assert.equal(response.status, 200);
       assert.equal(given.paths, pathOf(vendor, streamed));
-      assert.deepEqual(
-        [given.finish, message.role, message.content ?? ""],
-        [recorded.finish, "assistant", recorded.text],
-      );
+      const said = [given.finish, message.role, message.content ?? ""];
+      assert.deepEqual(said, [recorded.finish, "assistant", recorded.text]);
       assert.equal(message.reasoning_content ?? "", recorded.thinking);
       assert.equal(message.refusal ?? "", recorded.refusal);
       assertCalls(message.tool_calls ?? [], recorded.calls);

@@ -270,10 +270,8 @@ describe("the console in a browser", { skip: noBrowser() }, async () => {
     behaviour = status(500, { error: { message: "down" } });
     assert.deepEqual([await send(), await send()], [503, 503]);
     await state(/^failing: next try in \d s$/);
-    assert.match(
-      (await page.locator("#aliases").textContent())!,
-      /team\/fast1lab skipped, failing: next try in \d s2demo-chat /,
-    );
+    const aliases = (await page.locator("#aliases").textContent())!;
+    assert.match(aliases, /team\/fast1lab skipped, failing: next try in \d s2demo-chat /);
     // The words of the provider come with the figures, which are asked for every two seconds.
     const words = /Model lab is failing: next try in \d s\. lab said: “down”/;
     await page.locator("#verdict", { hasText: words }).waitFor();

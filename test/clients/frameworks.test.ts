@@ -189,10 +189,8 @@ describe("frameworks", { skip }, async () => {
             streamed,
           );
           assert.equal(text, facts.AFTER_CALLS);
-          assert.deepEqual(
-            cities,
-            facts.CALLS.map(({ arguments: args }) => JSON.parse(args).city),
-          );
+          const expected = facts.CALLS.map(({ arguments: args }) => JSON.parse(args).city);
+          assert.deepEqual(cities, expected);
         }
         const shaped = await framework.shape(lab, facts.modelName(behind, "shaped"));
         assert.deepEqual(shaped, { city: facts.OPENING.city });

@@ -53,11 +53,8 @@ describe("init --from-litellm, with YAML", { skip: notInstalled() }, () => {
     const written = JSON.parse(readFileSync(file, "utf8"));
     const { models } = checkConfig(written, env);
     assert.deepEqual([...models.keys()], ["gpt-4o/openai", "claude"]);
-    assert.deepEqual(written.models["gpt-4o/openai"].price, {
-      input_cache_hit: 0.5,
-      input_cache_miss: 2,
-      output: 8,
-    });
+    const price = written.models["gpt-4o/openai"].price;
+    assert.deepEqual(price, { input_cache_hit: 0.5, input_cache_miss: 2, output: 8 });
     assert.deepEqual(written.aliases, { "gpt-4o": { models: ["gpt-4o/openai", "claude"] } });
     assert.deepEqual(
       result.left_out.map(({ path }: { path: string }) => path),

@@ -65,10 +65,8 @@ describe("openai for JavaScript", { skip: facts.notInstalled() }, async () => {
         assert.deepEqual([finishes, last?.choices], [["stop"], []]);
         const helped = completions.stream({ ...body, stream_options });
         const [final] = (await helped.finalChatCompletion()).choices;
-        assert.deepEqual(
-          [final?.message.role, final?.message.content, final?.finish_reason],
-          ["assistant", facts.TEXT, "stop"],
-        );
+        const together = [final?.message.role, final?.message.content, final?.finish_reason];
+        assert.deepEqual(together, ["assistant", facts.TEXT, "stop"]);
         for (const usage of [last?.usage, await helped.totalUsage()])
           assert.deepEqual(figures(usage), figures(whole.usage));
       });
@@ -80,10 +78,8 @@ describe("openai for JavaScript", { skip: facts.notInstalled() }, async () => {
         const base = { messages, tools: [tool], tool_choice: "auto" as const, thinking, model };
         const whole = (await completions.create(base)).choices[0]!;
         assert.equal(whole.finish_reason, "tool_calls");
-        assert.equal(
-          (whole.message as { reasoning_content?: string }).reasoning_content,
-          facts.REASONING,
-        );
+        const thoughts = (whole.message as { reasoning_content?: string }).reasoning_content;
+        assert.equal(thoughts, facts.REASONING);
         const [streamed] = (await completions.stream(base).finalChatCompletion()).choices;
         for (const [message, calls] of [
           [whole.message, facts.callsVia(behind, false)],
@@ -215,10 +211,8 @@ describe("openai for JavaScript", { skip: facts.notInstalled() }, async () => {
   it("does not buy a generation again that took too long", async (t) => {
     const lab = await facts.startLab(t, { timeouts: { first_token_ms: 50 } });
     const completions = clientOf(lab, { maxRetries: 2 }).chat.completions;
-    await assert.rejects(completions.create({ model: "silent", messages }), {
-      status: 503,
-      code: "upstream_timeout",
-    });
+    const asking = completions.create({ model: "silent", messages });
+    await assert.rejects(asking, { status: 503, code: "upstream_timeout" });
     assert.equal(lab.provider("openai").asked.length, 1);
   });
 

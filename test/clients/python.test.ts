@@ -60,8 +60,8 @@ describe("openai for Python", { skip: noPython() }, () => {
   });
 });
 
-describe("anthropic for Python", { skip: noModule("anthropic") }, () => {
-  it("talks, thinks and calls tools", async (t) => {
-    await check(t, "anthropic_client.py", 3);
-  });
+it("anthropic for Python talks, thinks and calls tools", {
+  skip: noModule("anthropic"),
+}, async (t) => {
+  await check(t, "anthropic_client.py", 3);
 });

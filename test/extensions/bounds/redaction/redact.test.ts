@@ -283,8 +283,8 @@ describe("what a provider says", () => {
   it("is told with a path of the dialect, without its query", async (t) => {
     const { url } = await startProvider(t, status(403, { error: { message: SAID } }));
     const google = { vendor: "gemini", base_url: url, api_key: "g-secret" };
-    const over = { providers: { google }, models: { g: { provider: "google" } } };
-    const gw = await startGateway(t, configFor(url, [], over));
+    const models = { g: { provider: "google" } };
+    const gw = await startGateway(t, configFor(url, [], { providers: { google }, models }));
     await (await gw.chat({ model: "g", stream: true, messages: user("hi") })).text();
     const { provider_status, provider_path, provider_message } = gw.diagnostics[0]!;
     assert.deepEqual([provider_status, provider_message], [403, SAID]);

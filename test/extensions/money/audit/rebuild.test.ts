@@ -165,10 +165,8 @@ describe("books rebuild", { concurrency: 2 }, () => {
     const cursor = textOfFile(dir, "usage/cursor.json");
     const { code, stderr } = await command(dir, ["books", "rebuild"]);
     assert.equal(code, 1);
-    assert.match(
-      stderr,
-      /2026-01-31.000[19].jsonl begins with sp_0+1 like 2026-01-31.000[19].jsonl/,
-    );
+    const copied = /2026-01-31.000[19].jsonl begins with sp_0+1 like 2026-01-31.000[19].jsonl/;
+    assert.match(stderr, copied);
     assert.equal(textOfFile(dir, "usage/cursor.json"), cursor);
     assert.equal(existsSync(join(dir, OPEN)), false);
   });

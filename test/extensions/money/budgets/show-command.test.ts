@@ -44,10 +44,8 @@ describe("budget show", () => {
     assert.match(metrics, /^chat_gateway_budget_limit\{account="acme",period="day"\} 0\.00127$/m);
     open.leave();
     await untilStanding(standing, { held: "0" });
-    assert.deepEqual(
-      (await show()).map((row) => row["held"]),
-      ["0", "0"],
-    );
+    const afterwards = (await show()).map((row) => row["held"]);
+    assert.deepEqual(afterwards, ["0", "0"]);
     const { stdout } = await command(file, "audit", "--json");
     assert.deepEqual([JSON.parse(stdout).in_flight, JSON.parse(stdout).held], [0, "0"]);
     const none = await command(file, "budget", "show", "beta");
@@ -97,24 +95,22 @@ it("keys create makes a key with a budget and a limit of tokens, which keys list
   assert.equal(budgets.find(({ period }) => period === "month")?.amount, "0.0002");
 });
 
-describe("budgets of several workers", () => {
-  it("count from the books what was spent before a reload brought them, and take what they refuse out of the requests of a minute", async (t) => {
-    const over = { server: { workers: 3 }, accounts: { acme: { rpm: 100 } } };
-    const { url, write, running, standing, readStatus } = await start(t, over);
-    for (let request = 0; request < 5; request += 1) assert.equal(await ask(url), 200);
-    write(budget(5n * COST + HOLD));
-    await until(
-      async () => running.stderr().includes('"reloaded"'),
-      "the configuration in force",
-      LONG_MS,
-    );
-    await untilStanding(standing, { spent: amountOf(5n * COST), held: "0" });
-    assert.equal(await ask(url), 200);
-    for (let refused = 0; refused < 6; refused += 1) assert.equal(await ask(url), 402);
-    assert.equal((await readStatus())["limits"].accounts[0].used, 6);
-    write(budget(6n * COST + HOLD));
-    await untilStanding(standing, { amount: amountOf(6n * COST + HOLD) });
-    await until(async () => (await ask(url)) === 200, "room for another", LONG_MS);
-    assert.equal(await ask(url), 402);
-  });
+it("budgets of several workers count from the books what was spent before a reload brought them, and take what they refuse out of the requests of a minute", async (t) => {
+  const over = { server: { workers: 3 }, accounts: { acme: { rpm: 100 } } };
+  const { url, write, running, standing, readStatus } = await start(t, over);
+  for (let request = 0; request < 5; request += 1) assert.equal(await ask(url), 200);
+  write(budget(5n * COST + HOLD));
+  await until(
+    async () => running.stderr().includes('"reloaded"'),
+    "the configuration in force",
+    LONG_MS,
+  );
+  await untilStanding(standing, { spent: amountOf(5n * COST), held: "0" });
+  assert.equal(await ask(url), 200);
+  for (let refused = 0; refused < 6; refused += 1) assert.equal(await ask(url), 402);
+  assert.equal((await readStatus())["limits"].accounts[0].used, 6);
+  write(budget(6n * COST + HOLD));
+  await untilStanding(standing, { amount: amountOf(6n * COST + HOLD) });
+  await until(async () => (await ask(url)) === 200, "room for another", LONG_MS);
+  assert.equal(await ask(url), 402);
 });

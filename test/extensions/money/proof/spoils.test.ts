@@ -86,11 +86,9 @@ before(async () => {
   retire(retired, [A, B, C]);
 });
 
-describe("books that nobody changed", () => {
-  it("have no finding, with their segments and without those that are deleted by age", async () => {
-    assert.deepEqual(await findingsIn(scene.dir), []);
-    assert.deepEqual(await findingsIn(retired), []);
-  });
+it("books that nobody changed have no finding, with their segments and without those that are deleted by age", async () => {
+  assert.deepEqual(await findingsIn(scene.dir), []);
+  assert.deepEqual(await findingsIn(retired), []);
 });
 
 describe("a line of a closed day", { concurrency: 2 }, () => {

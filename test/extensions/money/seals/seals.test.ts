@@ -71,10 +71,8 @@ describe("the key", () => {
 
   it("is printed in PEM and in hexadecimal digits", async () => {
     const dir = copyOf(scene.dir);
-    assert.match(
-      (await command(dir, ["seal", "public-key"])).stdout,
-      /^-----BEGIN PUBLIC KEY-----\n/,
-    );
+    const inPem = (await command(dir, ["seal", "public-key"])).stdout;
+    assert.match(inPem, /^-----BEGIN PUBLIC KEY-----\n/);
     const { stdout } = await command(dir, ["seal", "public-key", "--json"]);
     assert.deepEqual(JSON.parse(stdout), { public_key: publicKeyOf(scene.dir) });
   });
@@ -82,10 +80,8 @@ describe("the key", () => {
   it("is not made without seals or books", async () => {
     const dir = folder();
     const off = { seals: { enabled: false } };
-    assert.match(
-      (await command(dir, ["seal", "public-key"], off)).stderr,
-      /does not switch seals on/,
-    );
+    const unsealed = (await command(dir, ["seal", "public-key"], off)).stderr;
+    assert.match(unsealed, /does not switch seals on/);
     const none = await command(join(dir, "none"), ["seal", "public-key"]);
     assert.match(none.stderr, /there are no books in /);
     assert.match((await command(dir, ["seal", "public-key"])).stderr, /keys.seal is made/);
@@ -169,10 +165,8 @@ describe("seal verify with what was kept", () => {
 
   it("finds heads that were changed", async () => {
     const changed = head.replace('"records":13', '"records":12');
-    assert.match(
-      (await findingsIn(scene.dir, { keptLines: [changed] }))[0]!,
-      /changed, or signed by/,
-    );
+    const finding = (await findingsIn(scene.dir, { keptLines: [changed] }))[0]!;
+    assert.match(finding, /changed, or signed by/);
   });
 
   it("finds lines without a signature, or with another key's", async () => {

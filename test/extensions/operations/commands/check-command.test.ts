@@ -42,22 +42,20 @@ describe("check", () => {
   });
 });
 
-describe("certificates", () => {
-  it("that are not there, or no pair, are faults of both listeners, beside all others", async () => {
-    const [own, other] = [certificate(), certificate()];
-    const file = written({
-      server: { tls: { cert_file: own.cert_file, key_file: other.key_file } },
-      admin: { port: 0, tls: { cert_file: "nowhere.pem", key_file: own.key_file } },
-      limits: { rpm: "many" },
-    });
-    const { code, stderr } = await check(file);
-    const [shape, pair, ...others] = lines(stderr);
-    assert.equal(code, 1);
-    assert.match(shape ?? "", /^chat-gateway: limits\.rpm: expected an integer/);
-    assert.match(pair ?? "", /^chat-gateway: server\.tls: the key in .+ is not that of .+: /);
-    const missing = "chat-gateway: admin.tls.cert_file: nowhere.pem cannot be read: ENOENT";
-    assert.deepEqual(others, [missing]);
+it("certificates that are not there, or no pair, are faults of both listeners, beside all others", async () => {
+  const [own, other] = [certificate(), certificate()];
+  const file = written({
+    server: { tls: { cert_file: own.cert_file, key_file: other.key_file } },
+    admin: { port: 0, tls: { cert_file: "nowhere.pem", key_file: own.key_file } },
+    limits: { rpm: "many" },
   });
+  const { code, stderr } = await check(file);
+  const [shape, pair, ...others] = lines(stderr);
+  assert.equal(code, 1);
+  assert.match(shape ?? "", /^chat-gateway: limits\.rpm: expected an integer/);
+  assert.match(pair ?? "", /^chat-gateway: server\.tls: the key in .+ is not that of .+: /);
+  const missing = "chat-gateway: admin.tls.cert_file: nowhere.pem cannot be read: ENOENT";
+  assert.deepEqual(others, [missing]);
 });
 
 describe("warnings", () => {
@@ -99,8 +97,9 @@ describe("warnings", () => {
       assert.match(warnings[at].message, words);
     }
     const told = warnings.map(({ path, message }: any) => `${path} ${message}`);
+    const printed = lines(stderr);
     assert.deepEqual(
-      lines(stderr),
+      printed,
       told.map((text: string) => `chat-gateway: warning: ${text}`),
     );
     const forPeople = await check(file);
@@ -271,10 +270,12 @@ describe("check --live", () => {
     const models = { m: { provider: "silent" }, n: { provider: "silent" } };
     const config = checkConfig({ providers: { silent: silent.row }, models });
     const [given, other] = await callProviders(config, installed, 50);
-    assert.deepEqual(
-      [given?.result, given?.code, given?.detail],
-      ["failed", "upstream_timeout", "no whole answer within 0.05 seconds"],
-    );
+    const outcome = [given?.result, given?.code, given?.detail];
+    assert.deepEqual(outcome, [
+      "failed",
+      "upstream_timeout",
+      "no whole answer within 0.05 seconds",
+    ]);
     assert.deepEqual([other?.model, other?.result], ["n", "skipped"]);
     assert.ok(silent.asked.length <= 1, "a busy machine may ask too late");
   });

@@ -47,12 +47,10 @@ async function ask(address: string, body: object, key = "sk-demo") {
   };
 }
 
-describe("the sources", () => {
-  it("run as they are, natively or under tsx, and as the one file does", async (t) => {
-    const sources = await ended(t, ["help"], { program: fromSources(process.cwd()) });
-    assert.deepEqual(sources, await ended(t, ["help"]));
-    assert.equal(sources.code, 0);
-  });
+it("the sources run as they are, natively or under tsx, and as the one file does", async (t) => {
+  const sources = await ended(t, ["help"], { program: fromSources(process.cwd()) });
+  assert.deepEqual(sources, await ended(t, ["help"]));
+  assert.equal(sources.code, 0);
 });
 
 describe("a process", () => {

@@ -19,19 +19,23 @@ import { describe, it, type TestContext } from "node:test";
 import { configFile, only, type Line } from "../../../support/books.ts";
 import { assertOneLine, ended } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
-import { configFor, json, KEY, startGateway, user } from "../../../support/gateway.ts";
+import { configFor, json, KEY, startGateway, startWith, user } from "../../../support/gateway.ts";
 import { runHere } from "../../../support/run-here.ts";
-import { speak, startProvider } from "../../../support/provider.ts";
+import { speak } from "../../../support/provider.ts";
 import { until, waitFor } from "../../../support/wait.ts";
 import { now } from "../../../support/today.ts";
 
 /** A running gateway with models m and n, and its command line. */
 async function world(t: TestContext, over: object = {}, deps: object = {}) {
   const dir = folder();
-  const provider = await startProvider(t, { m: speak("Hi."), n: speak("Hi.") });
+  const behaviours = { m: speak("Hi."), n: speak("Hi.") };
   const aliases = { team: { models: ["n", "m"] } };
-  const config = configFor(provider.url, ["m", "n"], { data_dir: dir, aliases, ...over });
-  const gw = await startGateway(t, config, deps);
+  const { config, ...gw } = await startWith(
+    t,
+    behaviours,
+    { data_dir: dir, aliases, ...over },
+    deps,
+  );
   const file = configFile(config);
   const keys = (...args: string[]) => runHere(["keys", ...args, "--config", file]);
   return {

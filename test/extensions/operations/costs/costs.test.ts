@@ -41,10 +41,8 @@ const SUMMED = [
 function assertSums(row: Line, records: readonly Line[]): void {
   const total = (name: string) => records.reduce((all, record) => all + record[name], 0);
   const cost = amountOf(records.reduce((all, record) => all + pico(record["cost"]), 0n));
-  assert.deepEqual(
-    [row["requests"], row["cost"], ...SUMMED.map((name) => row[name])],
-    [records.length, cost, ...SUMMED.map(total)],
-  );
+  const figures = [row["requests"], row["cost"], ...SUMMED.map((name) => row[name])];
+  assert.deepEqual(figures, [records.length, cost, ...SUMMED.map(total)]);
 }
 
 describe("what it cost", () => {

@@ -4,6 +4,7 @@ import type { RequestObserver } from "../../../../src/core/observer.ts";
 import type { AccessRecord } from "../../../../src/core/http/exchange.ts";
 import type { AttemptRecord, Opening, Settlement } from "../../../../src/core/ledger/ledger.ts";
 import { chatRequest } from "../../../../src/core/openai/request.ts";
+import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import { createHistory } from "../../../../src/extensions/operations/history/history.ts";
 import { startRecorder } from "../../../../src/extensions/operations/history/recorder.ts";
 import { startCounting } from "../../../../src/extensions/operations/metrics/counting.ts";
@@ -37,15 +38,7 @@ const SETTLEMENT: Settlement = {
   firstTokenMs: 100,
   modelServed: "m",
   provider: "lab",
-  usage: {
-    prompt_tokens: 10,
-    completion_tokens: 20,
-    total_tokens: 30,
-    prompt_cache_hit_tokens: 4,
-    prompt_cache_miss_tokens: 6,
-    prompt_tokens_details: { cached_tokens: 4, cache_write_tokens: 2 },
-    completion_tokens_details: { reasoning_tokens: 5 },
-  },
+  usage: makeUsage({ prompt: 10, completion: 20, cacheHit: 4, cacheWrite: 2, reasoning: 5 }),
   usageSource: "provider",
   cost: "0.5",
   currency: "USD",

@@ -96,18 +96,16 @@ describe("help --search", () => {
     });
 });
 
-describe("GET /manual?search=WORDS", () => {
-  it("answers with Markdown: a link to each section, and an excerpt; refuses unknown parameters", async (t) => {
-    const { gateway } = await startGateway(t, demo());
-    const ask = (query: string) => fetch(`${gateway.adminAddress()}/manual?${query}`);
-    const found = await ask("search=point%20of%20no%20return");
-    assert.equal(found.headers.get("content-type"), "text/markdown; charset=utf-8");
-    assert.match(
-      await found.text(),
-      /^# Search\n\n- \[Routing: The point of no return\]\(routing\.md#the-point-of-no-return\): \S/,
-    );
-    const none = await (await ask("search=nosuchword")).text();
-    assert.match(none, /^# Search\n\nNo section [^\n]*\n$/);
-    for (const query of ["search=", "find=key"]) assert.equal((await ask(query)).status, 400);
-  });
+it("GET /manual?search=WORDS answers with Markdown: a link to each section, and an excerpt; refuses unknown parameters", async (t) => {
+  const { gateway } = await startGateway(t, demo());
+  const ask = (query: string) => fetch(`${gateway.adminAddress()}/manual?${query}`);
+  const found = await ask("search=point%20of%20no%20return");
+  assert.equal(found.headers.get("content-type"), "text/markdown; charset=utf-8");
+  assert.match(
+    await found.text(),
+    /^# Search\n\n- \[Routing: The point of no return\]\(routing\.md#the-point-of-no-return\): \S/,
+  );
+  const none = await (await ask("search=nosuchword")).text();
+  assert.match(none, /^# Search\n\nNo section [^\n]*\n$/);
+  for (const query of ["search=", "find=key"]) assert.equal((await ask(query)).status, 400);
 });

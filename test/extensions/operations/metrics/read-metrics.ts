@@ -85,10 +85,8 @@ function assertHistogram(name: string, samples: readonly Sample[]): void {
 
 export async function scrape({ gateway }: RunningGateway) {
   const response = await fetch(`${gateway.adminAddress()}/metrics`);
-  assert.deepEqual(
-    [response.status, response.headers.get("content-type")],
-    [200, "text/plain; version=0.0.4; charset=utf-8"],
-  );
+  const head = [response.status, response.headers.get("content-type")];
+  assert.deepEqual(head, [200, "text/plain; version=0.0.4; charset=utf-8"]);
   const text = await response.text();
   const families = parse(text);
   const all = [...families.values()].flatMap(({ samples }) => samples);

@@ -22,7 +22,7 @@ import { waitFor, within } from "../../../support/wait.ts";
 
 /** A gateway with the models `good` and `bad`, and the file of its configuration. */
 async function running(t: Scope, over: object = {}, deps: GatewayDeps = {}, env = {}) {
-  const provider = await startProvider(t, {
+  const { url } = await startProvider(t, {
     good: answers(200, completion({ content: "Hello." })),
     bad: answers(500, { error: { message: "the model's machine is on fire" } }),
     busy: answers(429, {}, { "retry-after": "30" }),
@@ -30,7 +30,7 @@ async function running(t: Scope, over: object = {}, deps: GatewayDeps = {}, env 
   const port = await freePort();
   const breaker = { failures: 1, cooldown_ms: 60_000 };
   const base = { admin: { port }, limits: { rpm: 100 }, breaker, data_dir: folder() };
-  const config = configFor(provider.url, ["good", "bad"], merge(base, over) as object);
+  const config = configFor(url, ["good", "bad"], merge(base, over) as object);
   const file = configFile(config);
   const extensions = [...allExtensions, reloadStatus(startRecord(undefined))];
   const gateway = await startGateway(t, config, { extensions, ...deps }, env);

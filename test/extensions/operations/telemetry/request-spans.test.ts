@@ -169,20 +169,18 @@ describe("the span of an attempt", () => {
   });
 });
 
-describe("the content of a request", () => {
-  it("is in no span: neither messages, nor replies, nor what a provider says of them", async (t) => {
-    const words = { error: { message: "canary-refusal: you said canary-question" } };
-    const { ask, texts } = await bench(t, { m: speak("canary-reply"), bad: status(400, words) });
-    const body = {
-      messages: user("canary-question"),
-      tools: [{ type: "function", function: { name: "canary-tool", parameters: {} } }],
-      user: "canary-user",
-    };
-    for (const model of ["m", "bad"]) await ask({ ...body, model });
-    await ask({ ...body, messages: [{ role: "canary-role", content: "canary-question" }] });
-    assert.ok(texts.length >= 5);
-    assert.doesNotMatch(texts.join(), /canary|sk-/);
-  });
+it("the content of a request is in no span: neither messages, nor replies, nor what a provider says of them", async (t) => {
+  const words = { error: { message: "canary-refusal: you said canary-question" } };
+  const { ask, texts } = await bench(t, { m: speak("canary-reply"), bad: status(400, words) });
+  const body = {
+    messages: user("canary-question"),
+    tools: [{ type: "function", function: { name: "canary-tool", parameters: {} } }],
+    user: "canary-user",
+  };
+  for (const model of ["m", "bad"]) await ask({ ...body, model });
+  await ask({ ...body, messages: [{ role: "canary-role", content: "canary-question" }] });
+  assert.ok(texts.length >= 5);
+  assert.doesNotMatch(texts.join(), /canary|sk-/);
 });
 
 describe("a trace that the client began", () => {

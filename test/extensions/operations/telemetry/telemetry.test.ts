@@ -11,7 +11,7 @@ import { createSend } from "../../../../src/extensions/operations/telemetry/post
 import { isNeededBy } from "../../../../src/config/loader.ts";
 import { installed, checkConfig, loader } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
-import { configFor, demo, merge, startGateway, user } from "../../../support/gateway.ts";
+import { configFor, demo, merge, startGateway, startWith, user } from "../../../support/gateway.ts";
 import { readSpans } from "../../../support/otlp-reader.ts";
 import {
   endless,
@@ -54,10 +54,8 @@ describe("a gateway with a collector", () => {
     await gateway.close();
     assert.equal(posted.length, 1);
     const { path, headers } = posted[0]!;
-    assert.deepEqual(
-      [path, headers.authorization, headers["content-type"]],
-      ["/base/v1/traces", "Bearer token-0123456789", "application/json"],
-    );
+    const head = [path, headers.authorization, headers["content-type"]];
+    assert.deepEqual(head, ["/base/v1/traces", "Bearer token-0123456789", "application/json"]);
     const spans = spansIn(posted[0]!);
     const chat = "POST /v1/chat/completions";
     assert.deepEqual(spans.map(({ name }) => name).sort(), [chat, chat, "chat m", "chat m"]);
@@ -124,12 +122,11 @@ it("the figures of all processes do not fall when some die or are late", () => {
 
 describe("a gateway without a collector", () => {
   it("hands no trace headers on, and has no figures of spans", async (t) => {
-    const provider = await startProvider(t, speak("Fine."));
-    const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+    const { provider, chat, gateway } = await startWith(t, { m: speak("Fine.") });
     const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    await (await gateway.chat({ model: "m", messages: user("hi") }, { traceparent })).text();
+    await (await chat({ model: "m", messages: user("hi") }, { traceparent })).text();
     assert.equal("traceparent" in provider.asked[0]!.headers, false);
-    const shown = await (await fetch(`${gateway.gateway.adminAddress()}/status`)).json();
+    const shown = await (await fetch(`${gateway.adminAddress()}/status`)).json();
     assert.equal("telemetry" in (shown as object), false);
   });
 

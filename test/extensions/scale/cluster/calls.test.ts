@@ -205,8 +205,9 @@ describe("a pool of workers", () => {
     t.mock.method(cluster, "fork", () => assert.fail("spawn ENOMEM"));
     timers.shift()!();
     const ends = ["it ended with 1: the port is taken", "it ended with -24", "spawn ENOMEM"];
+    const lines = told.map(({ event, detail }) => `${event}: ${detail}`);
     assert.deepEqual(
-      told.map(({ event, detail }) => `${event}: ${detail}`),
+      lines,
       ends.map((end) => `worker_died: ${end}, and is replaced`),
     );
     assert.equal(timers.length, 1);

@@ -52,10 +52,8 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     await until(isGivenBack, "nothing to be held any more");
     gw.child.kill("SIGTERM");
     await cluster.assertEnds(gw);
-    assert.deepEqual(
-      told("worker_died").map(({ detail }) => detail),
-      ["it ended with SIGKILL, and is replaced"],
-    );
+    const deaths = told("worker_died").map(({ detail }) => detail);
+    assert.deepEqual(deaths, ["it ended with SIGKILL, and is replaced"]);
     const statuses = entries(dir).map(({ settle }) => settle["status"]);
     const completed = Array<string>(60 + 16).fill("completed");
     assert.deepEqual(statuses.sort(), [...completed, ...cut.map(() => "interrupted")]);
@@ -104,10 +102,8 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     process.kill(workers()[0]!, "SIGTERM"); // which it alone has
     await waitFor(() => told("worker_died").length > 0, "the line that tells");
     await until(async () => (await readStatus())["workers"] === 2, "the other one to serve");
-    assert.deepEqual(
-      told("worker_died").map(({ detail }) => detail),
-      ["it ended with 0, and is replaced"],
-    );
+    const deaths = told("worker_died").map(({ detail }) => detail);
+    assert.deepEqual(deaths, ["it ended with 0, and is replaced"]);
   });
 
   it("the one that replaces it stops though it was only just starting", async (t) => {

@@ -82,10 +82,8 @@ describe("several workers", { concurrency: 2 }, () => {
         first!,
         /^chat-gateway listens on http:\/\/127\.0\.0\.1:\d+ \(gateway\.json; console and admin on http:\/\/127\.0\.0\.1:\d+\)$/,
       );
-      assert.deepEqual(
-        log.map((line) => JSON.parse(line).status),
-        Array(asked + 3).fill(200),
-      );
+      const logged = log.map((line) => JSON.parse(line).status);
+      assert.deepEqual(logged, Array(asked + 3).fill(200));
       const statuses = entries(dir).map(({ settle }) => settle["status"]);
       assert.deepEqual(statuses, Array(asked + 3).fill("completed"));
       await audit(t, file);

@@ -117,27 +117,25 @@ const makeLarge = (path: string) => {
   renameSync(`${path}.large`, path);
 };
 
-describe("a file that is gone", () => {
-  it("or is none is told once, and read as soon as it is back; one that never was there is not", async (t) => {
-    const { dir, file } = place();
-    writeFileSync(file, "one");
-    const told = watched(t, file);
-    const never = watched(t, join(dir, "never"));
-    for (const [make, expected] of [
-      [rmSync, /^ENOENT: no such file .*gateway\.json/],
-      [(path: string) => writeFileSync(path, "one"), /^one$/],
-      [fifo, /^it is a FIFO, not a regular file$/],
-      [makeLarge, /^it has more than 16777216 bytes$/],
-      [(path: string) => replace(path, "two"), /^two$/],
-    ] as const) {
-      const before = told.length;
-      make(file);
-      await waitFor(() => told.length > before, String(expected));
-      assert.equal(told.length, before + 1);
-      assert.match(told.at(-1)!, expected);
-    }
-    assert.deepEqual(never, []);
-  });
+it("a file that is gone or is none is told once, and read as soon as it is back; one that never was there is not", async (t) => {
+  const { dir, file } = place();
+  writeFileSync(file, "one");
+  const told = watched(t, file);
+  const never = watched(t, join(dir, "never"));
+  for (const [make, expected] of [
+    [rmSync, /^ENOENT: no such file .*gateway\.json/],
+    [(path: string) => writeFileSync(path, "one"), /^one$/],
+    [fifo, /^it is a FIFO, not a regular file$/],
+    [makeLarge, /^it has more than 16777216 bytes$/],
+    [(path: string) => replace(path, "two"), /^two$/],
+  ] as const) {
+    const before = told.length;
+    make(file);
+    await waitFor(() => told.length > before, String(expected));
+    assert.equal(told.length, before + 1);
+    assert.match(told.at(-1)!, expected);
+  }
+  assert.deepEqual(never, []);
 });
 
 describe("something else in a file's place", () => {
@@ -215,10 +213,8 @@ describe(`${MANY} created keys`, () => {
       held.push(await longestTurn(() => changes === round));
       assert.equal(store.current().byDigest.size, MANY + round);
     }
-    assert.deepEqual(
-      told.filter(({ level }) => level !== "info"),
-      [],
-    );
+    const faults = told.filter(({ level }) => level !== "info");
+    assert.deepEqual(faults, []);
     t.diagnostic(`at once ${Math.min(...atOnce)} ms, the longest turn ${Math.min(...held)} ms`);
     assert.ok(Math.min(...held) < 0.75 * Math.min(...atOnce), `${held} ms, at once ${atOnce} ms`);
   });
