@@ -3,15 +3,7 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import {
-  copyFileSync,
-  cpSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { before, describe, it } from "node:test";
 import { promisify } from "node:util";
@@ -39,12 +31,12 @@ const run = promisify(execFile);
 /** Packs a copy of the sources, which `npm pack` builds first; the path of the package. */
 async function pack(): Promise<string> {
   const sources = folder();
-  for (const path of NEEDED_FOLDERS) cpSync(path, join(sources, path), { recursive: true });
-  for (const path of NEEDED) copyFileSync(path, join(sources, path));
-  symlinkSync(resolve("node_modules"), join(sources, "node_modules"));
+  for (const path of NEEDED_FOLDERS) fs.cpSync(path, join(sources, path), { recursive: true });
+  for (const path of NEEDED) fs.copyFileSync(path, join(sources, path));
+  fs.symlinkSync(resolve("node_modules"), join(sources, "node_modules"));
   await run("npm", ["pack", "--silent"], { cwd: sources, env: { ...OFFLINE, HOME: sources } });
   const [own, left] = ["package.json", join(sources, "package.json")].map((path) =>
-    readFileSync(path, "utf8"),
+    fs.readFileSync(path, "utf8"),
   );
   assert.equal(left, own, "package.json is as it was");
   return join(sources, PACKAGE);
@@ -65,7 +57,8 @@ describe("the package", () => {
 
   it("holds the built file as its program, the manual, README.md, and nothing that npm would ask for", async () => {
     const place = await unpacked();
-    const files = readdirSync(place, { recursive: true, withFileTypes: true })
+    const files = fs
+      .readdirSync(place, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map(({ parentPath, name }) => join(parentPath, name).slice(place.length + 1));
     const pages = manual.topics().map(({ name }) => `src/manual/${name}.md`);
@@ -73,7 +66,7 @@ describe("the package", () => {
       files.sort(),
       ["README.md", "dist/chat-gateway.mjs", "package.json", ...pages].sort(),
     );
-    const packed = JSON.parse(readFileSync(join(place, "package.json"), "utf8"));
+    const packed = JSON.parse(fs.readFileSync(join(place, "package.json"), "utf8"));
     const bin = { "chat-gateway": "dist/chat-gateway.mjs" };
     assert.deepEqual([packed.version, packed.bin], [VERSION, bin]);
     const asked = Object.keys(packed).filter((name) => /dependencies|scripts/i.test(name));
@@ -92,7 +85,7 @@ describe("the package", () => {
         "m",
       );
       const [, stated] = row.exec(page) ?? [];
-      const megabytes = statSync(path).size / 1e6;
+      const megabytes = fs.statSync(path).size / 1e6;
       assert.ok(Math.abs(megabytes / Number(stated) - 1) < TOLERANCE, `${ending}: ${megabytes} MB`);
     }
   });
@@ -106,7 +99,7 @@ it("the texts in the built file are those of the sources, whatever stands in the
     "c.js": "",
     "d.js": "\n\n",
   };
-  for (const [name, text] of Object.entries(texts)) writeFileSync(join(place, name), text);
+  for (const [name, text] of Object.entries(texts)) fs.writeFileSync(join(place, name), text);
   const outfile = join(place, "built.mjs");
   const footer = { js: embeddedTexts(place) };
   await build({ ...ONE_FILE, entryPoints: ["src/embedded.ts"], outfile, footer });

@@ -4,15 +4,7 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import {
-  chownSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
@@ -48,8 +40,8 @@ async function world(t: TestContext, over: object = {}, deps: object = {}) {
     },
     ask: (key: string, model = "m") =>
       gw.chat({ model, messages: user("hi") }, { authorization: `Bearer ${key}` }),
-    stored: () => JSON.parse(readFileSync(join(dir, "keys.json"), "utf8")) as Line[],
-    write: (keysOf: unknown) => writeFileSync(join(dir, "keys.json"), JSON.stringify(keysOf)),
+    stored: () => JSON.parse(fs.readFileSync(join(dir, "keys.json"), "utf8")) as Line[],
+    write: (keysOf: unknown) => fs.writeFileSync(join(dir, "keys.json"), JSON.stringify(keysOf)),
   };
 }
 
@@ -73,9 +65,10 @@ async function assertDisabled(response: Response): Promise<void> {
 
 /** The text of every file under a folder. */
 const everyFile = (dir: string): string =>
-  readdirSync(dir, { recursive: true, withFileTypes: true })
+  fs
+    .readdirSync(dir, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
-    .map((entry) => readFileSync(join(entry.parentPath ?? entry.path, entry.name), "utf8"))
+    .map((entry) => fs.readFileSync(join(entry.parentPath ?? entry.path, entry.name), "utf8"))
     .join("\n");
 
 describe("a key's life", { concurrency: 3 }, () => {
@@ -96,7 +89,7 @@ describe("a key's life", { concurrency: 3 }, () => {
     assert.ok(Math.abs(Date.parse(created) - Date.now()) < 60_000);
     assert.match(stderr, new RegExp(`^chat-gateway: ${key_id} of account beta: [^\\n]*\\n$`));
     assert.ok(!stderr.includes(key));
-    assert.equal(statSync(join(dir, "keys.json")).mode & 0o777, 0o600);
+    assert.equal(fs.statSync(join(dir, "keys.json")).mode & 0o777, 0o600);
 
     const { data } = await json(await heard(gw, key, 401));
     assert.equal(data.map(({ id }: Line) => id).join(), models.join());
@@ -186,7 +179,7 @@ describe("what cannot be", () => {
       const end = await runHere(["keys", ...args, "--config", file]);
       assertOneLine(end, words);
       assert.equal(end.code, code);
-      assert.deepEqual(readdirSync(dir), []);
+      assert.deepEqual(fs.readdirSync(dir), []);
     });
 
   it("a key of the configuration whose variable is not set here has no id", async () => {
@@ -230,14 +223,14 @@ describe("a keys.json that cannot be read", () => {
       const { dir, file } = place();
       const path = join(dir, "keys.json");
       const written = typeof text === "string" ? text : JSON.stringify(text);
-      writeFileSync(path, written);
+      fs.writeFileSync(path, written);
       for (const args of [["create", "--account", "a"], ["list"]]) {
         const end = await runHere(["keys", ...args, "--config", file]);
         assertOneLine(end, words);
         assert.doesNotMatch(end.stderr, /CANARY/);
         assert.equal(end.code, 1);
       }
-      assert.equal(readFileSync(path, "utf8"), written);
+      assert.equal(fs.readFileSync(path, "utf8"), written);
     });
 
   it("the gateway keeps the keys that it has and says so; one that starts does not", async (t) => {
@@ -267,14 +260,14 @@ describe("a keys.json that cannot be read", () => {
 it("keys made by root for another user's gateway belong to the owner of data_dir", {
   skip: process.getuid?.() !== 0 && "this takes root",
 }, async (t) => {
-  const dir = mkdtempSync(join(tmpdir(), "chat-gateway-")); // other users can get there
-  t.after(() => rmSync(dir, { recursive: true }));
+  const dir = fs.mkdtempSync(join(tmpdir(), "chat-gateway-")); // other users can get there
+  t.after(() => fs.rmSync(dir, { recursive: true }));
   const { file } = place({ data_dir: dir });
-  chownSync(dir, 65_534, 65_534);
+  fs.chownSync(dir, 65_534, 65_534);
   const create = ["keys", "create", "--account", "acme"];
   for (const args of [create, ["audit"]])
     assert.equal((await ended(t, [...args, "--config", file])).code, 0);
-  const names = readdirSync(dir, { recursive: true, encoding: "utf8" });
+  const names = fs.readdirSync(dir, { recursive: true, encoding: "utf8" });
   assert.ok(names.length >= 2, String(names));
-  for (const name of names) assert.equal(statSync(join(dir, name)).uid, 65_534, name);
+  for (const name of names) assert.equal(fs.statSync(join(dir, name)).uid, 65_534, name);
 });
