@@ -116,7 +116,6 @@ const isCostly = ({ id }: Pick<Check, "id">): boolean => /^robust\.(cost\.|unrea
 const isLeftOut = (check: Pick<Check, "id">): boolean => matrix === undefined && isCostly(check);
 const USUAL = CHECKS.filter((check) => !isLeftOut(check));
 
-/** The check that must notice a fault. */
 const checkOf = (fault: string): string => fault.split("/")[0]!;
 
 /**
@@ -131,7 +130,6 @@ for (const [name, fault] of FAULTS) {
   else ROUNDS.push([[name, fault]]);
 }
 const TRIED_ROUNDS = matrix === undefined ? [todays(ROUNDS[0]!, 12)] : ROUNDS;
-/** Those of a list that this process tries. */
 const inPart = <T>(cases: readonly T[]): T[] => cases.filter((_, at) => at % PARTS === PART - 1);
 
 /** The documents of the levels about a vendor's API. */

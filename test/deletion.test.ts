@@ -29,7 +29,6 @@ function withDependents(name: string): ReadonlySet<string> {
   return deleted;
 }
 
-/** A copy of the project without these extensions. */
 function copyWithout(deleted: ReadonlySet<string>): string {
   const place = folder();
   cpSync("src", join(place, "src"), { recursive: true });

@@ -42,7 +42,6 @@ function configOf(heading: string, url: string, over: object = {}): any {
   return merge(merge(written, base), over);
 }
 
-/** A folder as the page has it: with the configuration in it. */
 function placeOf(config: object): string {
   const place = folder();
   writeFileSync(join(place, "gateway.json"), JSON.stringify(config));

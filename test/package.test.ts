@@ -48,7 +48,6 @@ describe("the package", () => {
     file = await pack();
   });
 
-  /** An empty folder with the package unpacked in it. */
   async function unpacked(): Promise<string> {
     const place = folder();
     await run("tar", ["--extract", "--gzip", "--file", file, "--directory", place]);

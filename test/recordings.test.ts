@@ -63,22 +63,14 @@ function framed(vendor: string, lines: readonly string[]): string {
 const linesOf = (text: string): string[] =>
   text.split(/\r?\n/).filter((line) => line.trim() !== "");
 
-interface Recorded {
-  readonly vendor: string;
-  /** The file's name, which says by its ending what the text is. */
-  readonly name: string;
-  readonly text: string;
-  /** Of the provider's answer. Absent: 200. */
-  readonly status?: number | undefined;
-  /** Of the tools that the client has. */
-  readonly tools: readonly string[];
-}
-
-/** What a client gets that asks for thinking, where the model "m" answers with these bytes. */
+/**
+ * What a client gets that asks for thinking and has these tools, where the model "m" answers with
+ * this status and text; `name` says by its ending what the text is.
+ */
 async function replay(
   t: TestContext,
-  { vendor, name, text, status = 200, tools }: Recorded,
-  size: number,
+  { vendor, name, text }: Readonly<Record<"vendor" | "name" | "text", string>>,
+  { status = 200, tools, size }: { status?: number; tools: readonly string[]; size: number },
 ) {
   const streaming = !name.endsWith(".json");
   const bytes = name.endsWith(".chunks.txt") ? framed(vendor, linesOf(text)) : text;
@@ -181,7 +173,7 @@ describe("recordings", { skip: noRecordings }, () => {
     inSizes(`${vendor}/${name}`, async (t, size) => {
       const recorded = readReply(vendor, events);
       const tools = [...new Set(recorded.calls.map((call) => call.name))];
-      const given = await replay(t, { vendor, name, text, tools }, size);
+      const given = await replay(t, { vendor, name, text }, { tools, size });
       const { response, message, usage, line } = given;
       assert.equal(response.status, 200);
       assert.equal(given.paths, pathOf(vendor, streamed));
@@ -247,7 +239,6 @@ const TABLE: readonly Case[] = [
   ["perplexity-too-many-prompt-tokens-400.json", "generic", 400, "400 context_length_exceeded"],
 ];
 
-/** The errors among the recordings. */
 const ERRORS: readonly Case[] = [
   ["gemini/google-429-retry-info.json", "gemini", 429, "503 model_overloaded, in 35 s"],
   ["openai/reasoning-model-legacy-parameter-error.json", "openai", 400, "400 upstream_rejected"],
@@ -281,7 +272,7 @@ describe("recordings that are easily read wrongly", {
       inSizes(name, async (t, size) => {
         const text = readFileSync(join(folder, name), "utf8");
         const tools = ["test-tool", "get_something_by_name"];
-        const given = await replay(t, { vendor, name, text, status, tools }, size);
+        const given = await replay(t, { vendor, name, text }, { status, tools, size });
         const { response, error, finish, message } = given;
         const wait = response.headers.get("retry-after");
         const told = error?.code ?? finish;

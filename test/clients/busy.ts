@@ -103,7 +103,6 @@ export async function startBusy(t: Scope) {
   const { url, diagnostics } = running;
   const admin = running.gateway.adminAddress()!;
 
-  /** A streamed request of a key. */
   async function ask(key: KeyName, model: string, more: object = {}): Promise<void> {
     const body = { model, messages: user("Tell me something."), stream: true, ...more };
     const response = await running.chat(body, { authorization: `Bearer ${KEYS[key]}` });
@@ -114,7 +113,6 @@ export async function startBusy(t: Scope) {
     await (await running.chat({}, { authorization: "Bearer sk-nobody" })).text();
   }
 
-  /** One burst of requests. */
   function burst(step: number, steps: number): Promise<unknown>[] {
     const requests: Promise<unknown>[] = [
       ask("acme", "auto/chat"),

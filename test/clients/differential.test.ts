@@ -272,7 +272,6 @@ function placesOf(holder: Json, depth = 9): Place[] {
 
 const checkRequest = requestCheck(installed);
 
-/** Whether the gateway's own check accepts it. */
 function checked(request: Json): boolean {
   try {
     checkRequest(request);

@@ -10,7 +10,6 @@ export type ClientBlock = ClientProgram["blocks"][number];
 export const ADDRESS = "http://127.0.0.1:8080";
 export const KEY_VARIABLE = "GATEWAY_KEY";
 
-/** All programs of the page, in its order. */
 export const CLIENT_PROGRAMS = readFileSync("src/manual/clients.md", "utf8")
   .split(/^### /m)
   .slice(1)

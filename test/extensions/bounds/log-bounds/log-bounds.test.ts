@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import net from "node:net";
-import { Writable } from "node:stream";
+import { PassThrough } from "node:stream";
 import { describe, it } from "node:test";
 import { createLineLog } from "../../../../src/core/http/line-log.ts";
 import { boundLog, MAX_BACKLOG } from "../../../../src/extensions/bounds/log-bounds/index.ts";
@@ -17,29 +17,15 @@ import { until, waitFor, within } from "../../../support/wait.ts";
 
 /** A reader of a log that takes nothing until it is told to go on. */
 function createStalledReader() {
-  let takeNext: (() => void) | undefined;
-  let goesOn = false;
+  const stream = new PassThrough({ encoding: "utf8", decodeStrings: false });
   let text = "";
-  const stream = new Writable({
-    decodeStrings: false,
-    write(chunk: string, _, done) {
-      const take = () => {
-        text += chunk;
-        done();
-      };
-      if (goesOn) take();
-      else takeNext = take;
-    },
-  });
+  stream.on("data", (chunk: string) => (text += chunk)).pause();
   return {
     stream,
     /** The lines that it has taken. */
     lines: () => text.split("\n").filter((line) => line !== ""),
     /** From now on it takes everything. */
-    resume() {
-      goesOn = true;
-      takeNext?.();
-    },
+    resume: () => stream.resume(),
   };
 }
 

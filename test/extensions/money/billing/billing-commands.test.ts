@@ -69,7 +69,6 @@ function made(): string {
   return dir;
 }
 
-/** The sums of so many requests. */
 const sumsOf = (requests: number, cost: string, cache_write_tokens = 0, currency = "USD") => ({
   requests,
   prompt_cache_hit_tokens: 8 * requests,

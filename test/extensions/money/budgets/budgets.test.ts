@@ -30,7 +30,6 @@ const errorOf = ({ text }: { readonly text: string }) => JSON.parse(text).error;
 const limitsSent = ({ asked }: { readonly asked: readonly { readonly body: any }[] }) =>
   asked.map(({ body }) => body.max_tokens);
 
-/** How the budgets stand, as the admin listener says. */
 async function standing(gw: { readonly gateway: { adminAddress(): string | undefined } }) {
   return (await json(await fetch(`${gw.gateway.adminAddress()}/status`))).budgets;
 }

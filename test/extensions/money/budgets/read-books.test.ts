@@ -92,7 +92,6 @@ const spentOf = (accountant: Accountant) => accountant.figures()?.map((each) => 
 const spentByPeriod = ({ figures }: ReturnType<typeof createSpendCounters>): bigint[] =>
   (["day", "month", "total"] as const).map((period) => figures(budgetOf(period)).spent);
 
-/** A request that is settled at this moment. */
 const settledAt = (n: number, time: string, over: object = {}): object[] => [
   openLine(n, { time, ...over }),
   settleLine(n, { time, cost: "0.000000000001", ...over }),

@@ -12,7 +12,6 @@ import { runHere } from "../../../support/run-here.ts";
 import { until } from "../../../support/wait.ts";
 import { ask, begin, budget, COST, HOLD, LONG_MS, start, untilStanding } from "./processes.ts";
 
-/** Runs a command with this configuration. */
 const command = (file: string, ...args: readonly string[]) => runHere([...args, "--config", file]);
 
 describe("budget show", () => {

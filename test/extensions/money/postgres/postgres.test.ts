@@ -39,7 +39,6 @@ async function* inBatches(...batches: readonly (readonly UsageRecord[])[]) {
   for (const batch of batches) yield batch;
 }
 
-/** Books in a copy of a data_dir. */
 function copyOf(t: TestContext, url: string, at: Scene): Scene {
   const dir = folder();
   cpSync(at.dir, dir, { recursive: true });

@@ -30,7 +30,6 @@ const NOON = "2026-02-02T12:05:00.000Z";
 let scene: Scene;
 /** A head of the moment when the first two days were closed. */
 let head: string;
-/** The same books a day later. */
 let later: Scene;
 before(async () => {
   scene = await threeDays();

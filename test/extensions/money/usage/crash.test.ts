@@ -48,7 +48,6 @@ async function busyBooks(): Promise<Scene> {
   return at;
 }
 
-/** A copy of books as another process opens them. */
 function copyOf(at: Scene): Scene {
   const dir = folder({ inMemory: true });
   cpSync(at.dir, dir, { recursive: true });

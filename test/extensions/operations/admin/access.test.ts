@@ -168,7 +168,6 @@ function bench() {
   return {
     told,
     pass: (ms: number) => (now += ms),
-    /** The status that a request from this address gets. */
     ask(remoteAddress: string, password?: string): number {
       const headers = { host: "127.0.0.1", ...(password !== undefined && basic(password)) };
       const req = { headers, method: "GET", url: "/", socket: { remoteAddress } };

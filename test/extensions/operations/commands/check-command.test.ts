@@ -21,7 +21,6 @@ import { completion, startProvider, status, type Behaviours } from "../../../sup
 import { runHere } from "../../../support/run-here.ts";
 import type { Scope } from "../../../support/scope.ts";
 
-/** The demo's configuration in a file of its own, with these fields over it. */
 const written = (over: object = {}): string => configFile(demo({ data_dir: folder(), ...over }));
 
 const check = (file: string, ...more: string[]) => runHere(["check", ...more, "--config", file]);

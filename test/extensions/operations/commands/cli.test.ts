@@ -16,10 +16,8 @@ import { listening } from "../../../support/listening.ts";
 import { fromSources } from "../../../support/program.ts";
 import { until, waitFor, within } from "../../../support/wait.ts";
 
-/** The demo's configuration in a file of its own, with these fields over it. */
 const configFile = (over: object = {}): string => written(demo(over));
 
-/** A key beside the demo's. */
 const OWN = { account: "own", key: "sk-own" };
 
 /** Asks the demo model; resolves with the headers. */
@@ -221,7 +219,6 @@ async function streaming(t: TestContext, drain_ms: number, pace_ms: number) {
   return { gw, address, reply, silent };
 }
 
-/** Resolves when no new connection is taken. */
 function untilClosed(address: string): Promise<unknown> {
   const isRefused = () =>
     fetch(`${address}/healthz`).then(

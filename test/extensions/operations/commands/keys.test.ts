@@ -63,7 +63,6 @@ async function assertDisabled(response: Response): Promise<void> {
   );
 }
 
-/** The text of every file under a folder. */
 const everyFile = (dir: string): string =>
   fs
     .readdirSync(dir, { recursive: true, withFileTypes: true })

@@ -37,7 +37,6 @@ const SUMMED = [
   ...["completion_tokens", "reasoning_tokens"],
 ];
 
-/** A row of sums is that of these records. */
 function assertSums(row: Line, records: readonly Line[]): void {
   const total = (name: string) => records.reduce((all, record) => all + record[name], 0);
   const cost = amountOf(records.reduce((all, record) => all + pico(record["cost"]), 0n));

@@ -62,7 +62,6 @@ export function startProcess(clock: Pick<FakeClock, "now">, name = "one") {
   };
 }
 
-/** A look at some processes. */
 export const lookOf = (
   extensions: readonly Readonly<Record<string, unknown>>[],
   inFlight = 0,
@@ -78,7 +77,6 @@ export const lookOf = (
 /** A quarter of an hour, so that bins of all levels begin here. */
 export const START = Date.parse("2026-11-22T09:00:00Z");
 export const MINUTE = 60_000;
-/** Milliseconds between two looks. */
 const LOOK_MS = 2_500;
 
 export function bench(start = START) {
@@ -110,7 +108,6 @@ export function bench(start = START) {
 /** What tells the observers of a process of requests, at the time of a clock. */
 export function teller(observersOf: () => readonly RequestObserver[], clock: FakeClock) {
   let serial = 0;
-  /** By their openings. */
   const observers = new Map<Opening, readonly RequestObserver[]>();
   const record = (over: Partial<AccessRecord>): AccessRecord => ({
     time: new Date(clock.now()).toISOString(),
@@ -145,7 +142,6 @@ export function teller(observersOf: () => readonly RequestObserver[], clock: Fak
     for (const observer of observers.get(opening)!) observer.responded?.(CHAT, left);
   }
 
-  /** A response at any route. */
   function respond(route: string, over: Partial<AccessRecord> = {}): void {
     for (const observer of observersOf()) observer.responded?.(route, record(over));
   }

@@ -69,7 +69,6 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
 const groupedIn = (expr: string): readonly string[] =>
   [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = ""]) => list.split(/, */));
 
-/** What is wrong with an expression. */
 function faultsOf(expr: string): string[] {
   const metrics = [...expr.matchAll(METRIC)].map(([name]) => name);
   const unknown = metrics.filter((name) => !SERIES.has(name)).map((name) => `no metric ${name}`);

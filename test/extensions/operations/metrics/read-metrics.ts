@@ -31,7 +31,6 @@ function parseSample(line: string): Sample {
   return { name, labels, value: Number(value) };
 }
 
-/** The name and the labels of a sample. */
 export const identity = ({ name, labels }: Sample): string =>
   JSON.stringify([name, [...labels].sort()]);
 

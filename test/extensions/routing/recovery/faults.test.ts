@@ -106,7 +106,6 @@ interface Row {
   readonly breakName: string;
 }
 
-/** What came of a row. */
 interface Result extends Awaited<ReturnType<typeof askScene>> {
   readonly row: Row;
   /** The code of the error that broke the stream. */

@@ -80,7 +80,6 @@ export async function assertNoPlace(asked: Promise<Reply>): Promise<void> {
 
 export type Bench = Awaited<ReturnType<typeof bench>>;
 
-/** The processes that one has started. */
 function childrenOf(pid: number): number[] {
   try {
     const list = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
@@ -153,7 +152,6 @@ export async function everywhere(address: string, body: object): Promise<number[
   return [...codes];
 }
 
-/** Waits until the gateway has ended by itself. */
 export async function assertEnds(gw: Running): Promise<void> {
   const { code, stderr } = await within(gw.ended, "the end of all who hold its output");
   assert.equal(code, 0, stderr);

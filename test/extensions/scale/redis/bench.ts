@@ -43,7 +43,6 @@ export async function post(url: string, key: string) {
 export const ofStatus = (told: readonly Told[], status: number): readonly Told[] =>
   told.filter((each) => each.status === status);
 
-/** How many of each status. */
 export function countAll(told: readonly Told[]): Record<number, number> {
   const statuses = [...new Set(told.map(({ status }) => status))].sort();
   return Object.fromEntries(statuses.map((status) => [status, ofStatus(told, status).length]));
@@ -182,7 +181,6 @@ export function assertTurns(gateway: Gateway): void {
 export const windowKey = (account: string, name = `account ${account}`): string =>
   `chat-gateway:{account ${account}}:${name}`;
 
-/** The times of a window's admissions. */
 export const timesOf = async (redis: Redis, key: string): Promise<number[]> =>
   (await redis.command("LRANGE", key, 0, -1)).map(Number);
 

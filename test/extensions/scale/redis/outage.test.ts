@@ -20,7 +20,6 @@ let redis: Redis;
 const acme = (rpm: number) => ({ acme: { rpm } });
 const admitted = async (account = "acme") =>
   (await bench.timesOf(redis, bench.windowKey(account))).length;
-/** A gateway of the Redis of all tests. */
 const serveHere = (t: TestContext, options: Omit<bench.Options, "store">) =>
   bench.serve(t, { store: redis.url, ...options });
 
