@@ -8,9 +8,10 @@ import { describe, it, type TestContext } from "node:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { VERSION } from "../../src/core/version.ts";
 import { manual } from "../../src/extensions/operations/manual/index.ts";
+import { post } from "../extensions/apis/post.ts";
 import { only, settled, usageCount } from "../support/books.ts";
 import { folder } from "../support/folder.ts";
-import { demo, merge } from "../support/gateway.ts";
+import { demo, merge, user } from "../support/gateway.ts";
 import { freePort } from "../support/port.ts";
 import { bundled, launch, runToEnd } from "../support/program.ts";
 import {
@@ -74,10 +75,9 @@ describe("the console in a browser", { skip: noBrowser() }, async () => {
   }
   /** A chat request of the demo's key; the status of its answer. */
   async function chat(url: string, model = "demo-chat", more: object = {}): Promise<number> {
-    const headers = { "content-type": "application/json", authorization: "Bearer sk-demo" };
-    const body = JSON.stringify({ model, messages: [{ role: "user", content: "hi" }] });
-    const options = { method: "POST", headers: { ...headers, ...more }, body };
-    const response = await fetch(`${url}/v1/chat/completions`, options);
+    const headers = { authorization: "Bearer sk-demo", ...more };
+    const body = { model, messages: user("hi") };
+    const response = await post(`${url}/v1/chat/completions`, body, headers);
     await response.text();
     return response.status;
   }

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { assertOneLine, ended } from "../support/command.ts";
+import { assertFails, assertOneLine, ended } from "../support/command.ts";
 import { checkConfig } from "../support/config.ts";
 import { folder } from "../support/folder.ts";
 import { blocksOf } from "../support/readme.ts";
@@ -90,8 +90,7 @@ describe("init --from-litellm, with YAML", { skip: notInstalled() }, () => {
           .join(", ")}]`,
       );
     const { end } = await convert(t, `${lines.join("\n")}\n`);
-    assertOneLine(end, /config\.yaml is not YAML that can be read/);
-    assert.equal(end.code, 1);
+    assertFails(end, 1, /config\.yaml is not YAML that can be read/);
   });
 
   it("converts the example of the manual", async (t) => {

@@ -7,7 +7,7 @@ import { describe, it } from "node:test";
 import { readCommandLine } from "../../../../src/command-line/arguments.ts";
 import { serveCommand } from "../../../../src/program.ts";
 import { programSlots, type Command } from "../../../../src/command-line/command.ts";
-import { assertOneLine } from "../../../support/command.ts";
+import { assertFails } from "../../../support/command.ts";
 import { installed } from "../../../support/config.ts";
 import { runHere } from "../../../support/run-here.ts";
 
@@ -86,7 +86,6 @@ describe("a mistake in the arguments is one line on stderr, exit 2", () => {
   ] as const)
     it(args.join(" "), async () => {
       const end = await runHere(args);
-      assertOneLine(end, words);
-      assert.equal(end.code, 2);
+      assertFails(end, 2, words);
     });
 });

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { configFile, only, type Line } from "../../../support/books.ts";
-import { assertOneLine, ended } from "../../../support/command.ts";
+import { assertFails, assertOneLine, ended } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
 import { configFor, json, KEY, startGateway, startWith, user } from "../../../support/gateway.ts";
 import { runHere } from "../../../support/run-here.ts";
@@ -176,8 +176,7 @@ describe("what cannot be", () => {
     it(`keys ${args.join(" ")}: one line, exit ${code}, and no file`, async () => {
       const { dir, file } = place();
       const end = await runHere(["keys", ...args, "--config", file]);
-      assertOneLine(end, words);
-      assert.equal(end.code, code);
+      assertFails(end, code, words);
       assert.deepEqual(fs.readdirSync(dir), []);
     });
 
@@ -198,8 +197,7 @@ describe("what cannot be", () => {
     const list = await runHere(["keys", "list", "--json", "--config", file]);
     const [{ key_id }] = JSON.parse(list.stdout);
     const end = await runHere(["keys", "revoke", key_id, "--config", file]);
-    assertOneLine(end, /is in the configuration/);
-    assert.equal(end.code, 1);
+    assertFails(end, 1, /is in the configuration/);
   });
 });
 

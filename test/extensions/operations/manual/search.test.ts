@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { manual } from "../../../../src/extensions/operations/manual/index.ts";
 import { MAX_RESULTS, searchPages } from "../../../../src/extensions/operations/manual/search.ts";
-import { assertOneLine } from "../../../support/command.ts";
+import { assertFails } from "../../../support/command.ts";
 import { demo, startGateway } from "../../../support/gateway.ts";
 import { runHere } from "../../../support/run-here.ts";
 
@@ -91,8 +91,7 @@ describe("help --search", () => {
   ] as const)
     it(`is an error for: ${args.join(" ")}`, async () => {
       const end = await runHere(args);
-      assertOneLine(end, message);
-      assert.equal(end.code, 2);
+      assertFails(end, 2, message);
     });
 });
 
