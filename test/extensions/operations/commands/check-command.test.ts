@@ -25,20 +25,17 @@ const written = (over: object = {}): string => configFile(demo({ data_dir: folde
 
 const check = (file: string, ...more: string[]) => runHere(["check", ...more, "--config", file]);
 
-describe("check", () => {
+it("check of a good file: one line that counts, exit 0, also for programs", async () => {
   const report = { models: 2, aliases: 2, keys: 1, warnings: [] };
-
-  it("a good file: one line that counts, exit 0, also for programs", async () => {
-    const file = written();
-    const people = await check(file);
-    const valid = `${file} is valid: 2 models, 2 aliases, 1 key\n`;
-    assert.deepEqual([people.code, people.stdout, people.stderr], [0, valid, ""]);
-    const programs = await check(file, "--json");
-    assert.deepEqual([programs.code, programs.stderr], [0, ""]);
-    assert.deepEqual(JSON.parse(programs.stdout), { ok: true, source: file, ...report });
-    const ofDemo = await runHere(["check", "--json"]);
-    assert.deepEqual(JSON.parse(ofDemo.stdout), { ok: true, source: null, ...report });
-  });
+  const file = written();
+  const people = await check(file);
+  const valid = `${file} is valid: 2 models, 2 aliases, 1 key\n`;
+  assert.deepEqual([people.code, people.stdout, people.stderr], [0, valid, ""]);
+  const programs = await check(file, "--json");
+  assert.deepEqual([programs.code, programs.stderr], [0, ""]);
+  assert.deepEqual(JSON.parse(programs.stdout), { ok: true, source: file, ...report });
+  const ofDemo = await runHere(["check", "--json"]);
+  assert.deepEqual(JSON.parse(ofDemo.stdout), { ok: true, source: null, ...report });
 });
 
 it("certificates that are not there, or no pair, are faults of both listeners, beside all others", async () => {

@@ -11,6 +11,7 @@ import { startCounting } from "../../../../src/extensions/operations/metrics/cou
 import { dropIdle, type Tally } from "../../../../src/extensions/operations/metrics/tally.ts";
 import type { InstallationStatus } from "../../../../src/extensions/scale/installation/index.ts";
 import { createFakeClock, type FakeClock } from "../../../support/fake-clock.ts";
+import { SETTLEMENT } from "../../../support/spend-log.ts";
 
 const chat = chatRequest({
   model: "m",
@@ -28,20 +29,9 @@ export const attempt = (over: Partial<AttemptRecord> = {}): AttemptRecord => ({
 
 const OPENING = { account: "acme", keyId: "key_1", modelRequested: "auto/m", stream: true };
 
-const SETTLEMENT: Settlement = {
-  status: "completed",
-  endedAt: 0,
-  httpStatus: 200,
-  errorCode: null,
-  finishReason: "stop",
-  attempts: [attempt()],
-  firstTokenMs: 100,
-  modelServed: "m",
-  provider: "lab",
+const SETTLED: Settlement = {
+  ...{ ...SETTLEMENT, endedAt: 0, attempts: [attempt()], firstTokenMs: 100, cost: "0.5" },
   usage: makeUsage({ prompt: 10, completion: 20, cacheHit: 4, cacheWrite: 2, reasoning: 5 }),
-  usageSource: "provider",
-  cost: "0.5",
-  currency: "USD",
 };
 
 const CHAT = "/v1/chat/completions";
@@ -132,7 +122,7 @@ export function teller(observersOf: () => readonly RequestObserver[], clock: Fak
   }
 
   function settle(opening: Opening, over: Partial<Settlement> = {}): void {
-    const settlement = { ...SETTLEMENT, ...over };
+    const settlement = { ...SETTLED, ...over };
     for (const observer of observers.get(opening)!) observer.settled?.(opening, settlement, 500);
   }
 

@@ -106,11 +106,8 @@ interface Row {
   readonly breakName: string;
 }
 
-interface Result extends Awaited<ReturnType<typeof askScene>> {
-  readonly row: Row;
-  /** The code of the error that broke the stream. */
-  readonly code: string;
-}
+/** `code`: of the error that broke the stream. */
+type Result = Awaited<ReturnType<typeof askScene>> & { readonly row: Row; readonly code: string };
 
 async function check(row: Row): Promise<void> {
   const { t, mode, where, kind, breakName } = row;
