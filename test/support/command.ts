@@ -66,3 +66,9 @@ export function assertFails(end: Ended, code: number, words: RegExp): void {
   assertOneLine(end, words);
   assert.equal(end.code, code);
 }
+
+/** What it printed. It must have succeeded, and have said nothing on stderr. */
+export function outputOf({ code, stdout, stderr }: Ended): string {
+  assert.deepEqual([code, stderr], [0, ""]);
+  return stdout;
+}

@@ -15,6 +15,7 @@ import { before, describe, it } from "node:test";
 import { openLine, settleLine } from "../../../support/books.ts";
 import { createScene, type Scene } from "../../../support/written-books.ts";
 import * as sealed from "../../../support/sealed-books.ts";
+import { outputOf } from "../../../support/command.ts";
 
 const CLOSED = "usage/2026-01-31.jsonl";
 const OPEN = "usage/2026-02-02.jsonl";
@@ -97,8 +98,7 @@ describe("books rebuild", { concurrency: 2 }, () => {
       assert.deepEqual([end.code, end.counts, end.not_rebuilt], [0, counts, []], end.stderr);
       assertAsBefore(end.dir);
       assert.deepEqual(await sealed.findingsIn(end.dir), []);
-      const { code, stdout } = await sealed.command(end.dir, ["audit"]);
-      assert.equal(code, 0, stdout);
+      outputOf(await sealed.command(end.dir, ["audit"]));
     });
 
   it("keeps records beyond the end of an older log, also those of requests that are open in it", async () => {

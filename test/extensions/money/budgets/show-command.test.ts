@@ -11,6 +11,7 @@ import { speak } from "../../../support/provider.ts";
 import { runHere } from "../../../support/run-here.ts";
 import { until } from "../../../support/wait.ts";
 import { ask, begin, budget, COST, HOLD, LONG_MS, start, untilStanding } from "./processes.ts";
+import { outputOf } from "../../../support/command.ts";
 
 const command = (file: string, ...args: readonly string[]) => runHere([...args, "--config", file]);
 
@@ -23,8 +24,7 @@ describe("budget show", () => {
     assert.equal(await ask(url), 200);
     const open = await begin(url);
     const show = async (): Promise<Record<string, any>[]> => {
-      const { code, stdout, stderr } = await command(file, "budget", "show", "acme", "--json");
-      assert.equal(code, 0, stderr);
+      const stdout = outputOf(await command(file, "budget", "show", "acme", "--json"));
       return JSON.parse(stdout).budgets;
     };
     const shown = await show();

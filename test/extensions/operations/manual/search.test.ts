@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { manual } from "../../../../src/extensions/operations/manual/index.ts";
 import { MAX_RESULTS, searchPages } from "../../../../src/extensions/operations/manual/search.ts";
-import { assertFails } from "../../../support/command.ts";
+import { assertFails, outputOf } from "../../../support/command.ts";
 import { demo, startGateway } from "../../../support/gateway.ts";
 import { runHere } from "../../../support/run-here.ts";
 
@@ -77,8 +77,7 @@ describe("help --search", () => {
     const results = manual.search("point of no return");
     assert.equal(results[0]?.section, "The point of no return");
     for (const words of [["point of no return"], ["point", "of", "no", "return"]]) {
-      const { code, stdout } = await runHere(["help", "--search", ...words]);
-      assert.equal(code, 0);
+      const stdout = outputOf(await runHere(["help", "--search", ...words]));
       for (const { name, section, excerpt } of results)
         assert.ok(stdout.includes(`${name}: ${section}\n    ${excerpt}\n`), stdout);
     }
