@@ -116,7 +116,6 @@ const isCostly = ({ id }: Pick<Check, "id">): boolean => /^robust\.(cost\.|unrea
 const isLeftOut = (check: Pick<Check, "id">): boolean => matrix === undefined && isCostly(check);
 const USUAL = CHECKS.filter((check) => !isLeftOut(check));
 
-/** The check that must notice a fault. */
 const checkOf = (fault: string): string => fault.split("/")[0]!;
 
 /**
@@ -131,7 +130,6 @@ for (const [name, fault] of FAULTS) {
   else ROUNDS.push([[name, fault]]);
 }
 const TRIED_ROUNDS = matrix === undefined ? [todays(ROUNDS[0]!, 12)] : ROUNDS;
-/** Those of a list that this process tries. */
 const inPart = <T>(cases: readonly T[]): T[] => cases.filter((_, at) => at % PARTS === PART - 1);
 
 /** The documents of the levels about a vendor's API. */
@@ -172,10 +170,8 @@ describe("conformance", () => {
   it("each check has an id of its own, of a level, a source and a title", () => {
     assert.equal(new Set(CHECKS.map(({ id }) => id)).size, CHECKS.length);
     for (const { id, source, title } of CHECKS) {
-      assert.ok(
-        LEVELS.some((level) => level === levelOf({ id })),
-        id,
-      );
+      const hasLevel = LEVELS.some((level) => level === levelOf({ id }));
+      assert.ok(hasLevel, id);
       assert.match(source, SOURCES[levelOf({ id })] ?? /^[a-z]+\.md "[A-Z]/, id);
       assert.ok(title.length >= 10, id);
     }
@@ -298,10 +294,8 @@ describe("the command", () => {
     );
     gateway.reload(checkConfig(config, {}));
     const { code, stdout, stderr } = await ended;
-    assert.match(
-      stderr,
-      /^conformance: the gateway's provider is to be http:.*; waiting until http:/,
-    );
+    const waiting = /^conformance: the gateway's provider is to be http:.*; waiting until http:/;
+    assert.match(stderr, waiting);
     assert.match(stdout, /^robust +\d+ checks: (\d+) passed, 0 failed, 0 skipped$/m);
     assert.equal(code, 0);
   });

@@ -9,7 +9,9 @@ import { join, resolve } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { buildSync } from "esbuild";
 import { embeddedTexts, PROGRAM, withEntries } from "../scripts/build.ts";
+import { post } from "./extensions/apis/post.ts";
 import { folder } from "./support/folder.ts";
+import { json, KEY, user } from "./support/gateway.ts";
 import { extensionFolders as names, extensionOf, importsIn } from "./support/sources.ts";
 import { run } from "./support/command.ts";
 import { todays } from "./support/long.ts";
@@ -29,7 +31,6 @@ function withDependents(name: string): ReadonlySet<string> {
   return deleted;
 }
 
-/** A copy of the project without these extensions. */
 function copyWithout(deleted: ReadonlySet<string>): string {
   const place = folder();
   cpSync("src", join(place, "src"), { recursive: true });
@@ -66,18 +67,16 @@ async function assertServes(t: TestContext, place: string): Promise<void> {
     server: { port: 0 },
     providers: { lab: { dialect: "openai", base_url: provider.url, thinking: "none" } },
     models: { m: { provider: "lab" } },
-    keys: [{ account: "acme", key: "sk-key" }],
+    keys: [{ account: "acme", key: KEY }],
   };
   const file = join(place, "gateway.json");
   writeFileSync(file, JSON.stringify(config));
   const program = { args: [outfile], cwd: place };
   const running = run(t, ["serve", "--config", file], { program, cwd: place });
-  const response = await fetch(`${await running.address()}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: "Bearer sk-key", "content-type": "application/json" },
-    body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] }),
-  });
-  const { choices } = (await response.json()) as { choices: { message: { content: string } }[] };
+  const body = { model: "m", messages: user("hi") };
+  const { choices } = await json(
+    await post(`${await running.address()}/v1/chat/completions`, body),
+  );
   assert.equal(choices[0]?.message.content, "Hello.");
 }
 

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { describe, it } from "node:test";
+import { it } from "node:test";
 import { build } from "esbuild";
 import { PROGRAM } from "../scripts/build.ts";
 import { countIn, type Counts } from "../scripts/bench/counts.ts";
@@ -38,24 +38,24 @@ const TRIES = 3;
 /** Each line of Node has streams and a compiler of its own. */
 const skip = process.version.startsWith("v20.") ? false : "counted on Node 20";
 
-describe("the hot path", { skip }, () => {
-  it("creates no more promises, timers and memory than it is allowed", async (t) => {
-    const provider = await startProvider();
-    t.after(provider.stop);
-    const program = join(folder(), "chat-gateway.mjs");
-    await build({ ...PROGRAM, entryPoints: ["src/main.ts"], outfile: program });
-    const command = serving(provider.url, {}, program);
-    let excess: readonly string[] = [];
-    for (let tries = 1; tries <= TRIES; tries += 1) {
-      const counted = await countIn(command, { ...provider, headers: AUTHORIZED });
-      const [whole, event] = [rounded(counted.whole), rounded(counted.event)];
-      t.diagnostic(JSON.stringify({ whole, event }));
-      excess = [
-        ...excessOf("a whole reply", whole, WHOLE),
-        ...excessOf("an event of a stream", event, EVENT),
-      ];
-      if (excess.length === 0) break;
-    }
-    assert.deepEqual(excess, []);
-  });
+it("the hot path creates no more promises, timers and memory than it is allowed", {
+  skip,
+}, async (t) => {
+  const provider = await startProvider();
+  t.after(provider.stop);
+  const program = join(folder(), "chat-gateway.mjs");
+  await build({ ...PROGRAM, entryPoints: ["src/main.ts"], outfile: program });
+  const command = serving(provider.url, {}, program);
+  let excess: readonly string[] = [];
+  for (let tries = 1; tries <= TRIES; tries += 1) {
+    const counted = await countIn(command, { ...provider, headers: AUTHORIZED });
+    const [whole, event] = [rounded(counted.whole), rounded(counted.event)];
+    t.diagnostic(JSON.stringify({ whole, event }));
+    excess = [
+      ...excessOf("a whole reply", whole, WHOLE),
+      ...excessOf("an event of a stream", event, EVENT),
+    ];
+    if (excess.length === 0) break;
+  }
+  assert.deepEqual(excess, []);
 });

@@ -6,6 +6,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
+import { post } from "./extensions/apis/post.ts";
 import { run as start } from "./support/command.ts";
 import { folder } from "./support/folder.ts";
 import { configFor, json, merge, startGateway, user } from "./support/gateway.ts";
@@ -42,7 +43,6 @@ function configOf(heading: string, url: string, over: object = {}): any {
   return merge(merge(written, base), over);
 }
 
-/** A folder as the page has it: with the configuration in it. */
 function placeOf(config: object): string {
   const place = folder();
   writeFileSync(join(place, "gateway.json"), JSON.stringify(config));
@@ -101,11 +101,8 @@ describe("How do I ...?", () => {
     const address = await running.address();
     const keys = () => provider.asked.map(({ headers }) => headers.authorization);
     const ask = async () => {
-      const answer = await fetch(`${address}/v1/chat/completions`, {
-        method: "POST",
-        headers: { ...asCustomer, "content-type": "application/json" },
-        body: JSON.stringify({ model: "deepseek-flash", messages: user("hi") }),
-      });
+      const body = { model: "deepseek-flash", messages: user("hi") };
+      const answer = await post(`${address}/v1/chat/completions`, body, asCustomer);
       assert.equal(answer.status, 200, await answer.text());
       return keys().at(-1);
     };
@@ -189,12 +186,10 @@ describe("How do I ...?", () => {
     const made = await shell(place, block(task));
     const [ada, ben, ...others] = made.match(/\bsk-\S{20,}/g) ?? [];
     assert.ok(ada && ben && ada !== ben && others.length === 0, made);
-    const ask = (key: string, model: string) =>
-      fetch(`${gateway.url}/v1/messages`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-        body: JSON.stringify({ model, max_tokens: 100, messages: user("hi") }),
-      });
+    const ask = (key: string, model: string) => {
+      const body = { model, max_tokens: 100, messages: user("hi") };
+      return post(`${gateway.url}/v1/messages`, body, { authorization: `Bearer ${key}` });
+    };
     // A running gateway finds a new key within a second.
     for (const key of [ada, ben])
       await until(async () => (await ask(key, "coder")).status === 200, "the new key");
@@ -212,10 +207,8 @@ describe("How do I ...?", () => {
     const config = configOf(task, "http://127.0.0.1:9", { data_dir: books.dir });
     const place = placeOf(config);
     const printed = await shell(place, block(task).replace("2026-11", "2026-02"));
-    assert.match(
-      printed,
-      /statement of acme for 2026-02: \d+ records: .*\n.*\nnothing was changed\n/,
-    );
+    const proved = /statement of acme for 2026-02: \d+ records: .*\n.*\nnothing was changed\n/;
+    assert.match(printed, proved);
     const statement = readFileSync(join(place, "statement.json"), "utf8");
     assert.ok(statement.includes('"account":"acme"'));
   });

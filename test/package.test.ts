@@ -3,15 +3,7 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import {
-  copyFileSync,
-  cpSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { before, describe, it } from "node:test";
 import { promisify } from "node:util";
@@ -39,12 +31,12 @@ const run = promisify(execFile);
 /** Packs a copy of the sources, which `npm pack` builds first; the path of the package. */
 async function pack(): Promise<string> {
   const sources = folder();
-  for (const path of NEEDED_FOLDERS) cpSync(path, join(sources, path), { recursive: true });
-  for (const path of NEEDED) copyFileSync(path, join(sources, path));
-  symlinkSync(resolve("node_modules"), join(sources, "node_modules"));
+  for (const path of NEEDED_FOLDERS) fs.cpSync(path, join(sources, path), { recursive: true });
+  for (const path of NEEDED) fs.copyFileSync(path, join(sources, path));
+  fs.symlinkSync(resolve("node_modules"), join(sources, "node_modules"));
   await run("npm", ["pack", "--silent"], { cwd: sources, env: { ...OFFLINE, HOME: sources } });
   const [own, left] = ["package.json", join(sources, "package.json")].map((path) =>
-    readFileSync(path, "utf8"),
+    fs.readFileSync(path, "utf8"),
   );
   assert.equal(left, own, "package.json is as it was");
   return join(sources, PACKAGE);
@@ -56,7 +48,6 @@ describe("the package", () => {
     file = await pack();
   });
 
-  /** An empty folder with the package unpacked in it. */
   async function unpacked(): Promise<string> {
     const place = folder();
     await run("tar", ["--extract", "--gzip", "--file", file, "--directory", place]);
@@ -65,7 +56,8 @@ describe("the package", () => {
 
   it("holds the built file as its program, the manual, README.md, and nothing that npm would ask for", async () => {
     const place = await unpacked();
-    const files = readdirSync(place, { recursive: true, withFileTypes: true })
+    const files = fs
+      .readdirSync(place, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map(({ parentPath, name }) => join(parentPath, name).slice(place.length + 1));
     const pages = manual.topics().map(({ name }) => `src/manual/${name}.md`);
@@ -73,7 +65,7 @@ describe("the package", () => {
       files.sort(),
       ["README.md", "dist/chat-gateway.mjs", "package.json", ...pages].sort(),
     );
-    const packed = JSON.parse(readFileSync(join(place, "package.json"), "utf8"));
+    const packed = JSON.parse(fs.readFileSync(join(place, "package.json"), "utf8"));
     const bin = { "chat-gateway": "dist/chat-gateway.mjs" };
     assert.deepEqual([packed.version, packed.bin], [VERSION, bin]);
     const asked = Object.keys(packed).filter((name) => /dependencies|scripts/i.test(name));
@@ -92,27 +84,25 @@ describe("the package", () => {
         "m",
       );
       const [, stated] = row.exec(page) ?? [];
-      const megabytes = statSync(path).size / 1e6;
+      const megabytes = fs.statSync(path).size / 1e6;
       assert.ok(Math.abs(megabytes / Number(stated) - 1) < TOLERANCE, `${ending}: ${megabytes} MB`);
     }
   });
 });
 
-describe("the texts in the built file", () => {
-  it("are those of the sources, whatever stands in them", async () => {
-    const place = folder();
-    const texts = {
-      "a.js": "/* comment */ `code` \\u0041 \"'\r\n\\file b.js\n\\end\n*/}",
-      "b.js": "\u{1f600}\u2028\0*/*/\\",
-      "c.js": "",
-      "d.js": "\n\n",
-    };
-    for (const [name, text] of Object.entries(texts)) writeFileSync(join(place, name), text);
-    const outfile = join(place, "built.mjs");
-    const footer = { js: embeddedTexts(place) };
-    await build({ ...ONE_FILE, entryPoints: ["src/embedded.ts"], outfile, footer });
-    const { embeddedText } = (await import(outfile)) as typeof import("../src/embedded.ts");
-    for (const [name, text] of Object.entries(texts)) assert.equal(embeddedText(name), text, name);
-    assert.throws(() => embeddedText("none.js"), /^Error: the build has no none\.js$/);
-  });
+it("the texts in the built file are those of the sources, whatever stands in them", async () => {
+  const place = folder();
+  const texts = {
+    "a.js": "/* comment */ `code` \\u0041 \"'\r\n\\file b.js\n\\end\n*/}",
+    "b.js": "\u{1f600}\u2028\0*/*/\\",
+    "c.js": "",
+    "d.js": "\n\n",
+  };
+  for (const [name, text] of Object.entries(texts)) fs.writeFileSync(join(place, name), text);
+  const outfile = join(place, "built.mjs");
+  const footer = { js: embeddedTexts(place) };
+  await build({ ...ONE_FILE, entryPoints: ["src/embedded.ts"], outfile, footer });
+  const { embeddedText } = (await import(outfile)) as typeof import("../src/embedded.ts");
+  for (const [name, text] of Object.entries(texts)) assert.equal(embeddedText(name), text, name);
+  assert.throws(() => embeddedText("none.js"), /^Error: the build has no none\.js$/);
 });

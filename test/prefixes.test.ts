@@ -4,14 +4,9 @@
 
 import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
-import { configFor, KEY, startGateway } from "./support/gateway.ts";
-import {
-  completion,
-  startProvider,
-  status,
-  type Asked,
-  type Provider,
-} from "./support/provider.ts";
+import { post } from "./extensions/apis/post.ts";
+import { configFor, startGateway } from "./support/gateway.ts";
+import { startProvider, status, type Asked, type Provider } from "./support/provider.ts";
 import { suiteScope, type Scope } from "./support/scope.ts";
 
 type Json = Record<string, any>;
@@ -21,26 +16,6 @@ const MARK = { type: "ephemeral" };
 const PARAMETERS = { type: "object", properties: { z: { type: "string" }, a: { type: "number" } } };
 const IMAGE = { type: "image_url", image_url: { url: "data:image/png;base64,QQ==" } };
 const PDF = "data:application/pdf;base64,JVBE";
-
-/** What a provider of each dialect answers: how is all the same here. */
-const REPLIES: Readonly<Record<string, object>> = {
-  openai: completion({ content: "Fine." }),
-  anthropic: {
-    type: "message",
-    content: [{ type: "text", text: "Fine." }],
-    stop_reason: "end_turn",
-    usage: { input_tokens: 20, output_tokens: 7 },
-  },
-  converse: {
-    output: { message: { role: "assistant", content: [{ text: "Fine." }] } },
-    stopReason: "end_turn",
-    usage: { inputTokens: 20, outputTokens: 7 },
-  },
-  ollama: { message: { role: "assistant", content: "Fine." }, done: true, done_reason: "stop" },
-  gemini: {
-    candidates: [{ content: { role: "model", parts: [{ text: "Fine." }] }, finishReason: "STOP" }],
-  },
-};
 
 /** The providers that are tried, each with its dialect and its further settings. */
 const PROVIDERS: Readonly<Record<string, readonly [dialect: string, settings?: object]>> = {
@@ -53,13 +28,16 @@ const PROVIDERS: Readonly<Record<string, readonly [dialect: string, settings?: o
   marked: ["openai", { cache_control: true }],
 };
 
-/** Asks the model of a provider, through one gateway for all of them. */
+/**
+ * Asks the model of a provider, through one gateway for all of them: what was sent to the provider,
+ * which refuses it.
+ */
 let ask: (provider: string, path: string, body: object) => Promise<Asked["body"]>;
 async function start(scope: Scope): Promise<void> {
   const behind: Record<string, Provider> = {};
   const [providers, models]: Record<string, object>[] = [{}, {}];
   for (const [name, [dialect, settings]] of Object.entries(PROVIDERS)) {
-    behind[name] = await startProvider(scope, status(200, REPLIES[dialect]));
+    behind[name] = await startProvider(scope, status(400));
     providers![name] = { dialect, base_url: behind[name].url, api_key: "k", ...settings };
     const supports = ["tools", "images", ...(dialect === "ollama" ? [] : ["files"])];
     models![name] = { provider: name, upstream_model: "amazon.m", supports };
@@ -70,13 +48,11 @@ async function start(scope: Scope): Promise<void> {
     configFor("http://127.0.0.1:1", [], { apis, providers, models }),
   );
   ask = async (provider, path, body) => {
-    const response = await fetch(url + path, {
-      method: "POST",
-      headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: provider, ...body }),
-    });
-    assert.equal(response.status, 200, await response.text());
-    return behind[provider]!.asked.at(-1)!.body;
+    const { asked } = behind[provider]!;
+    const before = asked.length;
+    const response = await post(url + path, { model: provider, ...body });
+    assert.equal(asked.length, before + 1, await response.text());
+    return asked.at(-1)!.body;
   };
 }
 

@@ -123,10 +123,8 @@ describe("README and manual", () => {
         block.includes('"stream": true') ? /data: \[DONE\]\n\n$/ : /"object":"chat\.completion"/,
       );
       assert.equal(output.includes('"reasoning_content":"The"'), block.includes('"thinking"'));
-      assert.equal(
-        output.includes('"usage":{'),
-        !block.includes('"stream": true') || block.includes("include_usage"),
-      );
+      const hasUsage = output.includes('"usage":{');
+      assert.equal(hasUsage, !block.includes('"stream": true') || block.includes("include_usage"));
       if (block.includes("X-Request-Id")) await gateway.accessOf("my-first-thought");
     });
   }
@@ -165,10 +163,8 @@ describe("README and manual", () => {
     assert.deepEqual(Object.keys(summed), ["demo-reasoner"]);
     assert.equal(summed["demo-reasoner"].requests, 3);
     const { units, micro, pico } = summed["demo-reasoner"];
-    assert.equal(
-      BigInt(units) * 10n ** 12n + BigInt(micro) * 10n ** 6n + BigInt(pico),
-      parseMoney(lines[0].cost),
-    );
+    const summedCost = BigInt(units) * 10n ** 12n + BigInt(micro) * 10n ** 6n + BigInt(pico);
+    assert.equal(summedCost, parseMoney(lines[0].cost));
   });
 
   /**
@@ -202,10 +198,8 @@ describe("README and manual", () => {
   it("the manual's configuration: check it, explain it, serve it", async (t) => {
     const [environment, check, explain, server] = configured("configuration");
     assert.match(await run(`${environment}\n${check}`), /is valid: 3 models, 3 aliases, 1 key$/m);
-    assert.match(
-      await run(`${environment}\n${explain}`),
-      /1 +qwen-local .*= 960\.00[^\n]*\n +2 +deepseek-flash .*= 281\.90/,
-    );
+    const explained = await run(`${environment}\n${explain}`);
+    assert.match(explained, /1 +qwen-local .*= 960\.00[^\n]*\n +2 +deepseek-flash .*= 281\.90/);
     await serveModels(t, `${environment}\n${server}`);
   });
 
@@ -237,11 +231,8 @@ describe("README and manual", () => {
     const comparison = readFileSync("src/manual/comparison.md", "utf8");
     for (const level of LEVELS) {
       const checks = CHECKS.filter((check) => levelOf(check) === level).length;
-      assert.match(
-        comparison,
-        new RegExp(`${checks} (checks )?of what [^(]*\\(\`${level}\`\\)`),
-        `${level} has ${checks} checks`,
-      );
+      const stated = new RegExp(`${checks} (checks )?of what [^(]*\\(\`${level}\`\\)`);
+      assert.match(comparison, stated, `${level} has ${checks} checks`);
     }
   });
 

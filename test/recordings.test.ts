@@ -63,22 +63,14 @@ function framed(vendor: string, lines: readonly string[]): string {
 const linesOf = (text: string): string[] =>
   text.split(/\r?\n/).filter((line) => line.trim() !== "");
 
-interface Recorded {
-  readonly vendor: string;
-  /** The file's name, which says by its ending what the text is. */
-  readonly name: string;
-  readonly text: string;
-  /** Of the provider's answer. Absent: 200. */
-  readonly status?: number | undefined;
-  /** Of the tools that the client has. */
-  readonly tools: readonly string[];
-}
-
-/** What a client gets that asks for thinking, where the model "m" answers with these bytes. */
+/**
+ * What a client gets that asks for thinking and has these tools, where the model "m" answers with
+ * this status and text; `name` says by its ending what the text is.
+ */
 async function replay(
   t: TestContext,
-  { vendor, name, text, status = 200, tools }: Recorded,
-  size: number,
+  { vendor, name, text }: Readonly<Record<"vendor" | "name" | "text", string>>,
+  { status = 200, tools, size }: { status?: number; tools: readonly string[]; size: number },
 ) {
   const streaming = !name.endsWith(".json");
   const bytes = name.endsWith(".chunks.txt") ? framed(vendor, linesOf(text)) : text;
@@ -136,15 +128,14 @@ async function readStreamed(response: Response): Promise<Read> {
     (fragment) => "id" in fragment || "type" in fragment || "name" in fragment.function,
   );
   const calls: readonly object[] = message["tool_calls"] ?? [];
+  const begunCalls = begun.map(({ index, type }) => [index, type]);
   assert.deepEqual(
-    begun.map(({ index, type }) => [index, type]),
+    begunCalls,
     calls.map((_, index) => [index, "function"]),
   );
   const counted = chunks.filter(({ usage }) => usage !== null);
-  assert.deepEqual(
-    counted.map((chunk) => [chunks.indexOf(chunk), chunk.choices]),
-    done ? [[chunks.length - 1, []]] : [],
-  );
+  const figures = counted.map((chunk) => [chunks.indexOf(chunk), chunk.choices]);
+  assert.deepEqual(figures, done ? [[chunks.length - 1, []]] : []);
   return { error, message, finish, usage: counted[0]?.usage };
 }
 
@@ -156,8 +147,9 @@ function pathOf(vendor: string, streamed: boolean): string {
 }
 
 function assertCalls(given: readonly any[], recorded: readonly Call[]): void {
+  const names = given.map((call) => call.function.name);
   assert.deepEqual(
-    given.map((call) => call.function.name),
+    names,
     recorded.map(({ name }) => name),
   );
   given.forEach((call, index) => {
@@ -181,14 +173,12 @@ describe("recordings", { skip: noRecordings }, () => {
     inSizes(`${vendor}/${name}`, async (t, size) => {
       const recorded = readReply(vendor, events);
       const tools = [...new Set(recorded.calls.map((call) => call.name))];
-      const given = await replay(t, { vendor, name, text, tools }, size);
+      const given = await replay(t, { vendor, name, text }, { tools, size });
       const { response, message, usage, line } = given;
       assert.equal(response.status, 200);
       assert.equal(given.paths, pathOf(vendor, streamed));
-      assert.deepEqual(
-        [given.finish, message.role, message.content ?? ""],
-        [recorded.finish, "assistant", recorded.text],
-      );
+      const said = [given.finish, message.role, message.content ?? ""];
+      assert.deepEqual(said, [recorded.finish, "assistant", recorded.text]);
       assert.equal(message.reasoning_content ?? "", recorded.thinking);
       assert.equal(message.refusal ?? "", recorded.refusal);
       assertCalls(message.tool_calls ?? [], recorded.calls);
@@ -249,7 +239,6 @@ const TABLE: readonly Case[] = [
   ["perplexity-too-many-prompt-tokens-400.json", "generic", 400, "400 context_length_exceeded"],
 ];
 
-/** The errors among the recordings. */
 const ERRORS: readonly Case[] = [
   ["gemini/google-429-retry-info.json", "gemini", 429, "503 model_overloaded, in 35 s"],
   ["openai/reasoning-model-legacy-parameter-error.json", "openai", 400, "400 upstream_rejected"],
@@ -283,7 +272,7 @@ describe("recordings that are easily read wrongly", {
       inSizes(name, async (t, size) => {
         const text = readFileSync(join(folder, name), "utf8");
         const tools = ["test-tool", "get_something_by_name"];
-        const given = await replay(t, { vendor, name, text, status, tools }, size);
+        const given = await replay(t, { vendor, name, text }, { status, tools, size });
         const { response, error, finish, message } = given;
         const wait = response.headers.get("retry-after");
         const told = error?.code ?? finish;

@@ -13,15 +13,8 @@ const executablePath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 /** How playwright-core launches it: alone, without calls of its own to the network. */
 export const BROWSER = {
   executablePath,
-  args: [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-  ],
+  // playwright-core itself switches off first runs, updates, sync and networking in the background.
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic"],
 };
 
 /** False, or why the tests that need a browser are skipped. */

@@ -2,7 +2,7 @@
 // requests, so that the history and the books have what a day of traffic leaves. For the console's
 // questions (morning.test.ts) and for its pictures (pictures.ts).
 
-import { startGateway, user } from "../support/gateway.ts";
+import { configFor, startGateway, user } from "../support/gateway.ts";
 import {
   chunk,
   completion,
@@ -22,13 +22,8 @@ const STEP_MS = 4_000;
 /** Steps of the last quarter of an hour, and a bit more. */
 const STEPS = 240;
 
-const KEYS = {
-  acme: "sk-acme-key-of-the-busy-gateway",
-  globex: "sk-globex-key-of-the-busy-gateway",
-  initech: "sk-initech-key-of-the-busy-gateway",
-  hooli: "sk-hooli-key-of-the-busy-gateway",
-} as const;
-type KeyName = keyof typeof KEYS;
+const ACCOUNTS = ["acme", "globex", "initech", "hooli"];
+const keyOf = (account: string): string => `sk-${account}-key-of-the-busy-gateway`;
 
 /** What the provider says when it fails; the key in it must not be shown. */
 const WORDS = "The engine is out of memory. Request was made with sk-provider-secret-0123456789.";
@@ -40,12 +35,9 @@ const priced = (provider: string, input: number, output: number, scores: object)
   ...scores,
 });
 
-const configOf = (url: string, broken: string): object => ({
-  server: { port: 0 },
-  admin: { port: 0 },
+const settingsOf = (broken: string): object => ({
   usage: { sync_ms: 100 },
   providers: {
-    lab: { dialect: "openai", base_url: url, api_key: "sk-lab-provider-key-000000" },
     forge: { dialect: "openai", base_url: broken, api_key: "sk-provider-secret-0123456789" },
   },
   models: {
@@ -59,10 +51,8 @@ const configOf = (url: string, broken: string): object => ({
     "auto/reasoning": { policy: "reasoning" },
     "team/fast": { models: ["forge-70b", "lab-small", "lab-mini"] },
   },
-  keys: Object.entries(KEYS).map(([account, key]) => ({ account, key })),
+  keys: ACCOUNTS.map((account) => ({ account, key: keyOf(account) })),
   accounts: { initech: { rpm: 12 }, hooli: { rpm: 600 } },
-  limits: { rpm: null },
-  retry: { max_retries: 0 },
   breaker: { failures: 3, cooldown_ms: 45_000 },
 });
 
@@ -99,14 +89,14 @@ export async function startBusy(t: Scope) {
   let behind = sinceMidnight + 2 * 60 * MINUTE;
   const now = (): number => Date.now() - behind;
   const monotonic = (): number => performance.now() - behind;
-  const running = await startGateway(t, configOf(lab.url, forge.url), { now, monotonic });
+  const config = configFor(lab.url, [], settingsOf(forge.url));
+  const running = await startGateway(t, config, { now, monotonic });
   const { url, diagnostics } = running;
   const admin = running.gateway.adminAddress()!;
 
-  /** A streamed request of a key. */
-  async function ask(key: KeyName, model: string, more: object = {}): Promise<void> {
+  async function ask(account: string, model: string, more: object = {}): Promise<void> {
     const body = { model, messages: user("Tell me something."), stream: true, ...more };
-    const response = await running.chat(body, { authorization: `Bearer ${KEYS[key]}` });
+    const response = await running.chat(body, { authorization: `Bearer ${keyOf(account)}` });
     await response.text();
   }
 
@@ -114,7 +104,6 @@ export async function startBusy(t: Scope) {
     await (await running.chat({}, { authorization: "Bearer sk-nobody" })).text();
   }
 
-  /** One burst of requests. */
   function burst(step: number, steps: number): Promise<unknown>[] {
     const requests: Promise<unknown>[] = [
       ask("acme", "auto/chat"),

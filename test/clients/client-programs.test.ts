@@ -21,7 +21,6 @@ import {
 } from "./manual.ts";
 import { hasModule, noPython, notInstalled, PYTHON, skipUnless } from "./lab.ts";
 
-/** This file, as the manual names it. */
 const THIS = "test/clients/client-programs.test.ts";
 /** The Python of the frameworks, whose packages do not go with those of the SDKs. */
 const FRAMEWORKS_PYTHON = process.env["FRAMEWORKS_PYTHON"] ?? PYTHON;
@@ -59,7 +58,6 @@ type Program = Pick<ClientProgram, "name"> & {
   readonly blocks: readonly Pick<ClientBlock, "text">[];
 };
 
-/** Runs the program of a file. */
 async function run(t: TestContext, program: Program, command: string, ending: string) {
   const gateway = await startGateway(t, demo());
   const file = fileURLToPath(new URL(`.program-${process.pid}${ending}`, import.meta.url));

@@ -26,11 +26,7 @@ const EDIT = "sed -i s/hello/goodbye/ notes.txt";
 const DONE = 'The file says "goodbye world" now.';
 
 /** How Codex lets a model work, by the name that it knows the model by. */
-const NAMES = {
-  "lab/coder": "shell",
-  "gpt-5.5": "patch",
-  "gpt-6-sol": "code",
-} as const;
+const NAMES = { "lab/coder": "shell", "gpt-5.5": "patch", "gpt-6-sol": "code" } as const;
 type Way = keyof typeof STEPS;
 
 const shell = (cmd: string) => ({ name: "exec_command", arguments: JSON.stringify({ cmd }) });

@@ -8,20 +8,13 @@ import { describe, it, type TestContext } from "node:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { VERSION } from "../../src/core/version.ts";
 import { manual } from "../../src/extensions/operations/manual/index.ts";
+import { post } from "../extensions/apis/post.ts";
 import { only, settled, usageCount } from "../support/books.ts";
 import { folder } from "../support/folder.ts";
-import { demo, merge } from "../support/gateway.ts";
+import { demo, merge, user } from "../support/gateway.ts";
 import { freePort } from "../support/port.ts";
 import { bundled, launch, runToEnd } from "../support/program.ts";
-import {
-  chunk,
-  completion,
-  startProvider,
-  status,
-  stream,
-  usageChunk,
-  type Behaviour,
-} from "../support/provider.ts";
+import * as provided from "../support/provider.ts";
 import { until, waitFor, within } from "../support/wait.ts";
 import { noBrowser, openPage, startBrowser } from "./browser.ts";
 
@@ -74,10 +67,9 @@ describe("the console in a browser", { skip: noBrowser() }, async () => {
   }
   /** A chat request of the demo's key; the status of its answer. */
   async function chat(url: string, model = "demo-chat", more: object = {}): Promise<number> {
-    const headers = { "content-type": "application/json", authorization: "Bearer sk-demo" };
-    const body = JSON.stringify({ model, messages: [{ role: "user", content: "hi" }] });
-    const options = { method: "POST", headers: { ...headers, ...more }, body };
-    const response = await fetch(`${url}/v1/chat/completions`, options);
+    const headers = { authorization: "Bearer sk-demo", ...more };
+    const body = { model, messages: user("hi") };
+    const response = await post(`${url}/v1/chat/completions`, body, headers);
     await response.text();
     return response.status;
   }
@@ -175,9 +167,9 @@ describe("the console in a browser", { skip: noBrowser() }, async () => {
 
   it("Stop really stops it; a long reply that comes at once is whole", async (t) => {
     const words = Array.from({ length: 3_000 }, (_, n) => `word ${n} `);
-    const pieces = words.map((content) => chunk({ content }));
-    const provider = await startProvider(t, {
-      long: stream([...pieces, chunk({}, "stop"), usageChunk()]),
+    const pieces = words.map((content) => provided.chunk({ content }));
+    const provider = await provided.startProvider(t, {
+      long: provided.stream([...pieces, provided.chunk({}, "stop"), provided.usageChunk()]),
     });
     const lab = { provider: "lab", price: { input_cache_miss: 1, output: 1 } };
     const { admin, books } = await serve(t, {
@@ -250,8 +242,11 @@ describe("the console in a browser", { skip: noBrowser() }, async () => {
   });
 
   it("a model's breaker is seen to open when its provider goes down, and to close when it is back; a page that hears nothing says so", async (t) => {
-    let behaviour: Behaviour = status(200, completion({ content: "Here I am." }));
-    const provider = await startProvider(t, (asked) => behaviour(asked));
+    let behaviour: provided.Behaviour = provided.status(
+      200,
+      provided.completion({ content: "Here I am." }),
+    );
+    const provider = await provided.startProvider(t, (asked) => behaviour(asked));
     const port = await freePort();
     const { admin, gw, start } = await serve(t, {
       admin: { port },
@@ -267,19 +262,17 @@ describe("the console in a browser", { skip: noBrowser() }, async () => {
     const send = async (model = "lab") => chat(await gw.address, model);
     assert.equal(await send(), 200);
     await state(/^healthy$/);
-    behaviour = status(500, { error: { message: "down" } });
+    behaviour = provided.status(500, { error: { message: "down" } });
     assert.deepEqual([await send(), await send()], [503, 503]);
     await state(/^failing: next try in \d s$/);
-    assert.match(
-      (await page.locator("#aliases").textContent())!,
-      /team\/fast1lab skipped, failing: next try in \d s2demo-chat /,
-    );
+    const aliases = (await page.locator("#aliases").textContent())!;
+    assert.match(aliases, /team\/fast1lab skipped, failing: next try in \d s2demo-chat /);
     // The words of the provider come with the figures, which are asked for every two seconds.
     const words = /Model lab is failing: next try in \d s\. lab said: “down”/;
     await page.locator("#verdict", { hasText: words }).waitFor();
     assert.match((await page.locator("#models").textContent())!, /upstream_error \(500\)“down”/);
     await assertAccessible(page, "now");
-    behaviour = status(200, completion({ content: "Here I am again." }));
+    behaviour = provided.status(200, provided.completion({ content: "Here I am again." }));
     await until(async () => (await send()) === 200, "the provider to be asked again");
     await state(/^healthy$/);
     assert.equal(await send("team/fast"), 200);

@@ -6,24 +6,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { LanguageModel } from "ai";
 import type { AIMessage, BaseMessage, UsageMetadata } from "@langchain/core/messages";
-import {
-  AFTER_CALLS,
-  BAD_ENDINGS,
-  CALLS,
-  clock,
-  collect,
-  DIALECTS,
-  KEY,
-  modelName,
-  notInstalled,
-  OPENING,
-  QUESTION,
-  REASONING,
-  startLab,
-  TEXT,
-  TOOL,
-  type Lab,
-} from "./lab.ts";
+import * as facts from "./lab.ts";
 
 interface Said {
   readonly text: string;
@@ -33,28 +16,32 @@ interface Said {
 }
 
 interface Framework {
-  say(lab: Lab, model: string, streamed: boolean): Promise<Said>;
+  say(lab: facts.Lab, model: string, streamed: boolean): Promise<Said>;
   /** Offers get_time, calls it as often as it is wanted: the cities, and the answer. */
-  call(lab: Lab, model: string, streamed: boolean): Promise<{ cities: string[]; text: string }>;
+  call(
+    lab: facts.Lab,
+    model: string,
+    streamed: boolean,
+  ): Promise<{ cities: string[]; text: string }>;
   /** Demands an object that has a city. */
-  shape(lab: Lab, model: string): Promise<object>;
+  shape(lab: facts.Lab, model: string): Promise<object>;
   /** The format of the providers whose tokens it counts wrong in streams. Absent: there is none. */
   readonly miscounts?: string;
   /** It does not show what a model thought. Absent: it does. */
   readonly hidesThoughts?: true;
 }
 
-const skip = notInstalled();
+const skip = facts.notInstalled();
 
 async function aiSdk(
-  modelOf: (lab: Lab, name: string) => LanguageModel,
+  modelOf: (lab: facts.Lab, name: string) => LanguageModel,
   providerOptions: Record<string, any>,
 ): Promise<Framework> {
   const { generateText, isStepCount, Output, streamText, tool } = await import("ai");
   const { z } = await import("zod");
   const schema = z.object({ city: z.string() });
   /** No retries: an error shows. */
-  const base = { prompt: QUESTION, maxRetries: 0, maxOutputTokens: 2_000, providerOptions };
+  const base = { prompt: facts.QUESTION, maxRetries: 0, maxOutputTokens: 2_000, providerOptions };
   return {
     async say(lab, name, streamed) {
       const run = streamed ? streamText : generateText;
@@ -71,11 +58,11 @@ async function aiSdk(
     async call(lab, name, streamed) {
       const cities: string[] = [];
       const get_time = tool({
-        description: TOOL.description,
+        description: facts.TOOL.description,
         inputSchema: schema,
         execute: async ({ city }) => {
           cities.push(city);
-          return clock(city);
+          return facts.clock(city);
         },
       });
       const run = streamed ? streamText : generateText;
@@ -99,21 +86,21 @@ interface Chat {
   withStructuredOutput(schema: any, options?: object): any;
 }
 
-async function langChain(modelOf: (lab: Lab, name: string) => Chat): Promise<Framework> {
+async function langChain(modelOf: (lab: facts.Lab, name: string) => Chat): Promise<Framework> {
   const { HumanMessage } = await import("@langchain/core/messages");
   const { tool } = await import("@langchain/core/tools");
   const { concat } = await import("@langchain/core/utils/stream");
   const { z } = await import("zod");
   const schema = z.object({ city: z.string() });
-  const question = new HumanMessage(QUESTION);
-  const get_time = tool(({ city }: { city: string }) => clock(city), {
-    ...TOOL,
+  const question = new HumanMessage(facts.QUESTION);
+  const get_time = tool(({ city }: { city: string }) => facts.clock(city), {
+    ...facts.TOOL,
     schema,
   });
   /** Not through the option `streaming`: with it invoke loads a tokenizer from the internet. */
   const ask = async (model: Chat, messages: BaseMessage[], streamed: boolean) =>
     streamed
-      ? (await collect(await model.stream(messages))).reduce((all, piece) =>
+      ? (await facts.collect(await model.stream(messages))).reduce((all, piece) =>
           concat(all as never, piece as never),
         )
       : await model.invoke(messages);
@@ -142,17 +129,17 @@ describe("frameworks", { skip }, async () => {
   const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
   const { ChatAnthropic } = await import("@langchain/anthropic");
   const { ChatOpenAI } = await import("@langchain/openai");
-  const chatOpenai = ({ baseURL }: Lab, model: string) =>
+  const chatOpenai = ({ baseURL }: facts.Lab, model: string) =>
     new ChatOpenAI({
-      ...{ model, apiKey: KEY, maxRetries: 0, configuration: { baseURL } },
+      ...{ model, apiKey: facts.KEY, maxRetries: 0, configuration: { baseURL } },
       modelKwargs: { thinking: { type: "enabled" } },
     }) as unknown as Chat;
-  const own = { apiKey: KEY, maxTokens: 2_000, maxRetries: 0, streamUsage: true };
+  const own = { apiKey: facts.KEY, maxTokens: 2_000, maxRetries: 0, streamUsage: true };
   const thinking = { type: "adaptive", display: "summarized" };
   // Nothing is stored here, so the SDK must send the items themselves.
   const openai = { store: false, forceReasoning: true, reasoningSummary: "auto" };
 
-  const compatible = { name: "chat-gateway", apiKey: KEY, includeUsage: true };
+  const compatible = { name: "chat-gateway", apiKey: facts.KEY, includeUsage: true };
 
   const FRAMEWORKS: Readonly<Record<string, Framework>> = {
     "AI SDK, OpenAI-compatible": await aiSdk(
@@ -161,11 +148,11 @@ describe("frameworks", { skip }, async () => {
       { chatGateway: { thinking: { type: "enabled" } } },
     ),
     "AI SDK, anthropic()": await aiSdk(
-      ({ baseURL }, name) => createAnthropic({ baseURL, apiKey: KEY })(name),
+      ({ baseURL }, name) => createAnthropic({ baseURL, apiKey: facts.KEY })(name),
       { anthropic: { thinking } },
     ),
     "AI SDK, openai()": await aiSdk(
-      ({ baseURL }, name) => createOpenAI({ baseURL, apiKey: KEY })(name),
+      ({ baseURL }, name) => createOpenAI({ baseURL, apiKey: facts.KEY })(name),
       { openai },
     ),
     "LangChain, ChatOpenAI": await langChain(chatOpenai),
@@ -181,40 +168,38 @@ describe("frameworks", { skip }, async () => {
   };
 
   for (const [name, framework] of Object.entries(FRAMEWORKS))
-    for (const behind of DIALECTS) {
+    for (const behind of facts.DIALECTS) {
       it(`${name}, ${behind}: text, thoughts and tokens, whole and streamed`, async (t) => {
-        const lab = await startLab(t);
-        const model = modelName(behind, "exact");
+        const lab = await facts.startLab(t);
+        const model = facts.modelName(behind, "exact");
         for (const streamed of [false, true]) {
           const { text, thoughts, tokens } = await framework.say(lab, model, streamed);
-          assert.equal(text, TEXT);
-          if (!framework.hidesThoughts) assert.equal(thoughts, REASONING);
+          assert.equal(text, facts.TEXT);
+          if (!framework.hidesThoughts) assert.equal(thoughts, facts.REASONING);
           if (!streamed || framework.miscounts !== behind) assert.equal(tokens, 7);
         }
       });
 
       it(`${name}, ${behind}: calls tools, whole and streamed, and an object of a schema`, async (t) => {
-        const lab = await startLab(t);
+        const lab = await facts.startLab(t);
         for (const streamed of [false, true]) {
           const { text, cities } = await framework.call(
             lab,
-            modelName(behind, "parallel"),
+            facts.modelName(behind, "parallel"),
             streamed,
           );
-          assert.equal(text, AFTER_CALLS);
-          assert.deepEqual(
-            cities,
-            CALLS.map(({ arguments: args }) => JSON.parse(args).city),
-          );
+          assert.equal(text, facts.AFTER_CALLS);
+          const expected = facts.CALLS.map(({ arguments: args }) => JSON.parse(args).city);
+          assert.deepEqual(cities, expected);
         }
-        const shaped = await framework.shape(lab, modelName(behind, "shaped"));
-        assert.deepEqual(shaped, { city: OPENING.city });
+        const shaped = await framework.shape(lab, facts.modelName(behind, "shaped"));
+        assert.deepEqual(shaped, { city: facts.OPENING.city });
       });
 
       it(`${name}, ${behind}: a stream that breaks off is an error`, async (t) => {
-        const lab = await startLab(t);
-        for (const ending of BAD_ENDINGS)
-          await assert.rejects(framework.say(lab, modelName(behind, ending), true), ending);
+        const lab = await facts.startLab(t);
+        for (const ending of facts.BAD_ENDINGS)
+          await assert.rejects(framework.say(lab, facts.modelName(behind, ending), true), ending);
       });
     }
 });
@@ -227,25 +212,25 @@ describe("OpenAI agents, default setup", { skip }, async () => {
 
   // One test: the SDK keeps the client that it was first given.
   it("calls its tools and answers, whole and streamed", async (t) => {
-    const lab = await startLab(t);
-    agents.setDefaultOpenAIClient(new OpenAI({ baseURL: lab.baseURL, apiKey: KEY }));
+    const lab = await facts.startLab(t);
+    agents.setDefaultOpenAIClient(new OpenAI({ baseURL: lab.baseURL, apiKey: facts.KEY }));
     const asked: string[] = [];
     const get_time = agents.tool({
-      ...TOOL,
+      ...facts.TOOL,
       parameters: z.object({ city: z.string() }),
       async execute({ city }) {
         asked.push(city);
-        return clock(city);
+        return facts.clock(city);
       },
     });
-    for (const behind of DIALECTS) {
-      const model = modelName(behind, "parallel");
+    for (const behind of facts.DIALECTS) {
+      const model = facts.modelName(behind, "parallel");
       const instructions = "Say the time.";
       const agent = new agents.Agent({ name: "Clock", instructions, model, tools: [get_time] });
-      assert.equal((await agents.run(agent, QUESTION)).finalOutput, AFTER_CALLS);
-      const streamed = await agents.run(agent, QUESTION, { stream: true });
+      assert.equal((await agents.run(agent, facts.QUESTION)).finalOutput, facts.AFTER_CALLS);
+      const streamed = await agents.run(agent, facts.QUESTION, { stream: true });
       await streamed.completed;
-      assert.equal(streamed.finalOutput, AFTER_CALLS);
+      assert.equal(streamed.finalOutput, facts.AFTER_CALLS);
       assert.deepEqual(asked.splice(0), ["Oslo", "Lima", "Oslo", "Lima"]);
     }
   });

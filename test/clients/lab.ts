@@ -61,7 +61,6 @@ export const noPython = () => noModule("openai");
 
 export const QUESTION = "What time is it in Oslo?";
 
-/** The tool that the clients offer. */
 export const TOOL = { name: "get_time", description: "The time in a city" };
 export const PARAMETERS = {
   type: "object" as const,
@@ -105,7 +104,6 @@ export const clock = (city: string): string =>
 /** The object that the model `shaped` answers with, as a text or by its one tool. */
 export const OPENING = { city: "Oslo", hours: 7, open: true };
 
-/** The models that every provider has. */
 export const MODELS: Readonly<Record<string, Model>> = {
   exact: () => ({ reasoning: REASONING, text: TEXT }),
   parallel: ({ messages }) =>
@@ -188,7 +186,6 @@ export async function startLab(t: TestContext, over: object = {}, deps: GatewayD
   });
   return {
     ...gateway,
-    /** What a client is configured with. */
     baseURL: `${gateway.url}/v1`,
     provider: (behind: Behind) => fakes[BEHIND[behind].provider],
   };

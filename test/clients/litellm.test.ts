@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { assertOneLine, ended } from "../support/command.ts";
+import { assertFails, assertOneLine, ended } from "../support/command.ts";
 import { checkConfig } from "../support/config.ts";
 import { folder } from "../support/folder.ts";
 import { blocksOf } from "../support/readme.ts";
@@ -53,11 +53,8 @@ describe("init --from-litellm, with YAML", { skip: notInstalled() }, () => {
     const written = JSON.parse(readFileSync(file, "utf8"));
     const { models } = checkConfig(written, env);
     assert.deepEqual([...models.keys()], ["gpt-4o/openai", "claude"]);
-    assert.deepEqual(written.models["gpt-4o/openai"].price, {
-      input_cache_hit: 0.5,
-      input_cache_miss: 2,
-      output: 8,
-    });
+    const price = written.models["gpt-4o/openai"].price;
+    assert.deepEqual(price, { input_cache_hit: 0.5, input_cache_miss: 2, output: 8 });
     assert.deepEqual(written.aliases, { "gpt-4o": { models: ["gpt-4o/openai", "claude"] } });
     assert.deepEqual(
       result.left_out.map(({ path }: { path: string }) => path),
@@ -93,8 +90,7 @@ describe("init --from-litellm, with YAML", { skip: notInstalled() }, () => {
           .join(", ")}]`,
       );
     const { end } = await convert(t, `${lines.join("\n")}\n`);
-    assertOneLine(end, /config\.yaml is not YAML that can be read/);
-    assert.equal(end.code, 1);
+    assertFails(end, 1, /config\.yaml is not YAML that can be read/);
   });
 
   it("converts the example of the manual", async (t) => {

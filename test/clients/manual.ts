@@ -3,22 +3,13 @@
 
 import { readFileSync } from "node:fs";
 
-/** Lines that a reader copies: a file, a program, or commands of a shell. */
-export interface ClientBlock {
-  /** The language of the Markdown block. Commands of a shell are `text`. */
-  readonly language: string;
-  /** Where the lines belong. Absent: they are typed into a shell, or are the reader's own program. */
-  readonly file: string | undefined;
-  readonly text: string;
-}
-
 export type ClientProgram = ReturnType<typeof programIn>;
+export type ClientBlock = ClientProgram["blocks"][number];
 
 /** The address and the variable with the key, as they stand in the lines. */
 export const ADDRESS = "http://127.0.0.1:8080";
 export const KEY_VARIABLE = "GATEWAY_KEY";
 
-/** All programs of the page, in its order. */
 export const CLIENT_PROGRAMS = readFileSync("src/manual/clients.md", "utf8")
   .split(/^### /m)
   .slice(1)
@@ -36,9 +27,8 @@ function programIn(section: string) {
     install: /^Install: `(.*?)`\./m.exec(section)?.[1] ?? "",
     test,
     version,
-    blocks: [...blocks].map(
-      ([, file, language, text]): ClientBlock => ({ file, language: language!, text: text! }),
-    ),
+    /** Lines that a reader copies. Without `file` they are for a shell, or the reader's own program. */
+    blocks: [...blocks].map(([, file, language = "", text = ""]) => ({ file, language, text })),
   };
 }
 

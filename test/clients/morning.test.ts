@@ -3,6 +3,8 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import { post } from "../extensions/apis/post.ts";
+import { json, user } from "../support/gateway.ts";
 import { until } from "../support/wait.ts";
 import { startBusy } from "./busy.ts";
 import { noBrowser, openPage, startBrowser } from "./browser.ts";
@@ -67,15 +69,13 @@ describe("the operator's morning", { skip: noBrowser() }, async () => {
   });
 
   it("revoke the key that does it, from the refusal, and it is in the log", async (t) => {
-    const origin = { origin: busy.admin, "content-type": "application/json" };
-    const body = JSON.stringify({ account: "umbrella", name: "leaked", rpm: 1 });
-    const made = await fetch(`${busy.admin}/keys`, { method: "POST", headers: origin, body });
-    const { key, key_id: id } = (await made.json()) as { key: string; key_id: string };
+    const terms = { account: "umbrella", name: "leaked", rpm: 1 };
+    const made = await post(`${busy.admin}/keys`, terms, { origin: busy.admin });
+    const { key, key_id: id } = await json(made);
     const send = async () => {
-      const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-      const request = { model: "lab-mini", messages: [{ role: "user", content: "hi" }] };
-      const url = `${busy.url}/v1/chat/completions`;
-      return (await fetch(url, { method: "POST", headers, body: JSON.stringify(request) })).status;
+      const headers = { authorization: `Bearer ${key}` };
+      const request = { model: "lab-mini", messages: user("hi") };
+      return (await post(`${busy.url}/v1/chat/completions`, request, headers)).status;
     };
     await until(async () => (await send()) === 429, "the key to be over its limit");
     const { page, click, shown } = await open(t);

@@ -7,48 +7,26 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import type { ResponseInput } from "openai/resources/responses/responses";
 import { waitFor, within } from "../support/wait.ts";
-import {
-  AFTER_CALLS,
-  assertLeft,
-  BAD_ENDINGS,
-  BEFORE_BAD_ENDING,
-  CALLS,
-  callsVia,
-  clock,
-  collect,
-  DIALECTS,
-  GENERATED_ID,
-  KEY,
-  modelName,
-  notInstalled,
-  OPENING,
-  PARAMETERS,
-  QUESTION,
-  REASONING,
-  startLab,
-  TEXT,
-  TOOL,
-  type Lab,
-} from "./lab.ts";
+import * as facts from "./lab.ts";
 
-describe("openai for JavaScript", { skip: notInstalled() }, async () => {
+describe("openai for JavaScript", { skip: facts.notInstalled() }, async () => {
   const { default: OpenAI } = await import("openai");
   const { zodResponseFormat, zodTextFormat } = await import("openai/helpers/zod");
   const { z } = await import("zod");
 
   /** No retries unless a test is about them. */
-  const clientOf = ({ baseURL }: Lab, options: object = {}) =>
-    new OpenAI({ baseURL, apiKey: KEY, maxRetries: 0, ...options });
+  const clientOf = ({ baseURL }: facts.Lab, options: object = {}) =>
+    new OpenAI({ baseURL, apiKey: facts.KEY, maxRetries: 0, ...options });
 
   async function start(t: TestContext) {
-    const lab = await startLab(t);
+    const lab = await facts.startLab(t);
     const { responses, chat } = clientOf(lab);
     return { lab, responses, completions: chat.completions };
   }
 
-  const messages = [{ role: "user" as const, content: QUESTION }];
-  const parameters = PARAMETERS;
-  const tool = { type: "function" as const, function: { ...TOOL, parameters } };
+  const messages = [{ role: "user" as const, content: facts.QUESTION }];
+  const parameters = facts.PARAMETERS;
+  const tool = { type: "function" as const, function: { ...facts.TOOL, parameters } };
 
   const figures = (usage: any) => [
     ...[usage?.prompt_tokens, usage?.completion_tokens, usage?.total_tokens],
@@ -64,8 +42,8 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
       arguments: called.arguments,
     }));
 
-  for (const behind of DIALECTS) {
-    const named = (name: string) => modelName(behind, name);
+  for (const behind of facts.DIALECTS) {
+    const named = (name: string) => facts.modelName(behind, name);
     describe(`${behind} behind the gateway`, () => {
       it(`a streamed reply is the whole reply in pieces`, async (t) => {
         const { completions } = await start(t);
@@ -75,22 +53,20 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
         const [{ message, finish_reason } = assert.fail()] = whole.choices;
         assert.deepEqual([whole.model, finish_reason], [named("exact"), "stop"]);
         assert.equal("reasoning_content" in message, false);
-        assert.equal(message.content, TEXT);
+        assert.equal(message.content, facts.TEXT);
         assert.deepEqual(figures(whole.usage), [20, 7, 27, 8, 3]);
         const streaming = { ...body, stream_options, stream: true as const };
-        const chunks = await collect(await completions.create(streaming));
+        const chunks = await facts.collect(await completions.create(streaming));
         assert.ok(chunks.length > 5);
         const pieces = chunks.map(({ choices }) => choices[0]?.delta.content ?? "");
-        assert.deepEqual([pieces.join(""), chunks[0]?.model], [TEXT, named("exact")]);
+        assert.deepEqual([pieces.join(""), chunks[0]?.model], [facts.TEXT, named("exact")]);
         const finishes = chunks.flatMap(({ choices }) => choices[0]?.finish_reason ?? []);
         const [last] = chunks.slice(-1);
         assert.deepEqual([finishes, last?.choices], [["stop"], []]);
         const helped = completions.stream({ ...body, stream_options });
         const [final] = (await helped.finalChatCompletion()).choices;
-        assert.deepEqual(
-          [final?.message.role, final?.message.content, final?.finish_reason],
-          ["assistant", TEXT, "stop"],
-        );
+        const together = [final?.message.role, final?.message.content, final?.finish_reason];
+        assert.deepEqual(together, ["assistant", facts.TEXT, "stop"]);
         for (const usage of [last?.usage, await helped.totalUsage()])
           assert.deepEqual(figures(usage), figures(whole.usage));
       });
@@ -102,29 +78,27 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
         const base = { messages, tools: [tool], tool_choice: "auto" as const, thinking, model };
         const whole = (await completions.create(base)).choices[0]!;
         assert.equal(whole.finish_reason, "tool_calls");
-        assert.equal(
-          (whole.message as { reasoning_content?: string }).reasoning_content,
-          REASONING,
-        );
+        const thoughts = (whole.message as { reasoning_content?: string }).reasoning_content;
+        assert.equal(thoughts, facts.REASONING);
         const [streamed] = (await completions.stream(base).finalChatCompletion()).choices;
         for (const [message, calls] of [
-          [whole.message, callsVia(behind, false)],
-          [streamed!.message, callsVia(behind, true)],
+          [whole.message, facts.callsVia(behind, false)],
+          [streamed!.message, facts.callsVia(behind, true)],
         ] as const) {
           assert.deepEqual(callsOf(message), calls);
           const results = calls.map((call) => ({
             role: "tool" as const,
             tool_call_id: call.id,
-            content: clock(JSON.parse(call.arguments).city),
+            content: facts.clock(JSON.parse(call.arguments).city),
           }));
           const history = [...messages, message, ...results];
           const answer = await completions.create({ ...base, messages: history });
-          assert.equal(answer.choices[0]?.message.content, AFTER_CALLS);
+          assert.equal(answer.choices[0]?.message.content, facts.AFTER_CALLS);
           // This may stand in place of a signature that was lost; here none may be.
           const body = JSON.stringify(lab.provider(behind).asked.at(-1)!.body);
           assert.doesNotMatch(body, /skip_thought_signature_validator/);
           const { messages: heard } = lab.provider(behind).heard.at(-1)!;
-          assert.deepEqual(callsOf(heard[1]!), callsVia(behind, false));
+          assert.deepEqual(callsOf(heard[1]!), facts.callsVia(behind, false));
           assert.deepEqual(heard.slice(2), results);
         }
       });
@@ -138,12 +112,12 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
           await completions.parse(strict),
           await completions.stream(strict).finalChatCompletion(),
         ])
-          assert.deepEqual(choices[0]?.message.parsed, OPENING);
+          assert.deepEqual(choices[0]?.message.parsed, facts.OPENING);
       });
 
       it("a stream that breaks off is an error, never a reply", async (t) => {
         const { completions } = await start(t);
-        for (const name of BAD_ENDINGS) {
+        for (const name of facts.BAD_ENDINGS) {
           const body = { model: named(name), messages, stream: true as const };
           let text = "";
           const reading = (async () => {
@@ -156,10 +130,10 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
             assert.ok(error instanceof OpenAI.APIError);
             const { code, type, error: told } = error;
             assert.deepEqual([code, type], ["upstream_error", "service_unavailable_error"]);
-            assert.match((told as { request_id: string }).request_id, GENERATED_ID);
+            assert.match((told as { request_id: string }).request_id, facts.GENERATED_ID);
             return true;
           });
-          assert.equal(text, BEFORE_BAD_ENDING);
+          assert.equal(text, facts.BEFORE_BAD_ENDING);
         }
       });
 
@@ -172,7 +146,7 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
             if (choices[0]?.delta.content) stream.controller.abort();
         })();
         await within(left, "the stream that was left");
-        await assertLeft(lab, behind);
+        await facts.assertLeft(lab, behind);
       });
 
       it("Responses: a conversation with tools goes on with its own items", async (t) => {
@@ -187,7 +161,7 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
         const first = await responses.stream({ ...request, input: messages }).finalResponse();
         const [thought] = first.output;
         assert.ok(thought?.type === "reasoning" && thought.encrypted_content);
-        assert.deepEqual(thought.summary, [{ type: "summary_text", text: REASONING }]);
+        assert.deepEqual(thought.summary, [{ type: "summary_text", text: facts.REASONING }]);
         const calls = first.output.filter((item) => item.type === "function_call");
         assert.deepEqual(
           calls.map(({ call_id, name, arguments: args }) => ({
@@ -195,25 +169,25 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
             name,
             arguments: args,
           })),
-          callsVia(behind, true),
+          facts.callsVia(behind, true),
         );
         const results = calls.map(({ call_id, arguments: args }) => ({
           type: "function_call_output" as const,
           call_id,
-          output: clock(JSON.parse(args).city),
+          output: facts.clock(JSON.parse(args).city),
         }));
         const input = [...messages, ...first.output, ...results] as ResponseInput;
         const second = await responses.create({ ...request, input });
-        assert.equal(second.output_text, AFTER_CALLS);
+        assert.equal(second.output_text, facts.AFTER_CALLS);
         const { messages: heard } = lab.provider(behind).heard.at(-1)!;
-        assert.equal(heard.filter(({ role }) => role === "tool").length, CALLS.length);
+        assert.equal(heard.filter(({ role }) => role === "tool").length, facts.CALLS.length);
       });
     });
   }
 
   it("comes back after a 429 when the gateway said, under the same id", async (t) => {
     let now = 0;
-    const lab = await startLab(t, { limits: { rpm: 1 } }, { monotonic: () => now });
+    const lab = await facts.startLab(t, { limits: { rpm: 1 } }, { monotonic: () => now });
     const completions = clientOf(lab, { maxRetries: 1 }).chat.completions;
     const ask = () =>
       completions.create({ model: "exact", messages }, { headers: { "X-Request-Id": "again" } });
@@ -224,7 +198,7 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
     await waitFor(() => lab.access.some(({ status }) => status === 429), "the refusal");
     now = 60_000;
     const { choices } = await within(asked, "the retry");
-    assert.equal(choices[0]?.message.content, TEXT);
+    assert.equal(choices[0]?.message.content, facts.TEXT);
     const paused = performance.now() - began;
     assert.ok(paused > 990, `Retry-After of 1 second was obeyed, not ${paused} ms`);
     await waitFor(() => lab.access.length === 3, "the lines of the access log");
@@ -235,30 +209,35 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
   });
 
   it("does not buy a generation again that took too long", async (t) => {
-    const lab = await startLab(t, { timeouts: { first_token_ms: 50 } });
+    const lab = await facts.startLab(t, { timeouts: { first_token_ms: 50 } });
     const completions = clientOf(lab, { maxRetries: 2 }).chat.completions;
-    await assert.rejects(completions.create({ model: "silent", messages }), {
-      status: 503,
-      code: "upstream_timeout",
-    });
+    const asking = completions.create({ model: "silent", messages });
+    await assert.rejects(asking, { status: 503, code: "upstream_timeout" });
     assert.equal(lab.provider("openai").asked.length, 1);
   });
 
   it("Responses: parses structured output, whole and streamed", async (t) => {
     const { responses } = await start(t);
     const format = zodTextFormat(z.object({ answer: z.string() }), "reply");
-    const request = { model: "demo-chat", input: QUESTION, text: { format } };
+    const request = { model: "demo-chat", input: facts.QUESTION, text: { format } };
     const whole = await responses.parse(request);
     assert.equal(typeof whole.output_parsed!.answer, "string");
     const streamed = await responses.stream(request).finalResponse();
     assert.deepEqual(streamed.output_parsed, whole.output_parsed);
   });
 
-  it("Responses: a stream that breaks off is an error", async (t) => {
+  it("Responses: refusals and streams that break off are errors of the client's classes", async (t) => {
     const { responses } = await start(t);
-    for (const model of BAD_ENDINGS) {
-      const events = await responses.create({ model, input: QUESTION, stream: true });
-      await assert.rejects(collect(events), OpenAI.APIError);
+    const stored = responses.create({ model: "demo-chat", input: facts.QUESTION, store: true });
+    await assert.rejects(stored, (error) => {
+      assert.ok(error instanceof OpenAI.BadRequestError);
+      assert.deepEqual([error.code, error.param], ["unsupported_value", "store"]);
+      assert.match(error.requestID!, /^req_/);
+      return true;
+    });
+    for (const model of facts.BAD_ENDINGS) {
+      const events = await responses.create({ model, input: facts.QUESTION, stream: true });
+      await assert.rejects(facts.collect(events), OpenAI.APIError);
     }
   });
 });

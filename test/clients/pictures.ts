@@ -1,82 +1,56 @@
-// Pictures of the console, each part in light and dark, 360 and 1440 pixels wide, after a busy
-// morning: node --import tsx test/clients/pictures.ts FOLDER [PART ...]. The folder is made. With
-// --readme the picture of README.md and the manual is made too, as scripts/console.png.
+// Pictures of the console after a busy day, each view in light and dark, 360 and 1440 pixels wide:
+// node --import tsx test/clients/pictures.ts FOLDER. The folder is made. With --readme the picture
+// of README.md and the manual is made too, as scripts/console.png.
 
 import { mkdirSync } from "node:fs";
-import { join, resolve } from "node:path";
-import { chromium, type Page } from "playwright-core";
-import { startBusy, type Busy } from "./busy.ts";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+import { startBusy } from "./busy.ts";
 import { BROWSER } from "./browser.ts";
 
-interface Shot {
-  /** What follows the # of the address. */
-  readonly address: (busy: Busy) => Promise<string>;
-  /** What must be there before the picture is taken. */
-  readonly ready: string;
-}
-
-/** The request id of the last fault of a provider. */
-async function faultyRequest({ admin }: Busy): Promise<string> {
-  const answer = await fetch(`${admin}/history`);
-  const { faults } = (await answer.json()) as { faults: { request_id: string }[] };
-  return encodeURIComponent(faults[0]!.request_id);
-}
-
-const at = (address: string, ready: string): Shot => ({ address: async () => address, ready });
-
-const SHOTS: Readonly<Record<string, Shot>> = {
-  now: at("now", "#models tbody td"),
-  requests: at("requests", "#found-requests tbody td"),
-  refused: at("requests?status=4xx", "#found-requests tbody td"),
-  story: {
-    address: async (busy) => `requests/${await faultyRequest(busy)}`,
-    ready: ".story tbody tr",
-  },
-  costs: at("costs", "#sums tbody td"),
-  keys: at("keys", "#key-list tbody td"),
-  try: at("try", "#model option"),
-  manual: at("manual/routing", "#page h2"),
+/** By its address what must be in a view before the picture is taken. */
+const VIEWS: Readonly<Record<string, string>> = {
+  now: "#models tbody td",
+  requests: "#found-requests tbody td",
+  "requests?status=4xx": "#found-requests tbody td",
+  costs: "#sums tbody td",
+  keys: "#key-list tbody td",
+  try: "#model option",
+  "manual/routing": "#page h2",
 };
 
-async function picture(page: Page, busy: Busy, { name, file }: { name: string; file: string }) {
-  const { address, ready } = SHOTS[name]!;
-  await page.goto(`${busy.admin}/#${await address(busy)}`);
-  await page.locator("#state", { hasText: /^serving/ }).waitFor({ timeout: 20_000 });
-  await page.locator(ready).first().waitFor({ state: "attached", timeout: 20_000 });
-  await page.waitForLoadState("networkidle").catch(() => undefined);
-  await page.waitForTimeout(300);
-  await page.screenshot({ path: file, fullPage: true });
-}
-
-async function main(): Promise<void> {
-  const [folder = "pictures", ...rest] = process.argv.slice(2);
-  const isForReadme = rest.includes("--readme");
-  const names = rest.filter((name) => name in SHOTS);
+async function main(folder = "pictures", option = ""): Promise<void> {
   mkdirSync(folder, { recursive: true });
   const ends: (() => unknown)[] = [];
-  const busy = await startBusy({ after: (end) => ends.push(end) });
+  const { admin } = await startBusy({ after: (end) => ends.push(end) });
   const browser = await chromium.launch(BROWSER);
-  const open = async (width: number, colorScheme: "light" | "dark") => {
-    const viewport = { width, height: width === 360 ? 740 : 900 };
-    return await browser.newPage({ viewport, colorScheme, locale: "en-GB", timezoneId: "UTC" });
-  };
-  for (const colorScheme of ["light", "dark"] as const) {
-    for (const width of [1440, 360]) {
-      const page = await open(width, colorScheme);
-      for (const name of names.length > 0 ? names : Object.keys(SHOTS)) {
-        const file = join(folder, `${name}-${width}-${colorScheme}.png`);
-        await picture(page, busy, { name, file }).catch((error) => console.error(name, error));
+  const { faults } = (await (await fetch(`${admin}/history`)).json()) as any;
+  const views = { ...VIEWS, [`requests/${faults[0].request_id}`]: ".story tbody tr" };
+
+  /** A page with a view. */
+  async function open(view: string, width: number, colorScheme: "light" | "dark" = "light") {
+    const viewport = { width, height: 900 };
+    const looks = { viewport, colorScheme, locale: "en-GB", timezoneId: "UTC" };
+    const page = await browser.newPage(looks);
+    await page.goto(`${admin}/#${view}`);
+    await page.locator("#state", { hasText: /^serving/ }).waitFor();
+    await page.locator(views[view]!).first().waitFor({ state: "attached" });
+    await page.waitForLoadState("networkidle").catch(() => undefined);
+    return page;
+  }
+
+  for (const colorScheme of ["light", "dark"] as const)
+    for (const width of [1440, 360])
+      for (const view of Object.keys(views)) {
+        const page = await open(view, width, colorScheme);
+        const name = `${view.replaceAll(/[/?]/g, "-")}-${width}-${colorScheme}.png`;
+        await page.screenshot({ path: join(folder, name), fullPage: true });
+        await page.close();
       }
-      await page.close();
-    }
-  }
-  if (isForReadme) {
-    const page = await open(1280, "light");
-    await picture(page, busy, { name: "now", file: join(folder, "readme.png") });
-    await page.screenshot({ path: resolve(import.meta.dirname, "../../scripts/console.png") });
-  }
+  const png = join(import.meta.dirname, "../../scripts/console.png");
+  if (option === "--readme") await (await open("now", 1280)).screenshot({ path: png });
   await browser.close();
   for (const end of ends.toReversed()) await end();
 }
 
-await main();
+await main(...process.argv.slice(2));

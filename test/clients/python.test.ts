@@ -6,22 +6,12 @@ import { describe, it, type TestContext } from "node:test";
 import { demo, startGateway } from "../support/gateway.ts";
 import { blocksOf } from "../support/readme.ts";
 import * as facts from "./lab.ts";
-import {
-  callsVia,
-  DIALECTS,
-  modelName,
-  noModule,
-  noPython,
-  runPython,
-  scriptAt,
-  startLab,
-} from "./lab.ts";
 
 /** By the beginning of its models' names: a provider's calls, as they reach a client. */
 const CALLS_BEHIND = Object.fromEntries(
-  DIALECTS.map((behind) => [
-    modelName(behind, ""),
-    { whole: callsVia(behind, false), streamed: callsVia(behind, true) },
+  facts.DIALECTS.map((behind) => [
+    facts.modelName(behind, ""),
+    { whole: facts.callsVia(behind, false), streamed: facts.callsVia(behind, true) },
   ]),
 );
 
@@ -30,7 +20,7 @@ const CALLS_BEHIND = Object.fromEntries(
  * fail. What the script must know of the lab it gets as JSON.
  */
 async function check(t: TestContext, script: string, count: number) {
-  const lab = await startLab(t);
+  const lab = await facts.startLab(t);
   const { KEY, RESTRICTED_KEY, SPENT_KEY, TEXT, REASONING, AFTER_CALLS, CALLS } = facts;
   const { OPENING, BAD_ENDINGS, BEFORE_BAD_ENDING } = facts;
   const given = JSON.stringify({
@@ -38,13 +28,13 @@ async function check(t: TestContext, script: string, count: number) {
     ...{ TEXT, REASONING, AFTER_CALLS, CALLS, CALLS_BEHIND, PREFIXES: Object.keys(CALLS_BEHIND) },
     ...{ OPENING, BAD_ENDINGS, BEFORE_BAD_ENDING },
   });
-  const { code, output } = await runPython(script, [scriptAt(script), given]);
+  const { code, output } = await facts.runPython(script, [facts.scriptAt(script), given]);
   for (const line of output.trim().split("\n")) t.diagnostic(line);
   assert.equal(code, 0, output);
-  assert.equal((output.match(/^ok - /gm) ?? []).length, count * DIALECTS.length);
+  assert.equal((output.match(/^ok - /gm) ?? []).length, count * facts.DIALECTS.length);
 }
 
-describe("openai for Python", { skip: noPython() }, () => {
+describe("openai for Python", { skip: facts.noPython() }, () => {
   it("chat completions and Responses", async (t) => {
     await check(t, "python_client.py", 7);
   });
@@ -54,14 +44,14 @@ describe("openai for Python", { skip: noPython() }, () => {
     assert.ok(program.includes("http://127.0.0.1:8080"));
     const { url } = await startGateway(t, demo());
     const args = ["-c", program.replace("http://127.0.0.1:8080", url)];
-    const { code, output } = await runPython("the manual's program", args);
+    const { code, output } = await facts.runPython("the manual's program", args);
     assert.equal(code, 0, output);
     assert.match(output, /^You said: “What is 6 times 7\?”[\s\S]*\n\d+\n$/);
   });
 });
 
-describe("anthropic for Python", { skip: noModule("anthropic") }, () => {
-  it("talks, thinks and calls tools", async (t) => {
-    await check(t, "anthropic_client.py", 3);
-  });
+it("anthropic for Python talks, thinks and calls tools", {
+  skip: facts.noModule("anthropic"),
+}, async (t) => {
+  await check(t, "anthropic_client.py", 3);
 });

@@ -57,3 +57,15 @@ export function assertOneLine({ stdout, stderr }: Ended, words: RegExp): void {
   assert.match(stderr, /^chat-gateway: [^\n]+\n$/, `one line on stderr: ${JSON.stringify(stderr)}`);
   assert.match(stderr, words);
 }
+
+/** The same, and its exit code. */
+export function assertFails(end: Ended, code: number, words: RegExp): void {
+  assertOneLine(end, words);
+  assert.equal(end.code, code);
+}
+
+/** What it printed. It must have succeeded, and have said nothing on stderr. */
+export function outputOf({ code, stdout, stderr }: Ended): string {
+  assert.deepEqual([code, stderr], [0, ""]);
+  return stdout;
+}

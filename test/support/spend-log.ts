@@ -10,7 +10,7 @@ import { folder } from "./folder.ts";
 export const NOON = Date.parse("2026-01-31T12:00:00.000Z");
 
 /** How every request ends. */
-const SETTLEMENT: Omit<Settlement, "endedAt"> = {
+export const SETTLEMENT: Omit<Settlement, "endedAt"> = {
   status: "completed",
   httpStatus: 200,
   errorCode: null,

@@ -10,15 +10,8 @@ import type { Complete } from "../../../../src/core/routing/fallback.ts";
 import { countingKept } from "../../../../src/extensions/bounds/capacity/kept.ts";
 import { createCapacity } from "../../../../src/extensions/bounds/capacity/index.ts";
 import { certificate } from "../../../support/certificate.ts";
-import { configFor, KEY, startGateway, user } from "../../../support/gateway.ts";
-import {
-  chunk,
-  held,
-  speak,
-  startProvider,
-  stream,
-  type Behaviour,
-} from "../../../support/provider.ts";
+import { KEY, startWith, user } from "../../../support/gateway.ts";
+import { chunk, held, speak, stream, type Behaviour } from "../../../support/provider.ts";
 import { assertError, parseAnswer } from "../../../support/raw.ts";
 import { waitFor, within } from "../../../support/wait.ts";
 import { post } from "../../apis/post.ts";
@@ -67,9 +60,8 @@ describe("bytes in hand", () => {
   /** A gateway with 60 of 100 KB in hand, for a request that is answered at `release`. */
   async function crowded(t: TestContext, behaviours: Record<string, Behaviour> = {}, over = {}) {
     const { behaviour, finish } = held();
-    const provider = await startProvider(t, { m: behaviour, ...behaviours });
-    const models = ["m", ...Object.keys(behaviours)];
-    const gateway = await startGateway(t, configFor(provider.url, models, { ...bound, ...over }));
+    const all = { m: behaviour, ...behaviours };
+    const { provider, ...gateway } = await startWith(t, all, { ...bound, ...over });
     const first = gateway.chat(body(60 * KB));
     await provider.nth(0);
     const release = async (): Promise<void> => {
@@ -122,8 +114,7 @@ describe("bytes in hand", () => {
   });
 
   it("count what has come, not what is announced: who sends nothing keeps nobody out", async (t) => {
-    const provider = await startProvider(t, { m: speak("Hi.") });
-    const gateway = await startGateway(t, configFor(provider.url, ["m"], bound));
+    const gateway = await startWith(t, { m: speak("Hi.") }, bound);
     const idle = await connect(t, gateway.url);
     idle.socket.write(`${headOf(90 * KB)}{`);
     const answer = await gateway.chat({ model: "m", messages: user("x".repeat(90 * KB)) });
@@ -152,8 +143,7 @@ describe("what a stream keeps", () => {
   it("of the Messages API is at most a whole reply: arguments without an end break it off", async (t) => {
     const pieces = Array(20).fill(call("x".repeat(10 * KB)));
     const m = stream([call('{"a":"', "f"), ...pieces], "open");
-    const provider = await startProvider(t, { m });
-    const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
+    const gateway = await startWith(t, { m }, over);
     const request = { model: "m", max_tokens: 9, stream: true, messages: user("hi") };
     const answer = await post(`${gateway.url}/v1/messages`, request);
     const text = await within(answer.text(), "the end of the stream");
@@ -200,13 +190,12 @@ describe("what a stream keeps", () => {
   });
 
   it("of an event that does not end counts: who finds no room is told so", async (t) => {
-    const provider = await startProvider(t, ({ res }) => {
+    const m: Behaviour = ({ res }) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(`data: {"x":"${"y".repeat(300 * KB)}`);
-    });
-    const bound = { server: { max_bytes_in_flight: 400 * KB } };
-    const gateway = await startGateway(t, configFor(provider.url, ["m"], bound));
-    const ask = () => gateway.chat({ model: "m", messages: user("hi"), stream: true });
+    };
+    const { chat } = await startWith(t, { m }, { server: { max_bytes_in_flight: 400 * KB } });
+    const ask = () => chat({ model: "m", messages: user("hi"), stream: true });
     const [first, second] = [ask(), ask()];
     await refusedAsOverload(await within(Promise.race([first, second]), "a refusal"));
   });
@@ -216,8 +205,7 @@ describe("connections", () => {
   /** A gateway with a bound on connections, one of which has a stream that has not ended. */
   async function busyGateway(t: TestContext, server: object) {
     const { behaviour, finish } = held();
-    const provider = await startProvider(t, { m: behaviour });
-    const { url } = await startGateway(t, configFor(provider.url, ["m"], { server }));
+    const { url, provider } = await startWith(t, { m: behaviour }, { server });
     const { socket, text } = await connect(t, url);
     const body = JSON.stringify(HI);
     socket.write(headOf(body.length) + body);

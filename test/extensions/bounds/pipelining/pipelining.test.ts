@@ -17,8 +17,8 @@ import {
   MAX_PIPELINED,
   type Bounded,
 } from "../../../../src/extensions/bounds/pipelining/index.ts";
-import { configFor, KEY, startGateway, user } from "../../../support/gateway.ts";
-import { held, startProvider } from "../../../support/provider.ts";
+import { KEY, startWith, user } from "../../../support/gateway.ts";
+import { held } from "../../../support/provider.ts";
 import { settled, waitFor, within } from "../../../support/wait.ts";
 import { unhurriedClock } from "../../../support/unhurried-clock.ts";
 
@@ -147,25 +147,21 @@ describe("answers that nobody reads", () => {
   });
 });
 
-describe("max_in_flight", () => {
-  it("is free at once when a chat request is refused whose answer waits behind another", async (t) => {
-    const ask = (content: string) =>
-      `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nContent-Length: ${content.length}\r\n\r\n${content}`;
-    const body = { model: "m", stream: true, messages: user("hi") };
-    const { behaviour, finish } = held();
-    const provider = await startProvider(t, { m: behaviour });
-    const over = { server: { max_in_flight: 2 } };
-    const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
-    const { socket, received } = connect(t, gateway.url);
-    socket.write(ask(JSON.stringify(body)) + ask("{}"));
-    await waitFor(() => received().includes("Fi"), "the stream to begin");
-    await waitFor(() => gateway.gateway.report().inFlight === 2, "the refusal to wait");
-    const answer = await within(gateway.chat(body), "a second stream to be let in");
-    assert.equal(answer.status, 200);
-    assert.doesNotMatch(received(), /HTTP\/1\.1 400/, "the refusal waits");
-    finish();
-    await answer.text();
-  });
+it("max_in_flight is free at once when a chat request is refused whose answer waits behind another", async (t) => {
+  const ask = (content: string) =>
+    `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nContent-Length: ${content.length}\r\n\r\n${content}`;
+  const body = { model: "m", stream: true, messages: user("hi") };
+  const { behaviour, finish } = held();
+  const gateway = await startWith(t, { m: behaviour }, { server: { max_in_flight: 2 } });
+  const { socket, received } = connect(t, gateway.url);
+  socket.write(ask(JSON.stringify(body)) + ask("{}"));
+  await waitFor(() => received().includes("Fi"), "the stream to begin");
+  await waitFor(() => gateway.gateway.report().inFlight === 2, "the refusal to wait");
+  const answer = await within(gateway.chat(body), "a second stream to be let in");
+  assert.equal(answer.status, 200);
+  assert.doesNotMatch(received(), /HTTP\/1\.1 400/, "the refusal waits");
+  finish();
+  await answer.text();
 });
 
 /** A connection that Node's HTTP server parses, and the requests that came out of it. */

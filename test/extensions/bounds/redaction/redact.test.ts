@@ -6,10 +6,9 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { secretsIn } from "../../../../src/extensions/bounds/redaction/index.ts";
 import { createRedact } from "../../../../src/extensions/bounds/redaction/redact.ts";
-import { settles } from "../../../support/books.ts";
+import { priced, settles } from "../../../support/books.ts";
 import { installed, checkConfig } from "../../../support/config.ts";
 import { collectGarbage, startEffort } from "../../../support/effort.ts";
-import { folder } from "../../../support/folder.ts";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
 import {
   chunk,
@@ -19,7 +18,6 @@ import {
   status,
   stream as events,
   type Behaviour,
-  type Behaviours,
 } from "../../../support/provider.ts";
 
 const redact = createRedact([], new Set());
@@ -144,28 +142,20 @@ type Json = Record<string, any>;
 
 const SAID = "The tool schema is wrong at $.x";
 const SECRET = "sk-CANARY-provider";
-const PATH = "/v1/chat/completions";
+const PATH = "/chat/completions";
 
 /** Asks the model "m" once, and gathers what everybody gets to know of it. */
-async function asked(t: TestContext, behaviours: Behaviours, request: object = {}, over = {}) {
-  const dir = folder();
-  const provider = await startProvider(t, behaviours);
-  const config = configFor(`${provider.url}/v1`, ["m", "fine"], {
-    data_dir: dir,
-    providers: { lab: { api_key: SECRET } },
-    aliases: { both: { models: ["m", "fine"] } },
-    ...over,
-  });
-  const gw = await startGateway(t, config);
-  const response = await gw.chat({ model: "m", messages: user("hi"), ...request });
-  const answer = JSON.stringify([...response.headers]) + (await response.text());
-  const requestId = response.headers.get("x-request-id")!;
-  await gw.accessOf(requestId);
+async function asked(t: TestContext, m: Behaviour, request: object = {}, more: object = {}) {
+  const aliases = { both: { models: ["m", "fine"] } };
+  const over = { providers: { lab: { api_key: SECRET } }, aliases, ...more };
+  const { dir, gw, ask } = await priced(t, { m, fine: speak("Fine.") }, over);
+  const { id, headers, text } = await ask(request);
+  await gw.accessOf(id);
   const admin = gw.gateway.adminAddress();
   const { models } = await json(await fetch(`${admin}/status`));
-  const trace = await json(await fetch(`${admin}/trace?request_id=${requestId}`));
+  const trace = await json(await fetch(`${admin}/trace?request_id=${id}`));
   return {
-    answer,
+    answer: JSON.stringify([...headers]) + text,
     access: JSON.stringify(gw.access),
     log: gw.diagnostics,
     breaker: models[0].breaker as Json,
@@ -222,18 +212,17 @@ describe("what a provider says", () => {
     ["a finish reason that means a failure", 200, FINISH, events([failed])],
   ] as readonly (readonly [string, number, string, Behaviour, boolean?])[])
     it(`in ${where} is told with its status and path`, async (t) => {
-      assertTold(await asked(t, { m }, { stream }), { status: code, message });
+      assertTold(await asked(t, m, { stream }), { status: code, message });
     });
 
   it("in an error after the first text is told with the reply that was cut", async (t) => {
     const m = events([chunk({ content: "Once" }), { error: { message: `${SAID} ${SECRET}` } }]);
-    const told = await asked(t, { m }, { stream: true });
+    const told = await asked(t, m, { stream: true });
     assertTold(told, { status: 200, message: `${SAID} [redacted]` }, "reply_cut");
   });
 
   it("of its own failure is told with the attempt that another candidate made good", async (t) => {
-    const behaviours = { m: status(500, said), fine: speak("Fine.") };
-    const told = await asked(t, behaviours, { model: "both" });
+    const told = await asked(t, status(500, said), { model: "both" });
     assertTold(told, { status: 500, message: SAID });
     const { model, outcome, ...rest } = told.attempts[1]!;
     assert.deepEqual([model, outcome], ["fine", "completed"]);
@@ -241,7 +230,7 @@ describe("what a provider says", () => {
   });
 
   it("is nothing where a reply is unusable: no part of it is told", async (t) => {
-    const told = await asked(t, { m: status(200, { choices: [{ text: "the reply itself" }] }) });
+    const told = await asked(t, status(200, { choices: [{ text: "the reply itself" }] }));
     assertTold(told, { status: 200 });
     assert.equal(told.attempts[0]!["detail"], "the answer is not a reply");
     assert.doesNotMatch(JSON.stringify([told.log, told.attempts, told.breaker]), /itself/);
@@ -255,7 +244,7 @@ describe("what a provider says", () => {
       [status(502, error), 502, false],
       [events([chunk({ content: "Once" }), error]), 200, true],
     ] as const) {
-      const seen = await asked(t, { m }, { stream, messages: user(prompt) }, { logs });
+      const seen = await asked(t, m, { stream, messages: user(prompt) }, { logs });
       assert.deepEqual(seen.breaker["last_answer"], { status: code });
       assert.ok(!JSON.stringify(seen).includes(prompt), JSON.stringify(seen));
       assert.ok(seen.attempts[0]!["detail"].length > 0);
@@ -263,7 +252,7 @@ describe("what a provider says", () => {
   });
 
   it("is nothing where the connection breaks: the path is told, and what happened", async (t) => {
-    const told = await asked(t, { m: reset });
+    const told = await asked(t, reset);
     assertTold(told, {});
     assert.match(told.attempts[0]!["detail"], /^the connection failed: E/);
   });
@@ -271,8 +260,8 @@ describe("what a provider says", () => {
   it("is told with a path of the dialect, without its query", async (t) => {
     const { url } = await startProvider(t, status(403, { error: { message: SAID } }));
     const google = { vendor: "gemini", base_url: url, api_key: "g-secret" };
-    const over = { providers: { google }, models: { g: { provider: "google" } } };
-    const gw = await startGateway(t, configFor(url, [], over));
+    const models = { g: { provider: "google" } };
+    const gw = await startGateway(t, configFor(url, [], { providers: { google }, models }));
     await (await gw.chat({ model: "g", stream: true, messages: user("hi") })).text();
     const { provider_status, provider_path, provider_message } = gw.diagnostics[0]!;
     assert.deepEqual([provider_status, provider_message], [403, SAID]);

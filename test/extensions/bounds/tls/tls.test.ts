@@ -147,10 +147,9 @@ describe("another certificate", () => {
       writeFileSync(files.cert_file, good[0]);
       writeFileSync(files.key_file, good[1]);
       spoil();
-      assert.throws(
-        () => gw.gateway.reload(config),
-        (error) => error instanceof ValidationError && words.test(error.message),
-      );
+      const isExpected = (error: unknown) =>
+        error instanceof ValidationError && words.test(error.message);
+      assert.throws(() => gw.gateway.reload(config), isExpected);
       assert.equal(await shown(gw.url), a);
       assert.deepEqual(await ask(), first);
       const statuses = [await statusOf("sk-demo"), await statusOf("sk-later")];

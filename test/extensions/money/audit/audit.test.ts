@@ -6,31 +6,20 @@ import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { folder } from "../../../support/folder.ts";
 import type { Scene } from "../../../support/written-books.ts";
-import {
-  A,
-  B,
-  C,
-  command,
-  copyOf,
-  D,
-  E,
-  edit,
-  retire,
-  threeDays,
-} from "../../../support/sealed-books.ts";
+import * as sealed from "../../../support/sealed-books.ts";
 
 const CLOSED = "usage/2026-01-31.jsonl";
 const OPEN = "usage/2026-02-02.jsonl";
 
 let scene: Scene;
 before(async () => {
-  scene = await threeDays();
+  scene = await sealed.threeDays();
 });
 
 async function audit(spoil: (dir: string) => void, over: object = {}) {
-  const dir = copyOf(scene.dir);
+  const dir = sealed.copyOf(scene.dir);
   spoil(dir);
-  const { code, stdout, stderr } = await command(dir, ["audit", "--json"], over);
+  const { code, stdout, stderr } = await sealed.command(dir, ["audit", "--json"], over);
   assert.notEqual(stdout, "", stderr);
   return { code, found: JSON.parse(stdout), stderr };
 }
@@ -38,7 +27,7 @@ async function audit(spoil: (dir: string) => void, over: object = {}) {
 const change =
   (file: string, at: number, from: string | RegExp, to: string) =>
   (dir: string): void =>
-    edit(dir, file, (lines) =>
+    sealed.edit(dir, file, (lines) =>
       lines.map((line, index) => (index === at ? line.replace(from, to) : line)),
     );
 
@@ -59,12 +48,15 @@ describe("an audit of right books", { concurrency: 2 }, () => {
 
   it("proves records of deleted segments by the lines of closed days, also for people", async () => {
     const young = { spend: { keep_days: 7 } };
-    const { code, found } = await audit((dir) => retire(dir, [A, B, C]), young);
+    const { code, found } = await audit(
+      (dir) => sealed.retire(dir, [sealed.A, sealed.B, sealed.C]),
+      young,
+    );
     assert.deepEqual([code, found.differences], [0, []]);
     assert.deepEqual([found.settled, found.retired.records, found.not_proved.records], [13, 21, 0]);
-    const dir = copyOf(scene.dir);
-    retire(dir, [A, B, C]);
-    const { stdout } = await command(dir, ["audit"], young);
+    const dir = sealed.copyOf(scene.dir);
+    sealed.retire(dir, [sealed.A, sealed.B, sealed.C]);
+    const { stdout } = await sealed.command(dir, ["audit"], young);
     const [sums, proved, ...others] = stdout.split("\n");
     assert.match(sums!, /^settled 13 for \S+ USD; recorded 13 for \S+ USD; in flight 1$/);
     assert.match(proved!, /^proved: 13 requests settled from \S+ to \S+$/);
@@ -74,7 +66,7 @@ describe("an audit of right books", { concurrency: 2 }, () => {
 
   for (const args of [["audit"], ["books", "rebuild"]])
     it(`of which there are none is an error: ${args.join(" ")}`, async () => {
-      const { code, stderr } = await command(folder(), args);
+      const { code, stderr } = await sealed.command(folder(), args);
       assert.equal(code, 1);
       assert.match(stderr, /^chat-gateway: there are no books in /);
     });
@@ -90,38 +82,38 @@ const WRONG: readonly (readonly [string, (dir: string) => void, ...RegExp[]])[] 
   ],
   [
     "missing and doubled records of an open day",
-    (dir) => edit(dir, OPEN, ([_first, second, ...lines]) => [second!, second!, ...lines]),
+    (dir) => sealed.edit(dir, OPEN, ([_first, second, ...lines]) => [second!, second!, ...lines]),
     /line 4 \(opened in line 1\): sp_0+29: settled, and not in usage\/2026-02-02.jsonl, line \d+$/,
     /^usage\/2026-02-02.jsonl, line 2: sp_0+2a: in the usage records, without lines of its own/,
   ],
   [
     "lines of the log that cannot be read",
-    (dir) => appendFileSync(join(dir, "spend", E), "nonsense\n"),
+    (dir) => appendFileSync(join(dir, "spend", sealed.E), "nonsense\n"),
     /^spend\/2026-02-02.0002.jsonl, line 15: is not a line of the spend log$/,
   ],
   [
     "second settle lines",
-    (dir) => edit(dir, `spend/${E}`, (lines) => [...lines, lines.at(-1)!]),
+    (dir) => sealed.edit(dir, `spend/${sealed.E}`, (lines) => [...lines, lines.at(-1)!]),
     /^spend\/2026-02-02.0002.jsonl, line 15: settles sp_0+2f a second time, and does not count$/,
   ],
   [
     "records that cannot be read",
-    (dir) => edit(dir, CLOSED, (lines) => ["{}", ...lines]),
+    (dir) => sealed.edit(dir, CLOSED, (lines) => ["{}", ...lines]),
     /^usage\/2026-01-31.jsonl, line 1: is not a usage record$/,
   ],
   [
     "a settle line without an open line",
-    (dir) => edit(dir, `spend/${A}`, (lines) => lines.slice(1)),
+    (dir) => sealed.edit(dir, `spend/${sealed.A}`, (lines) => lines.slice(1)),
     /^usage\/2026-01-31.jsonl, line 1, and spend\/\S+, line 3 \(without an open line\): sp_0+1: in /,
   ],
   [
     "requests of closed days that were never settled",
-    (dir) => edit(dir, `spend/${A}`, (lines) => lines.slice(0, -1)),
+    (dir) => sealed.edit(dir, `spend/${sealed.A}`, (lines) => lines.slice(0, -1)),
     /^spend\/2026-01-31.0001.jsonl, line 15: sp_0+8: opened on 2026-01-31, never settled$/,
   ],
   [
     "records whose lines are gone, and the segment",
-    (dir) => rmSync(join(dir, "spend", D)),
+    (dir) => rmSync(join(dir, "spend", sealed.D)),
     /^spend\/2026-02-02.0001.jsonl: is not there: the cursor of the usage records has it$/,
     /^usage\/2026-02-02.jsonl, line 7: sp_0+1f: its lines are gone: spend\/\S+, line \d+ is not there/,
   ],
@@ -138,19 +130,19 @@ const WRONG: readonly (readonly [string, (dir: string) => void, ...RegExp[]])[] 
   ],
   [
     "a segment that was cut",
-    (dir) => truncateSync(join(dir, "spend", A), 2_000),
+    (dir) => truncateSync(join(dir, "spend", sealed.A), 2_000),
     /^spend\/2026-01-31.0001.jsonl, line \d+: .* has 2000 bytes, although 7148 bytes of it were/,
     /^usage\/2026-01-31.jsonl, line 7: sp_0+7: its lines are gone: spend\/\S+, line 14 is not there/,
   ],
   [
     "a segment under two names",
-    (dir) => cpSync(join(dir, "spend", A), join(dir, "spend", "2026-01-31.0009.jsonl")),
+    (dir) => cpSync(join(dir, "spend", sealed.A), join(dir, "spend", "2026-01-31.0009.jsonl")),
     /^the books: \/.*0009.jsonl begins with sp_0+1 like 2026-01-31.0001.jsonl: one is a copy of the other: stop/,
     /^spend\/2026-01-31.0009.jsonl: begins with sp_0+1 like 2026-01-31.0001.jsonl: one is a copy/,
   ],
   [
     "a segment that is too young to be deleted",
-    (dir) => retire(dir, [A]),
+    (dir) => sealed.retire(dir, [sealed.A]),
     /^spend\/2026-01-31.0001.jsonl: is not there: line 1 of days.jsonl has it$/,
   ],
   [
@@ -198,15 +190,15 @@ describe("an audit of wrong books", { concurrency: 2 }, () => {
     const { found } = await audit(spoil);
     assert.deepEqual([found.proved.requests, found.settled, found.recorded], [33, 34, 34]);
     assert.notDeepEqual(found.cost_settled, found.cost_recorded);
-    const lost = await audit((dir) => rmSync(join(dir, "spend", D)));
+    const lost = await audit((dir) => rmSync(join(dir, "spend", sealed.D)));
     assert.equal(lost.found.not_proved.records, 6);
     const doubled = await audit((dir) =>
-      edit(dir, OPEN, ([, second, ...lines]) => [second!, second!, ...lines]),
+      sealed.edit(dir, OPEN, ([, second, ...lines]) => [second!, second!, ...lines]),
     );
     assert.deepEqual([doubled.found.settled, doubled.found.recorded], [34, 34]);
-    const dir = copyOf(scene.dir);
+    const dir = sealed.copyOf(scene.dir);
     spoil(dir);
-    const { code, stdout } = await command(dir, ["audit"]);
+    const { code, stdout } = await sealed.command(dir, ["audit"]);
     assert.equal(code, 1);
     assert.match(stdout, /\nthe books are wrong:\n {2}usage\/2026-01-31.jsonl, line 3, and /);
   });

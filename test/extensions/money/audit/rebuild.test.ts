@@ -14,34 +14,22 @@ import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { openLine, settleLine } from "../../../support/books.ts";
 import { createScene, type Scene } from "../../../support/written-books.ts";
-import {
-  A,
-  B,
-  C,
-  command,
-  copyOf,
-  D,
-  E,
-  edit,
-  findingsIn,
-  retire,
-  textOfFile,
-  threeDays,
-} from "../../../support/sealed-books.ts";
+import * as sealed from "../../../support/sealed-books.ts";
+import { outputOf } from "../../../support/command.ts";
 
 const CLOSED = "usage/2026-01-31.jsonl";
 const OPEN = "usage/2026-02-02.jsonl";
 
 let scene: Scene;
 before(async () => {
-  scene = await threeDays();
+  scene = await sealed.threeDays();
 });
 
 /** Spoils a copy, rebuilds it, and returns what that changed. */
 async function rebuilt(spoil: (dir: string) => void) {
-  const dir = copyOf(scene.dir);
+  const dir = sealed.copyOf(scene.dir);
   spoil(dir);
-  const { code, stdout, stderr } = await command(dir, ["books", "rebuild", "--json"]);
+  const { code, stdout, stderr } = await sealed.command(dir, ["books", "rebuild", "--json"]);
   assert.notEqual(stdout, "", stderr);
   const { added, changed, removed, unchanged, left, not_rebuilt } = JSON.parse(stdout);
   return { dir, code, counts: [added, changed, removed, unchanged, left], not_rebuilt, stderr };
@@ -49,12 +37,12 @@ async function rebuilt(spoil: (dir: string) => void) {
 
 /** The files of days are what they were, in whatever order open days are. */
 function assertAsBefore(dir: string): void {
-  assert.equal(textOfFile(dir, CLOSED), textOfFile(scene.dir, CLOSED));
+  assert.equal(sealed.textOfFile(dir, CLOSED), sealed.textOfFile(scene.dir, CLOSED));
   assert.equal(
-    textOfFile(dir, "usage/2026-02-01.jsonl"),
-    textOfFile(scene.dir, "usage/2026-02-01.jsonl"),
+    sealed.textOfFile(dir, "usage/2026-02-01.jsonl"),
+    sealed.textOfFile(scene.dir, "usage/2026-02-01.jsonl"),
   );
-  const sorted = (from: string) => textOfFile(from, OPEN).split("\n").sort();
+  const sorted = (from: string) => sealed.textOfFile(from, OPEN).split("\n").sort();
   assert.deepEqual(sorted(dir), sorted(scene.dir));
 }
 
@@ -62,7 +50,7 @@ type Lines = readonly string[];
 const lines =
   (file: string, change: (lines: Lines) => Lines) =>
   (dir: string): void =>
-    edit(dir, file, (before) => [...change(before)]);
+    sealed.edit(dir, file, (before) => [...change(before)]);
 
 const SPOILS: readonly (readonly [string, (dir: string) => void, number[]])[] = [
   ["nothing is wrong", () => undefined, [0, 0, 0, 34, 0]],
@@ -89,8 +77,8 @@ const SPOILS: readonly (readonly [string, (dir: string) => void, number[]])[] = 
   [
     "requests were settled since",
     (dir) => {
-      const cursor = JSON.parse(textOfFile(dir, "usage/cursor.json"));
-      delete cursor.segments[E];
+      const cursor = JSON.parse(sealed.textOfFile(dir, "usage/cursor.json"));
+      delete cursor.segments[sealed.E];
       writeFileSync(join(dir, "usage/cursor.json"), JSON.stringify({ ...cursor, days: {} }));
     },
     [13, 0, 0, 21, 0],
@@ -109,9 +97,8 @@ describe("books rebuild", { concurrency: 2 }, () => {
       const end = await rebuilt(spoil);
       assert.deepEqual([end.code, end.counts, end.not_rebuilt], [0, counts, []], end.stderr);
       assertAsBefore(end.dir);
-      assert.deepEqual(await findingsIn(end.dir), []);
-      const { code, stdout } = await command(end.dir, ["audit"]);
-      assert.equal(code, 0, stdout);
+      assert.deepEqual(await sealed.findingsIn(end.dir), []);
+      outputOf(await sealed.command(end.dir, ["audit"]));
     });
 
   it("keeps records beyond the end of an older log, also those of requests that are open in it", async () => {
@@ -123,7 +110,7 @@ describe("books rebuild", { concurrency: 2 }, () => {
     assert.equal(records.length, 3);
     writeFileSync(at.segment(name), older);
     const rebuild = async () => {
-      const { stdout, stderr } = await command(at.dir, ["books", "rebuild", "--json"]);
+      const { stdout, stderr } = await sealed.command(at.dir, ["books", "rebuild", "--json"]);
       const { added, changed, removed, left } = JSON.parse(stdout || stderr);
       return [added, changed, removed, left];
     };
@@ -137,11 +124,11 @@ describe("books rebuild", { concurrency: 2 }, () => {
   it("counts whole lines alone where the cursor is lost", async () => {
     const end = await rebuilt((dir) => {
       rmSync(join(dir, "usage/cursor.json"));
-      writeFileSync(join(dir, OPEN), `${textOfFile(dir, OPEN)}{"usage_id":"sp_`);
+      writeFileSync(join(dir, OPEN), `${sealed.textOfFile(dir, OPEN)}{"usage_id":"sp_`);
     });
     assert.deepEqual([end.code, end.counts], [0, [0, 0, 0, 34, 0]]);
-    const { days } = JSON.parse(textOfFile(end.dir, "usage/cursor.json"));
-    assert.deepEqual(days, { "2026-02-02": Buffer.byteLength(textOfFile(scene.dir, OPEN)) });
+    const { days } = JSON.parse(sealed.textOfFile(end.dir, "usage/cursor.json"));
+    assert.deepEqual(days, { "2026-02-02": Buffer.byteLength(sealed.textOfFile(scene.dir, OPEN)) });
   });
 
   for (const [what, spoil] of [
@@ -149,45 +136,50 @@ describe("books rebuild", { concurrency: 2 }, () => {
     ["deleted", (segment: string) => rmSync(segment)],
   ] as const)
     it(`keeps the records of an open day whose segment was ${what}, and its name`, async () => {
-      const { dir, code, counts, stderr } = await rebuilt((copy) => spoil(join(copy, "spend", E)));
+      const { dir, code, counts, stderr } = await rebuilt((copy) =>
+        spoil(join(copy, "spend", sealed.E)),
+      );
       assert.deepEqual([code, counts], [0, [0, 0, 0, 27, 7]]);
       assert.match(stderr, /was wrong: .*its lines are gone/);
       assertAsBefore(dir);
-      const { segments } = JSON.parse(textOfFile(dir, "usage/cursor.json"));
-      assert.deepEqual(segments[E], { first: "", bytes: 0, lines: 0, unsettled: 0 });
-      assert.equal((await command(dir, ["usage", "sync", "--once"])).code, 0);
+      const { segments } = JSON.parse(sealed.textOfFile(dir, "usage/cursor.json"));
+      assert.deepEqual(segments[sealed.E], { first: "", bytes: 0, lines: 0, unsettled: 0 });
+      assert.equal((await sealed.command(dir, ["usage", "sync", "--once"])).code, 0);
     });
 
   it("changes nothing where a segment is there under two names, and says which is a copy", async () => {
-    const dir = copyOf(scene.dir);
-    cpSync(join(dir, "spend", A), join(dir, "spend", "2026-01-31.0009.jsonl"));
+    const dir = sealed.copyOf(scene.dir);
+    cpSync(join(dir, "spend", sealed.A), join(dir, "spend", "2026-01-31.0009.jsonl"));
     rmSync(join(dir, OPEN));
-    const cursor = textOfFile(dir, "usage/cursor.json");
-    const { code, stderr } = await command(dir, ["books", "rebuild"]);
+    const cursor = sealed.textOfFile(dir, "usage/cursor.json");
+    const { code, stderr } = await sealed.command(dir, ["books", "rebuild"]);
     assert.equal(code, 1);
-    assert.match(
-      stderr,
-      /2026-01-31.000[19].jsonl begins with sp_0+1 like 2026-01-31.000[19].jsonl/,
-    );
-    assert.equal(textOfFile(dir, "usage/cursor.json"), cursor);
+    const copied = /2026-01-31.000[19].jsonl begins with sp_0+1 like 2026-01-31.000[19].jsonl/;
+    assert.match(stderr, copied);
+    assert.equal(sealed.textOfFile(dir, "usage/cursor.json"), cursor);
     assert.equal(existsSync(join(dir, OPEN)), false);
   });
 
   it("does not replace a closed day by anything but what its line says, and names it", async () => {
     const lost = (dir: string) => {
-      retire(dir, [A]);
-      edit(dir, CLOSED, (all) => all.slice(1));
+      sealed.retire(dir, [sealed.A]);
+      sealed.edit(dir, CLOSED, (all) => all.slice(1));
     };
     const end = await rebuilt(lost);
     assert.equal(end.code, 1);
     assert.match(end.not_rebuilt[0], /^the usage records of 2026-01-31: were left .* line 1 of/);
-    assert.equal(textOfFile(end.dir, CLOSED).split("\n").length, 13);
+    assert.equal(sealed.textOfFile(end.dir, CLOSED).split("\n").length, 13);
     assert.match(end.stderr, /warning: the usage records of 2026-01-31: were left as they are/);
   });
 
   const LOSSES = [
-    ["is deleted", A, CLOSED, (copy: string) => retire(copy, [A])],
-    ["is cut", C, "usage/2026-02-01.jsonl", lines(`spend/${C}`, (all) => all.slice(0, -2))],
+    ["is deleted", sealed.A, CLOSED, (copy: string) => sealed.retire(copy, [sealed.A])],
+    [
+      "is cut",
+      sealed.C,
+      "usage/2026-02-01.jsonl",
+      lines(`spend/${sealed.C}`, (all) => all.slice(0, -2)),
+    ],
   ] as const;
   for (const [what, segment, day, lose] of LOSSES)
     it(`lets the gateway go on without a closed day whose segment ${what}, and which comes back with it`, async () => {
@@ -196,62 +188,62 @@ describe("books rebuild", { concurrency: 2 }, () => {
         rmSync(join(copy, day));
       });
       assert.equal(code, 1);
-      const { code: synced, stderr } = await command(dir, ["usage", "sync", "--once"]);
+      const { code: synced, stderr } = await sealed.command(dir, ["usage", "sync", "--once"]);
       assert.equal(synced, 0, stderr);
-      const { stdout } = await command(dir, ["audit"]);
+      const { stdout } = await sealed.command(dir, ["audit"]);
       assert.ok(stdout.includes(day), "the audit names it");
-      writeFileSync(join(dir, "spend", segment), textOfFile(scene.dir, `spend/${segment}`));
-      assert.equal((await command(dir, ["books", "rebuild"])).code, 0);
-      assert.deepEqual(JSON.parse(textOfFile(dir, "usage/cursor.json")).lost, []);
+      writeFileSync(join(dir, "spend", segment), sealed.textOfFile(scene.dir, `spend/${segment}`));
+      assert.equal((await sealed.command(dir, ["books", "rebuild"])).code, 0);
+      assert.deepEqual(JSON.parse(sealed.textOfFile(dir, "usage/cursor.json")).lost, []);
       assertAsBefore(dir);
     });
 
   it("opens days again whose lines are lost, also what their deleted segments had", async () => {
     const { dir } = await rebuilt((copy) => {
-      retire(copy, [A, B]);
+      sealed.retire(copy, [sealed.A, sealed.B]);
       rmSync(join(copy, "days.jsonl"));
     });
     const january = ["billing", "statement", "--account", "acme", "--month", "2026-01"];
-    const { stdout, stderr } = await command(dir, january);
-    assert.equal(stdout, (await command(scene.dir, january)).stdout, stderr);
+    const { stdout, stderr } = await sealed.command(dir, january);
+    assert.equal(stdout, (await sealed.command(scene.dir, january)).stdout, stderr);
   });
 
   it("replaces a closed day of which a segment is deleted if it is then what its line says", async () => {
     const end = await rebuilt((dir) => {
-      retire(dir, [A]);
-      edit(dir, CLOSED, (all) => all.slice(0, -1));
+      sealed.retire(dir, [sealed.A]);
+      sealed.edit(dir, CLOSED, (all) => all.slice(0, -1));
     });
     assert.deepEqual([end.code, end.counts], [0, [1, 0, 0, 25, 8]]);
     assertAsBefore(end.dir);
   });
 
   it("books nothing twice where lines were removed from the log of an open day", async () => {
-    const { dir, counts } = await rebuilt(lines(`spend/${E}`, (all) => all.slice(2)));
+    const { dir, counts } = await rebuilt(lines(`spend/${sealed.E}`, (all) => all.slice(2)));
     assert.deepEqual(counts, [0, 7, 0, 27, 0]);
-    const ids = textOfFile(dir, OPEN).match(/"usage_id":"\w+"/g) ?? [];
+    const ids = sealed.textOfFile(dir, OPEN).match(/"usage_id":"\w+"/g) ?? [];
     assert.deepEqual([ids.length, new Set(ids).size], [13, 13]);
   });
 
   it("that dies leaves books into which nothing is copied before the next one", async () => {
-    const dir = copyOf(scene.dir);
+    const dir = sealed.copyOf(scene.dir);
     rmSync(join(dir, "usage/cursor.json"));
     mkdirSync(join(dir, "usage/2026-02-01.sums.new"));
-    assert.equal((await command(dir, ["books", "rebuild"])).code, 1);
+    assert.equal((await sealed.command(dir, ["books", "rebuild"])).code, 1);
     rmSync(join(dir, "usage/2026-02-01.sums.new"), { recursive: true });
-    const grown = copyOf(dir);
-    for (const name of [A, B, C, D, E])
-      edit(grown, `spend/${name}`, (all) => [...all, JSON.stringify(openLine(200))]);
-    const { code, stderr } = await command(grown, ["usage", "sync", "--once"]);
+    const grown = sealed.copyOf(dir);
+    for (const name of [sealed.A, sealed.B, sealed.C, sealed.D, sealed.E])
+      sealed.edit(grown, `spend/${name}`, (all) => [...all, JSON.stringify(openLine(200))]);
+    const { code, stderr } = await sealed.command(grown, ["usage", "sync", "--once"]);
     assert.equal(code, 1);
     assert.match(stderr, /the last 'books rebuild' has not ended: .* run it again/);
-    assert.equal((await command(dir, ["books", "rebuild"])).code, 0);
+    assert.equal((await sealed.command(dir, ["books", "rebuild"])).code, 0);
     assertAsBefore(dir);
   });
 
   it("makes anew what is kept of closed days beside their records", async () => {
     const kept = ["usage/2026-01-31.sums", "usage/2026-01.ids"];
     const { dir } = await rebuilt((copy) => {
-      edit(copy, kept[0]!, (lines) =>
+      sealed.edit(copy, kept[0]!, (lines) =>
         lines.map((line) => line.replace('"cost":"0.', '"cost":"9.')),
       );
       rmSync(join(copy, kept[1]!));
@@ -259,7 +251,7 @@ describe("books rebuild", { concurrency: 2 }, () => {
     for (const file of kept)
       assert.deepEqual(readFileSync(join(dir, file)), readFileSync(join(scene.dir, file)), file);
     assert.equal(
-      (await command(dir, ["books", "rebuild"])).stdout,
+      (await sealed.command(dir, ["books", "rebuild"])).stdout,
       "usage records: 0 added, 0 changed, 0 removed, 34 as the spend log has them; " +
         "0 have no lines there and were left as they were\n",
     );

@@ -18,7 +18,7 @@ import {
   textOf,
   type Line,
 } from "../../../support/books.ts";
-import { assertOneLine, lines, run } from "../../../support/command.ts";
+import { assertFails, assertOneLine, lines, run } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
 import { demo } from "../../../support/gateway.ts";
 import { quickest } from "../../../support/program.ts";
@@ -69,7 +69,6 @@ function made(): string {
   return dir;
 }
 
-/** The sums of so many requests. */
 const sumsOf = (requests: number, cost: string, cache_write_tokens = 0, currency = "USD") => ({
   requests,
   prompt_cache_hit_tokens: 8 * requests,
@@ -169,8 +168,7 @@ describe("billing statement", { concurrency: 2 }, () => {
       [["--json", "--format", "table"], /--json and --format table exclude each other/],
     ] as const) {
       const end = await statementOf(config, ...more);
-      assertOneLine(end, words);
-      assert.equal(end.code, 2);
+      assertFails(end, 2, words);
     }
   });
 
@@ -207,8 +205,7 @@ describe("billing trace", { concurrency: 2 }, () => {
 
   it("not found: one line, exit 1", async () => {
     const end = await trace("plai");
-    assertOneLine(end, /no usage record has the gateway_request_id "plai"/);
-    assert.equal(end.code, 1);
+    assertFails(end, 1, /no usage record has the gateway_request_id "plai"/);
   });
 });
 
@@ -236,8 +233,7 @@ describe("what cannot be answered", { concurrency: 2 }, () => {
   ] as const) {
     it(`${args.join(" ")}: one line, exit 2`, async () => {
       const end = await runHere(args);
-      assertOneLine(end, words);
-      assert.equal(end.code, 2);
+      assertFails(end, 2, words);
     });
   }
 });

@@ -1,14 +1,12 @@
 // The books of a gateway whose database does not answer.
 
-import type { Extension } from "../../../../src/core/extension/installer.ts";
 import { install } from "../../../../src/core/extension/install.ts";
-import { usageStoreSlot } from "../../../../src/extensions/money/records/index.ts";
-import type { UsageStore } from "../../../../src/extensions/money/records/index.ts";
+import { usageStoreSlot, type UsageStore } from "../../../../src/extensions/money/records/index.ts";
 import assert from "node:assert/strict";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { it } from "node:test";
-import type { GatewayContext } from "../../../../src/core/extension/installer.ts";
+import type { Extension, GatewayContext } from "../../../../src/core/extension/installer.ts";
 import { slots } from "../../../../src/core/extension/places.ts";
 import * as books from "../../../../src/extensions/money/books/index.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";

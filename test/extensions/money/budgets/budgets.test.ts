@@ -12,7 +12,7 @@ import * as provided from "../../../support/provider.ts";
 import { until } from "../../../support/wait.ts";
 import { begin, budget, unbounded } from "./processes.ts";
 
-const { chunk, event, held, speak, startProvider, status } = provided;
+const { chunk, held, speak, startProvider, status } = provided;
 
 /** The cost of a request at PRICE with the provider's USAGE. */
 const COST = "0.000089000007";
@@ -30,7 +30,6 @@ const errorOf = ({ text }: { readonly text: string }) => JSON.parse(text).error;
 const limitsSent = ({ asked }: { readonly asked: readonly { readonly body: any }[] }) =>
   asked.map(({ body }) => body.max_tokens);
 
-/** How the budgets stand, as the admin listener says. */
 async function standing(gw: { readonly gateway: { adminAddress(): string | undefined } }) {
   return (await json(await fetch(`${gw.gateway.adminAddress()}/status`))).budgets;
 }
@@ -199,14 +198,10 @@ describe("a request without max_tokens", () => {
   });
 
   it("goes on after a break with what is left of its hold", async (t) => {
-    const broken: provided.Behaviour = (asked) => {
-      if ((asked.body as any).messages.length > 1) return unbounded(asked);
-      const { res } = asked;
-      res.writeHead(200, { "content-type": "text/event-stream" });
-      res.write(event(chunk({ content: "One two three four" })), () => res.destroy());
-    };
+    const broken = provided.stream([chunk({ content: "One two three four" })], "cut");
+    const m = provided.inTurn(broken, unbounded);
     const model = { ...DEAR, max_output_tokens: 1_000, prefill: "plain", recovery: "continue" };
-    const { ask, dir, provider } = await priced(t, { m: broken }, dear(pico("5"), model));
+    const { ask, dir, provider } = await priced(t, { m }, dear(pico("5"), model));
     assert.equal((await ask({ stream: true })).status, 200);
     assert.deepEqual(limitsSent(provider), [1_000, 995]);
     const { open, settle } = only(dir);

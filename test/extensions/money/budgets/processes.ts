@@ -7,7 +7,6 @@ import { KEY, merge, user } from "../../../support/gateway.ts";
 import {
   chunk,
   completion,
-  event,
   speak,
   status,
   stream,
@@ -31,11 +30,7 @@ export const budget = (amount: bigint, period = "total"): object => ({
   accounts: { acme: { budget: { amount: amountOf(amount), period } } },
 });
 
-/** A stream that begins, and never ends by itself. */
-const endlessly: Behaviour = ({ res }) => {
-  res.writeHead(200, { "content-type": "text/event-stream" });
-  res.write(event(chunk({ content: "Fi" })));
-};
+const endlessly = stream([chunk({ content: "Fi" })], "open");
 
 /** Says as much as max_tokens allows, and a million tokens where it says nothing. */
 export const unbounded: Behaviour = (asked) => {
@@ -65,7 +60,6 @@ export async function start(t: TestContext, over: object, cwd?: string) {
   return { ...at, running, url, standing };
 }
 
-/** Waits until the first budget stands so. */
 export const untilStanding = (
   look: () => Promise<Record<string, any>[]>,
   wanted: Record<string, string>,
@@ -83,7 +77,6 @@ export const untilStanding = (
 const post = (url: string, body: object, key: string): Promise<Reply> =>
   clients.ask(url, { messages: user("Say something."), max_tokens: 7, ...body }, key);
 
-/** Its status. */
 export const ask = (url: string, body: object = {}, key = KEY): Promise<number> =>
   clients.status(post(url, body, key));
 

@@ -92,7 +92,6 @@ const spentOf = (accountant: Accountant) => accountant.figures()?.map((each) => 
 const spentByPeriod = ({ figures }: ReturnType<typeof createSpendCounters>): bigint[] =>
   (["day", "month", "total"] as const).map((period) => figures(budgetOf(period)).spent);
 
-/** A request that is settled at this moment. */
 const settledAt = (n: number, time: string, over: object = {}): object[] => [
   openLine(n, { time, ...over }),
   settleLine(n, { time, cost: "0.000000000001", ...over }),
@@ -204,19 +203,17 @@ describe("what was spent before", () => {
   });
 });
 
-describe("what the requests of a dead worker came to", () => {
-  it("is what the books say, and nothing where they know nothing", async () => {
-    const [settled, interrupted, unknown] = HOLD_IDS;
-    const idOf = (holdId?: string) => ({ spend_id: `sp_01234567${holdId}` });
-    const lines = [
-      ...settledAt(1, "2026-02-02T11:59:59.999Z", { cost: "0.00009", ...idOf(settled) }),
-      openLine(2, { time: START, ...idOf(interrupted) }),
-    ];
-    const { context } = bench(lines);
-    const outcomes = await readBooks(context, (books) => readOutcomes(books, new Set(HOLD_IDS)));
-    assert.equal(outcomes.get(settled!)?.cost, 90_000_000n);
-    assert.ok(outcomes.get(settled!)!.tokens > 0);
-    assert.equal(outcomes.get(interrupted!), undefined, "whoever serves settles it");
-    assert.equal(outcomes.get(unknown!), undefined);
-  });
+it("what the requests of a dead worker came to is what the books say, and nothing where they know nothing", async () => {
+  const [settled, interrupted, unknown] = HOLD_IDS;
+  const idOf = (holdId?: string) => ({ spend_id: `sp_01234567${holdId}` });
+  const lines = [
+    ...settledAt(1, "2026-02-02T11:59:59.999Z", { cost: "0.00009", ...idOf(settled) }),
+    openLine(2, { time: START, ...idOf(interrupted) }),
+  ];
+  const { context } = bench(lines);
+  const outcomes = await readBooks(context, (books) => readOutcomes(books, new Set(HOLD_IDS)));
+  assert.equal(outcomes.get(settled!)?.cost, 90_000_000n);
+  assert.ok(outcomes.get(settled!)!.tokens > 0);
+  assert.equal(outcomes.get(interrupted!), undefined, "whoever serves settles it");
+  assert.equal(outcomes.get(unknown!), undefined);
 });

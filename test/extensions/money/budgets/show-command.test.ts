@@ -11,8 +11,8 @@ import { speak } from "../../../support/provider.ts";
 import { runHere } from "../../../support/run-here.ts";
 import { until } from "../../../support/wait.ts";
 import { ask, begin, budget, COST, HOLD, LONG_MS, start, untilStanding } from "./processes.ts";
+import { outputOf } from "../../../support/command.ts";
 
-/** Runs a command with this configuration. */
 const command = (file: string, ...args: readonly string[]) => runHere([...args, "--config", file]);
 
 describe("budget show", () => {
@@ -24,8 +24,7 @@ describe("budget show", () => {
     assert.equal(await ask(url), 200);
     const open = await begin(url);
     const show = async (): Promise<Record<string, any>[]> => {
-      const { code, stdout, stderr } = await command(file, "budget", "show", "acme", "--json");
-      assert.equal(code, 0, stderr);
+      const stdout = outputOf(await command(file, "budget", "show", "acme", "--json"));
       return JSON.parse(stdout).budgets;
     };
     const shown = await show();
@@ -44,10 +43,8 @@ describe("budget show", () => {
     assert.match(metrics, /^chat_gateway_budget_limit\{account="acme",period="day"\} 0\.00127$/m);
     open.leave();
     await untilStanding(standing, { held: "0" });
-    assert.deepEqual(
-      (await show()).map((row) => row["held"]),
-      ["0", "0"],
-    );
+    const afterwards = (await show()).map((row) => row["held"]);
+    assert.deepEqual(afterwards, ["0", "0"]);
     const { stdout } = await command(file, "audit", "--json");
     assert.deepEqual([JSON.parse(stdout).in_flight, JSON.parse(stdout).held], [0, "0"]);
     const none = await command(file, "budget", "show", "beta");
@@ -97,24 +94,22 @@ it("keys create makes a key with a budget and a limit of tokens, which keys list
   assert.equal(budgets.find(({ period }) => period === "month")?.amount, "0.0002");
 });
 
-describe("budgets of several workers", () => {
-  it("count from the books what was spent before a reload brought them, and take what they refuse out of the requests of a minute", async (t) => {
-    const over = { server: { workers: 3 }, accounts: { acme: { rpm: 100 } } };
-    const { url, write, running, standing, readStatus } = await start(t, over);
-    for (let request = 0; request < 5; request += 1) assert.equal(await ask(url), 200);
-    write(budget(5n * COST + HOLD));
-    await until(
-      async () => running.stderr().includes('"reloaded"'),
-      "the configuration in force",
-      LONG_MS,
-    );
-    await untilStanding(standing, { spent: amountOf(5n * COST), held: "0" });
-    assert.equal(await ask(url), 200);
-    for (let refused = 0; refused < 6; refused += 1) assert.equal(await ask(url), 402);
-    assert.equal((await readStatus())["limits"].accounts[0].used, 6);
-    write(budget(6n * COST + HOLD));
-    await untilStanding(standing, { amount: amountOf(6n * COST + HOLD) });
-    await until(async () => (await ask(url)) === 200, "room for another", LONG_MS);
-    assert.equal(await ask(url), 402);
-  });
+it("budgets of several workers count from the books what was spent before a reload brought them, and take what they refuse out of the requests of a minute", async (t) => {
+  const over = { server: { workers: 3 }, accounts: { acme: { rpm: 100 } } };
+  const { url, write, running, standing, readStatus } = await start(t, over);
+  for (let request = 0; request < 5; request += 1) assert.equal(await ask(url), 200);
+  write(budget(5n * COST + HOLD));
+  await until(
+    async () => running.stderr().includes('"reloaded"'),
+    "the configuration in force",
+    LONG_MS,
+  );
+  await untilStanding(standing, { spent: amountOf(5n * COST), held: "0" });
+  assert.equal(await ask(url), 200);
+  for (let refused = 0; refused < 6; refused += 1) assert.equal(await ask(url), 402);
+  assert.equal((await readStatus())["limits"].accounts[0].used, 6);
+  write(budget(6n * COST + HOLD));
+  await untilStanding(standing, { amount: amountOf(6n * COST + HOLD) });
+  await until(async () => (await ask(url)) === 200, "room for another", LONG_MS);
+  assert.equal(await ask(url), 402);
 });

@@ -53,11 +53,25 @@ const ANSWERED = [
 ];
 
 describe("the estimate of a request", () => {
-  it("counts every byte of the prompt as a token, and the bound of the reply", () => {
-    const messages = [{ role: "user", content: "你好, \u{1f600}" }];
-    assert.equal(costOf({ max_tokens: 5 }), MARKS + 500);
-    assert.equal(costOf({ messages, max_tokens: 5 }), MARKS + 12 + 500);
-  });
+  const messages = [{ role: "user", content: "你好, \u{1f600}" }];
+  const think = { thinking: { type: "enabled" }, max_tokens: 5 };
+  const stream = { max_tokens: 5, stream: true };
+  const recovering = { models: { m: { recovery: "continue" } }, retry: { max_recoveries: 3 } };
+  const holding = { models: { m: { recovery: "hold" } } };
+  const once = MARKS + 500;
+  const COSTS: readonly (readonly [string, number, ...Parameters<typeof costOf>])[] = [
+    ["counts the bound of the reply", once, { max_tokens: 5 }],
+    ["counts every byte of the prompt as a token", once + 12, { messages, max_tokens: 5 }],
+    ["takes a bound by its other name", MARKS + 300, { max_completion_tokens: 3 }],
+    ["takes the client's bound", MARKS + 900_000, { max_tokens: 9_000 }],
+    ["or the model's, if less", MARKS + 700, { max_tokens: 9_000 }, { max_output_tokens: 7 }],
+    ["adds nothing for a model that cannot think", once, think],
+    ["has room for thinking that a dialect adds", once + 102_400, think, { reasoning: true }],
+    ["counts each attempt that may continue", 4 * once + 3 * 5, stream, {}, recovering],
+    ["counts no other of a whole reply", once, { max_tokens: 5 }, {}, recovering],
+    ["counts no other of a reply that is held", once, stream, {}, holding],
+  ];
+  for (const [what, cost, ...asked] of COSTS) it(what, () => assert.equal(costOf(...asked), cost));
 
   it("leaves out the base64 of media, and counts the rest of their parts", () => {
     const base64 = "QUJD".repeat(1_000);
@@ -115,27 +129,6 @@ describe("the estimate of a request", () => {
     };
     assert.ok(costWith(ANSWERED) > 10_000, `${costWith(ANSWERED)}`);
     assert.ok(costWith(ANSWERED.slice(0, 1)) < 1_000, "without a call nothing is sent back");
-  });
-
-  it("takes the client's bound, or the model's if that is less", () => {
-    assert.equal(costOf({ max_completion_tokens: 3 }), MARKS + 300);
-    assert.equal(costOf({ max_tokens: 9_000 }), MARKS + 900_000);
-    assert.equal(costOf({ max_tokens: 9_000 }, { max_output_tokens: 7 }), MARKS + 700);
-  });
-
-  it("has room for what a dialect adds so that a model can think", () => {
-    const thinking = { thinking: { type: "enabled" }, max_tokens: 5 };
-    assert.equal(costOf(thinking), MARKS + 500);
-    assert.equal(costOf(thinking, { reasoning: true }), MARKS + 500 + 102_400);
-  });
-
-  it("counts each attempt that may continue a stream", () => {
-    const config = { models: { m: { recovery: "continue" } }, retry: { max_recoveries: 3 } };
-    const once = MARKS + 500;
-    assert.equal(costOf({ max_tokens: 5, stream: true }, {}, config), 4 * once + 3 * 5);
-    assert.equal(costOf({ max_tokens: 5 }, {}, config), once);
-    const held = { models: { m: { recovery: "hold" } } };
-    assert.equal(costOf({ max_tokens: 5, stream: true }, {}, held), once);
   });
 
   it("has the price of the longest prompt: that of an attempt that continues the whole reply", () => {

@@ -57,10 +57,8 @@ describe("the spend log", () => {
     const ids = linesOf(path).map(({ spend_id }) => spend_id);
     assert.notEqual(ids[0], ids[1]);
     await Promise.all([settle(second), settle(first)]);
-    assert.deepEqual(
-      entries(dataDir).map((entry) => entry.settle["gateway_request_id"]),
-      ["b", "a"],
-    );
+    const settled = entries(dataDir).map((entry) => entry.settle["gateway_request_id"]);
+    assert.deepEqual(settled, ["b", "a"]);
     assert.equal(statSync(path).mode & 0o777, 0o600);
   });
 

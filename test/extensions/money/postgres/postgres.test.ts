@@ -39,7 +39,6 @@ async function* inBatches(...batches: readonly (readonly UsageRecord[])[]) {
   for (const batch of batches) yield batch;
 }
 
-/** Books in a copy of a data_dir. */
 function copyOf(t: TestContext, url: string, at: Scene): Scene {
   const dir = folder();
   cpSync(at.dir, dir, { recursive: true });
@@ -62,10 +61,8 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     const prototype: Record<string, (asked: any) => unknown> = Client.prototype;
     const query = t.mock.method(prototype, "query");
     const sums = await at.books.store.sums({ ownOnly: true }, ["account"]);
-    assert.deepEqual(
-      sums.map(({ account, requests }) => [account, requests]),
-      [["acme", 3]],
-    );
+    const counts = sums.map(({ account, requests }) => [account, requests]);
+    assert.deepEqual(counts, [["acme", 3]]);
     const adding = query.mock.calls
       .map(({ arguments: [asked] }) => String(asked.text ?? asked))
       .filter((text) => text.includes("GROUP BY"));
@@ -170,11 +167,8 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     const batches: (readonly [first: number, lines: number])[] = [];
     for await (const { lines, first } of at.books.store.linesOf(DAY))
       batches.push([first, lines.length]);
-    assert.deepEqual(
-      batches,
-      [1, 2_001, 4_001].map((first) => [first, Math.min(2_000, 4_801 - first)]),
-      "lines of a day are counted from one batch to the next",
-    );
+    const expected = [1, 2_001, 4_001].map((first) => [first, Math.min(2_000, 4_801 - first)]);
+    assert.deepEqual(batches, expected, "lines of a day are counted from one batch to the next");
   });
 
   it("slow readers keep no one from adding records and finding them", async (t) => {

@@ -57,6 +57,5 @@ export async function recordsOf({ books }: Scene, filter: UsageFilter): Promise<
   return found;
 }
 
-/** The numbers of requests. */
 export const idsOf = (records: readonly UsageRecord[]): number[] =>
   records.map(({ usage_id }) => Number.parseInt(usage_id.slice(-8), 16));

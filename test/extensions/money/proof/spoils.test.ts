@@ -6,19 +6,7 @@ import { appendFileSync, mkdirSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import type { Scene } from "../../../support/written-books.ts";
-import {
-  A,
-  B,
-  C,
-  copyOf,
-  D,
-  E,
-  edit,
-  findingsIn,
-  retire,
-  textOfFile,
-  threeDays,
-} from "../../../support/sealed-books.ts";
+import * as sealed from "../../../support/sealed-books.ts";
 import { todays } from "../../../support/long.ts";
 
 type Change = (lines: string[], at: number) => string[];
@@ -63,14 +51,14 @@ interface Spoiled {
 
 /** Spoils today's lines of a file in turn: it or the one beside it has to be named, or a range. */
 async function assertFound(change: Change, { dir, file, only, range }: Spoiled): Promise<void> {
-  const count = textOfFile(dir, file).split("\n").length - 1;
+  const count = sealed.textOfFile(dir, file).split("\n").length - 1;
   for (const at of todays([...Array(count).keys()], count > 2 ? 3 : 1)) {
-    const [before = "", line = ""] = ["", ...textOfFile(dir, file).split("\n")].slice(at);
+    const [before = "", line = ""] = ["", ...sealed.textOfFile(dir, file).split("\n")].slice(at);
     if (only && !only(line)) continue;
     if (change === SPOILS["swap"] && at === 0) continue;
-    const copy = copyOf(dir);
-    edit(copy, file, (lines) => change(lines, at));
-    const found = await findingsIn(copy);
+    const copy = sealed.copyOf(dir);
+    sealed.edit(copy, file, (lines) => change(lines, at));
+    const found = await sealed.findingsIn(copy);
     const isNear = namedIn(found, file).some((line) => Math.abs(line - at - 1) <= 1);
     const isNamed = isNear || (range?.(line, before) && isInRange(found, file, at + 1));
     assert.ok(isNamed, `line ${at + 1} of ${file}: ${JSON.stringify(found, null, 1)}`);
@@ -81,21 +69,19 @@ let scene: Scene;
 /** The same, with the segments of the closed days deleted as after keep_days. */
 let retired: string;
 before(async () => {
-  scene = await threeDays();
-  retired = copyOf(scene.dir);
-  retire(retired, [A, B, C]);
+  scene = await sealed.threeDays();
+  retired = sealed.copyOf(scene.dir);
+  sealed.retire(retired, [sealed.A, sealed.B, sealed.C]);
 });
 
-describe("books that nobody changed", () => {
-  it("have no finding, with their segments and without those that are deleted by age", async () => {
-    assert.deepEqual(await findingsIn(scene.dir), []);
-    assert.deepEqual(await findingsIn(retired), []);
-  });
+it("books that nobody changed have no finding, with their segments and without those that are deleted by age", async () => {
+  assert.deepEqual(await sealed.findingsIn(scene.dir), []);
+  assert.deepEqual(await sealed.findingsIn(retired), []);
 });
 
 describe("a line of a closed day", { concurrency: 2 }, () => {
   for (const [name, change] of Object.entries(SPOILS)) {
-    for (const segment of [A, B, C])
+    for (const segment of [sealed.A, sealed.B, sealed.C])
       it(`that is spoiled in ${segment} is found: ${name}`, async () => {
         const file = `spend/${segment}`;
         // An open line that is gone is named by its settle line: nothing says where it was. Nor
@@ -117,46 +103,49 @@ describe("a line of a closed day", { concurrency: 2 }, () => {
 
 describe("a line of an open day", { concurrency: 2 }, () => {
   for (const name of ["change", "remove", "insert", "double", "cut"])
-    for (const segment of [D, E])
+    for (const segment of [sealed.D, sealed.E])
       it(`that settles a request is found if it is spoiled in ${segment}: ${name}`, () =>
         assertFound(SPOILS[name]!, { dir: scene.dir, file: `spend/${segment}`, only: isSettle }));
 });
 
 it("a cursor that the system does not let read is a finding beside the others", async () => {
-  const dir = copyOf(scene.dir);
+  const dir = sealed.copyOf(scene.dir);
   rmSync(join(dir, "usage/cursor.json"));
   mkdirSync(join(dir, "usage/cursor.json"));
-  edit(dir, "usage/2026-01-31.jsonl", ([first = "", ...rest]) => [otherValue(first), ...rest]);
-  const [cursor, ...others] = await findingsIn(dir);
+  sealed.edit(dir, "usage/2026-01-31.jsonl", ([first = "", ...rest]) => [
+    otherValue(first),
+    ...rest,
+  ]);
+  const [cursor, ...others] = await sealed.findingsIn(dir);
   assert.match(String(cursor), /^usage\/cursor.json: EISDIR/);
   assert.ok(namedIn(others, "usage/2026-01-31.jsonl").includes(1));
 });
 
 it("a segment that is gone is found if the cursor was changed too, by older segments or the age of its day", async () => {
   const gone = (name: string) => `spend/${name}: is not there: line 2 of days.jsonl has it`;
-  const copy = copyOf(scene.dir);
-  retire(copy, [C]);
-  assert.deepEqual(await findingsIn(copy), [gone(C)]);
+  const copy = sealed.copyOf(scene.dir);
+  sealed.retire(copy, [sealed.C]);
+  assert.deepEqual(await sealed.findingsIn(copy), [gone(sealed.C)]);
   const isExpired = (day: string) => day < "2026-02-01";
-  assert.deepEqual(await findingsIn(retired, { isExpired }), [B, C].map(gone));
+  assert.deepEqual(await sealed.findingsIn(retired, { isExpired }), [sealed.B, sealed.C].map(gone));
 });
 
 describe("what stands after the end", () => {
   for (const file of ["usage/2026-01-31.jsonl", "days.jsonl"])
     it(`of ${file} is found, also without a line end`, async () => {
-      const count = textOfFile(scene.dir, file).split("\n").length;
+      const count = sealed.textOfFile(scene.dir, file).split("\n").length;
       for (const text of ["x", "x\n"]) {
-        const copy = copyOf(scene.dir);
+        const copy = sealed.copyOf(scene.dir);
         appendFileSync(join(copy, file), text);
-        assert.ok(namedIn(await findingsIn(copy), file).includes(count));
+        assert.ok(namedIn(await sealed.findingsIn(copy), file).includes(count));
       }
     });
 
   it("of a segment waits to be copied, or counts for nothing", async () => {
-    const copy = copyOf(scene.dir);
-    appendFileSync(join(copy, "spend", E), '{"type":"open"');
-    assert.deepEqual(await findingsIn(copy), []);
+    const copy = sealed.copyOf(scene.dir);
+    appendFileSync(join(copy, "spend", sealed.E), '{"type":"open"');
+    assert.deepEqual(await sealed.findingsIn(copy), []);
     truncateSync(join(copy, "usage/2026-01-31.jsonl"), 5_000);
-    assert.ok(isInRange(await findingsIn(copy), "usage/2026-01-31.jsonl", 7));
+    assert.ok(isInRange(await sealed.findingsIn(copy), "usage/2026-01-31.jsonl", 7));
   });
 });

@@ -11,29 +11,20 @@ import {
   type OpenLine,
 } from "../../../../src/extensions/money/records/index.ts";
 import { COUNTED, openLine, PRICE, settleLine } from "../../../support/books.ts";
+import { NOON, SETTLEMENT } from "../../../support/spend-log.ts";
 
-const NOON = Date.parse("2026-01-31T12:00:00.000Z");
 const OPEN = openLine(1, { time: "2026-01-31T11:59:58.500Z" }) as OpenLine;
 const attempt = { model: "m", provider: "lab", outcome: "timeout", duration_ms: 3 };
 const counts = { prompt: 20, completion: 7, cacheHit: 8, reasoning: 3 };
-const SETTLEMENT: Settlement = {
-  status: "completed",
-  endedAt: NOON,
-  httpStatus: 200,
-  errorCode: null,
-  finishReason: "stop",
-  attempts: [attempt],
-  firstTokenMs: 100,
-  modelServed: "m",
-  provider: "lab",
-  usage: makeUsage(counts),
-  usageSource: "provider",
-  cost: "0.000089000007",
-  currency: "USD",
-};
-/** Asserts that a settle line has the members of SETTLEMENT, in their order, and these. */
+const settled = { attempts: [attempt], firstTokenMs: 100, cost: "0.000089000007" };
+/** Asserts that a settle line has the members of these, in their order, and these. */
 function assertSettle(over: Partial<Settlement>, expected: object, now = NOON): void {
-  const text = JSON.stringify(settleLineOf(OPEN, { ...SETTLEMENT, endedAt: now, ...over }));
+  const text = JSON.stringify(
+    settleLineOf(OPEN, {
+      ...{ ...SETTLEMENT, ...settled, usage: makeUsage(counts), endedAt: now },
+      ...over,
+    }),
+  );
   const { prices, ...about } = settleLine(1, { time: isoTime(NOON), attempts: [attempt] });
   const notes = "notes" in over && { notes: over.notes };
   const line = { ...about, ...notes, prices, ...expected };

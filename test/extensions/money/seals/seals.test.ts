@@ -23,6 +23,7 @@ import {
   textOfFile,
   threeDays,
 } from "../../../support/sealed-books.ts";
+import { outputOf } from "../../../support/command.ts";
 
 const OPEN = "usage/2026-02-02.jsonl";
 const NOON = "2026-02-02T12:05:00.000Z";
@@ -30,7 +31,6 @@ const NOON = "2026-02-02T12:05:00.000Z";
 let scene: Scene;
 /** A head of the moment when the first two days were closed. */
 let head: string;
-/** The same books a day later. */
 let later: Scene;
 before(async () => {
   scene = await threeDays();
@@ -71,10 +71,8 @@ describe("the key", () => {
 
   it("is printed in PEM and in hexadecimal digits", async () => {
     const dir = copyOf(scene.dir);
-    assert.match(
-      (await command(dir, ["seal", "public-key"])).stdout,
-      /^-----BEGIN PUBLIC KEY-----\n/,
-    );
+    const inPem = (await command(dir, ["seal", "public-key"])).stdout;
+    assert.match(inPem, /^-----BEGIN PUBLIC KEY-----\n/);
     const { stdout } = await command(dir, ["seal", "public-key", "--json"]);
     assert.deepEqual(JSON.parse(stdout), { public_key: publicKeyOf(scene.dir) });
   });
@@ -82,10 +80,8 @@ describe("the key", () => {
   it("is not made without seals or books", async () => {
     const dir = folder();
     const off = { seals: { enabled: false } };
-    assert.match(
-      (await command(dir, ["seal", "public-key"], off)).stderr,
-      /does not switch seals on/,
-    );
+    const unsealed = (await command(dir, ["seal", "public-key"], off)).stderr;
+    assert.match(unsealed, /does not switch seals on/);
     const none = await command(join(dir, "none"), ["seal", "public-key"]);
     assert.match(none.stderr, /there are no books in /);
     assert.match((await command(dir, ["seal", "public-key"])).stderr, /keys.seal is made/);
@@ -95,8 +91,7 @@ describe("the key", () => {
 describe("seal head", () => {
   it("prints a signed line of this moment that continues the last day", async () => {
     const dir = copyOf(scene.dir);
-    const { code, stdout } = await command(dir, ["seal", "head"]);
-    assert.equal(code, 0);
+    const stdout = outputOf(await command(dir, ["seal", "head"]));
     assert.ok(isSignedBy(stdout.trim(), publicKeyOf(dir)));
     const { number, records, segments } = JSON.parse(stdout);
     assert.deepEqual([number, records, segments.length], [3, 13, 2]);
@@ -169,10 +164,8 @@ describe("seal verify with what was kept", () => {
 
   it("finds heads that were changed", async () => {
     const changed = head.replace('"records":13', '"records":12');
-    assert.match(
-      (await findingsIn(scene.dir, { keptLines: [changed] }))[0]!,
-      /changed, or signed by/,
-    );
+    const finding = (await findingsIn(scene.dir, { keptLines: [changed] }))[0]!;
+    assert.match(finding, /changed, or signed by/);
   });
 
   it("finds lines without a signature, or with another key's", async () => {
@@ -218,8 +211,7 @@ describe("seal verify with what was kept", () => {
 
 describe("seal verify", () => {
   it("prints what is proved, for people and for programs", async () => {
-    const { code, stdout } = await verify(scene.dir, head);
-    assert.equal(code, 0);
+    const stdout = outputOf(await verify(scene.dir, head));
     for (const expected of [
       /^key: [0-9a-f]{64}, as stated by --public-key\ndays.jsonl: 2 closed days, from 2026-01-31 to 2026-02-01\n/,
       /\n {2}spend\/2026-01-31.0002.jsonl +14 +14 +line 2 of days.jsonl +0\n/,

@@ -115,10 +115,8 @@ describe("the rows of a gateway in a shared store", () => {
     for (let turns = 0; turns < 20; turns += 1) await turn();
     const written = asked.filter(({ tasks }) => tasks.some(({ offers }) => offers.length === 0));
     assert.deepEqual(new Set(written.map(({ account }) => account)), new Set(names));
-    assert.deepEqual(
-      events.map(({ event }) => event),
-      ["budgets_store_forgot"],
-    );
+    const told = events.map(({ event }) => event);
+    assert.deepEqual(told, ["budgets_store_forgot"]);
     store.close();
   });
 
@@ -152,10 +150,8 @@ describe("the rows of a gateway in a shared store", () => {
   it("have all that was granted before, and requests that wait go together", async () => {
     const { store, asked, reserve } = bench();
     await Promise.all(Array.from({ length: 250 }, () => reserve("a1")));
-    assert.deepEqual(
-      asked.map(({ tasks }) => tasks.length),
-      [1, 100, 100, 49],
-    );
+    const together = asked.map(({ tasks }) => tasks.length);
+    assert.deepEqual(together, [1, 100, 100, 49]);
     let granted = 0;
     for (const { tasks } of asked) {
       assert.equal(tasks[0]!.budgets[0]!.held[1], granted);

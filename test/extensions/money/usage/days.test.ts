@@ -65,10 +65,8 @@ describe("the usage records of the spend log", () => {
       await assert.rejects(at.books.store.find({ requestId: "request 1", limit: 1 }), BooksFault);
       await at.passUntil("2026-02-03T12:00:00.000Z");
       const { faults } = await at.pass();
-      assert.deepEqual(
-        faults.map(({ event }) => event),
-        ["usage_index_lost"],
-      );
+      const told = faults.map(({ event }) => event);
+      assert.deepEqual(told, ["usage_index_lost"]);
       for (const id of ["request 1", "request 2"])
         await assert.rejects(
           at.books.store.find({ requestId: id, limit: 1 }),
@@ -91,8 +89,9 @@ describe("the usage records of the spend log", () => {
     const segments = at.closed().map((day) => day["segments"] as Line[]);
     const counts = segments.map((listed) => listed.map(({ lines }) => lines));
     assert.deepEqual(counts, [[2], [], [4]]);
+    const told = at.events.map(({ event, line }) => [event, line]);
     assert.deepEqual(
-      at.events.map(({ event, line }) => [event, line]),
+      told,
       texts.map((text) => ["day_closed", text]),
     );
   });
@@ -104,10 +103,8 @@ describe("the usage records of the spend log", () => {
     at.write(A, ...request(1, "2026-01-30T12:00:00.000Z"));
     await at.pass();
     const days = ["2026-01-30", "2026-01-31", "2026-02-01", "2026-02-02"];
-    assert.deepEqual(
-      at.closed().map(({ day }) => day),
-      days,
-    );
+    const closed = at.closed().map(({ day }) => day);
+    assert.deepEqual(closed, days);
   });
 });
 
@@ -146,10 +143,8 @@ describe("lines of the spend log that should not be there", () => {
       at.write(A, ...lines);
       const { copied, faults } = await at.pass();
       assert.equal(copied, 1);
-      assert.deepEqual(
-        faults.map(({ detail }) => /line \d.*/.exec(detail)?.[0]),
-        expected,
-      );
+      const told = faults.map(({ detail }) => /line \d.*/.exec(detail)?.[0]);
+      assert.deepEqual(told, expected);
       const [record] = recordsIn(at.dayFile("2026-01-31"));
       const opened = lines.includes(open) ? `${JSON.stringify(open)}\n` : "";
       assert.equal(record?.log?.sha256, sha256(`${opened}${JSON.stringify(settle)}\n`));

@@ -99,10 +99,8 @@ describe("the file store", () => {
         .filter(({ gateway_request_id }) => gateway_request_id === requestId)
         .sort(byEnd);
       const found = await at.books.store.find({ requestId, limit: 100 });
-      assert.deepEqual(
-        found.map(({ details: _details, log: _log, ...columns }) => columns),
-        expected,
-      );
+      const shown = found.map(({ details: _details, log: _log, ...columns }) => columns);
+      assert.deepEqual(shown, expected);
       assert.ok(found.every(({ details, log }) => details && log));
       const { account } = expected[0]!;
       const own = await at.books.store.find({ requestId, account, limit: 100 });

@@ -82,10 +82,8 @@ describe("segments of dead processes", () => {
       assert.ok(text.startsWith(whole) && text.endsWith("\n"), torn);
       assert.equal(linesOf(at.segment(A)).length, 4);
     }
-    assert.deepEqual(
-      (await at.records()).map(({ status }) => status),
-      ["completed", "interrupted"],
-    );
+    const statuses = (await at.records()).map(({ status }) => status);
+    assert.deepEqual(statuses, ["completed", "interrupted"]);
   });
 
   it("are deleted if they are empty, and stay as they are for a command", async () => {

@@ -130,10 +130,8 @@ describe("an address that others reach", () => {
     ] as const)
       assert.equal((await ask(local, "/status", headers)).status, status);
     const cert_file = join(folder(), "none.pem");
-    await assert.rejects(
-      startAdmin(t, { tls: { ...tls, cert_file } }),
-      /admin\.tls\.cert_file: .*none.pem cannot be read: ENOENT/,
-    );
+    const starting = startAdmin(t, { tls: { ...tls, cert_file } });
+    await assert.rejects(starting, /admin\.tls\.cert_file: .*none.pem cannot be read: ENOENT/);
   });
 
   it("with admin.plain still has the password, and is told in the log and by `check`; on loopback nothing is", async (t) => {
@@ -170,7 +168,6 @@ function bench() {
   return {
     told,
     pass: (ms: number) => (now += ms),
-    /** The status that a request from this address gets. */
     ask(remoteAddress: string, password?: string): number {
       const headers = { host: "127.0.0.1", ...(password !== undefined && basic(password)) };
       const req = { headers, method: "GET", url: "/", socket: { remoteAddress } };

@@ -9,7 +9,7 @@ import { describe, it } from "node:test";
 import { callProviders } from "../../../../src/extensions/operations/commands/live.ts";
 import { configFile } from "../../../support/books.ts";
 import { certificate } from "../../../support/certificate.ts";
-import { lines } from "../../../support/command.ts";
+import { lines, outputOf } from "../../../support/command.ts";
 import { checkConfig, installed } from "../../../support/config.ts";
 import { startAnthropic } from "../../../support/fake-anthropic.ts";
 import { PROVIDER_KEY } from "../../../support/fake-provider.ts";
@@ -21,43 +21,37 @@ import { completion, startProvider, status, type Behaviours } from "../../../sup
 import { runHere } from "../../../support/run-here.ts";
 import type { Scope } from "../../../support/scope.ts";
 
-/** The demo's configuration in a file of its own, with these fields over it. */
 const written = (over: object = {}): string => configFile(demo({ data_dir: folder(), ...over }));
 
 const check = (file: string, ...more: string[]) => runHere(["check", ...more, "--config", file]);
 
-describe("check", () => {
+it("check of a good file: one line that counts, exit 0, also for programs", async () => {
   const report = { models: 2, aliases: 2, keys: 1, warnings: [] };
-
-  it("a good file: one line that counts, exit 0, also for programs", async () => {
-    const file = written();
-    const people = await check(file);
-    const valid = `${file} is valid: 2 models, 2 aliases, 1 key\n`;
-    assert.deepEqual([people.code, people.stdout, people.stderr], [0, valid, ""]);
-    const programs = await check(file, "--json");
-    assert.deepEqual([programs.code, programs.stderr], [0, ""]);
-    assert.deepEqual(JSON.parse(programs.stdout), { ok: true, source: file, ...report });
-    const ofDemo = await runHere(["check", "--json"]);
-    assert.deepEqual(JSON.parse(ofDemo.stdout), { ok: true, source: null, ...report });
-  });
+  const file = written();
+  const people = await check(file);
+  const valid = `${file} is valid: 2 models, 2 aliases, 1 key\n`;
+  assert.deepEqual([people.code, people.stdout, people.stderr], [0, valid, ""]);
+  const programs = await check(file, "--json");
+  assert.deepEqual([programs.code, programs.stderr], [0, ""]);
+  assert.deepEqual(JSON.parse(programs.stdout), { ok: true, source: file, ...report });
+  const ofDemo = await runHere(["check", "--json"]);
+  assert.deepEqual(JSON.parse(ofDemo.stdout), { ok: true, source: null, ...report });
 });
 
-describe("certificates", () => {
-  it("that are not there, or no pair, are faults of both listeners, beside all others", async () => {
-    const [own, other] = [certificate(), certificate()];
-    const file = written({
-      server: { tls: { cert_file: own.cert_file, key_file: other.key_file } },
-      admin: { port: 0, tls: { cert_file: "nowhere.pem", key_file: own.key_file } },
-      limits: { rpm: "many" },
-    });
-    const { code, stderr } = await check(file);
-    const [shape, pair, ...others] = lines(stderr);
-    assert.equal(code, 1);
-    assert.match(shape ?? "", /^chat-gateway: limits\.rpm: expected an integer/);
-    assert.match(pair ?? "", /^chat-gateway: server\.tls: the key in .+ is not that of .+: /);
-    const missing = "chat-gateway: admin.tls.cert_file: nowhere.pem cannot be read: ENOENT";
-    assert.deepEqual(others, [missing]);
+it("certificates that are not there, or no pair, are faults of both listeners, beside all others", async () => {
+  const [own, other] = [certificate(), certificate()];
+  const file = written({
+    server: { tls: { cert_file: own.cert_file, key_file: other.key_file } },
+    admin: { port: 0, tls: { cert_file: "nowhere.pem", key_file: own.key_file } },
+    limits: { rpm: "many" },
   });
+  const { code, stderr } = await check(file);
+  const [shape, pair, ...others] = lines(stderr);
+  assert.equal(code, 1);
+  assert.match(shape ?? "", /^chat-gateway: limits\.rpm: expected an integer/);
+  assert.match(pair ?? "", /^chat-gateway: server\.tls: the key in .+ is not that of .+: /);
+  const missing = "chat-gateway: admin.tls.cert_file: nowhere.pem cannot be read: ENOENT";
+  assert.deepEqual(others, [missing]);
 });
 
 describe("warnings", () => {
@@ -99,8 +93,9 @@ describe("warnings", () => {
       assert.match(warnings[at].message, words);
     }
     const told = warnings.map(({ path, message }: any) => `${path} ${message}`);
+    const printed = lines(stderr);
     assert.deepEqual(
-      lines(stderr),
+      printed,
       told.map((text: string) => `chat-gateway: warning: ${text}`),
     );
     const forPeople = await check(file);
@@ -172,8 +167,7 @@ describe("check --live", () => {
   it("asks each provider once, with few tokens and the provider's key, and says how long it took", async (t) => {
     const [one, two] = [await provider(t, ANSWERS), await provider(t, ANSWERS)];
     const { file, data } = calling({ one: one.row, two: two.row });
-    const { code, stdout, stderr } = await check(file, "--live");
-    assert.deepEqual([code, stderr], [0, ""]);
+    const stdout = outputOf(await check(file, "--live"));
     const [valid, first, second, books] = lines(stdout);
     assert.match(valid!, /is valid: 2 models/);
     assert.match(first!, /^ {2}ok {7}one \(one-model\): \d+ ms$/);
@@ -271,10 +265,12 @@ describe("check --live", () => {
     const models = { m: { provider: "silent" }, n: { provider: "silent" } };
     const config = checkConfig({ providers: { silent: silent.row }, models });
     const [given, other] = await callProviders(config, installed, 50);
-    assert.deepEqual(
-      [given?.result, given?.code, given?.detail],
-      ["failed", "upstream_timeout", "no whole answer within 0.05 seconds"],
-    );
+    const outcome = [given?.result, given?.code, given?.detail];
+    assert.deepEqual(outcome, [
+      "failed",
+      "upstream_timeout",
+      "no whole answer within 0.05 seconds",
+    ]);
     assert.deepEqual([other?.model, other?.result], ["n", "skipped"]);
     assert.ok(silent.asked.length <= 1, "a busy machine may ask too late");
   });

@@ -20,7 +20,6 @@ import { bundled } from "../../../support/program.ts";
 import { runHere } from "../../../support/run-here.ts";
 import { faultsOf } from "../faults-of.ts";
 
-/** The faults of a configuration with these sections. */
 const faults = (over: object): string[] =>
   faultsOf({ providers: {}, models: {}, server: { port: 1 }, ...over });
 
@@ -113,10 +112,8 @@ describe("a member that is set twice", () => {
   };
 
   it("is found at any depth, with its path", () => {
-    assert.deepEqual(found('{"a": 1, "b": {"c": [0, {"d": 1, "e": 2, "d": 3}]}, "a": 2}'), [
-      "b.c[1].d",
-      "a",
-    ]);
+    const twice = found('{"a": 1, "b": {"c": [0, {"d": 1, "e": 2, "d": 3}]}, "a": 2}');
+    assert.deepEqual(twice, ["b.c[1].d", "a"]);
     assert.deepEqual(found('[{"x":1},{"x":1,"x":2}]'), ["[1].x"]);
     assert.deepEqual(found('{"a":1,"a":2,"a":3}'), ["a", "a"]);
   });
@@ -157,7 +154,6 @@ const canActAs = (user: typeof NOBODY): boolean =>
   process.getuid?.() === 0 && spawnSync(process.execPath, ["--version"], user).status === 0;
 
 describe("a data_dir that cannot be made", () => {
-  /** `check` says so, and exits with 1. */
   async function assertFault(data_dir: string, fault: RegExp | string): Promise<void> {
     const { file } = written({ data_dir });
     const { code, stdout, stderr } = await runHere(["check", "--config", file]);

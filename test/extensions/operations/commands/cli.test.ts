@@ -9,50 +9,27 @@ import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { configFile as written } from "../../../support/books.ts";
-import { assertOneLine, ended, lines, run } from "../../../support/command.ts";
+import { assertFails, ended, lines, run, outputOf } from "../../../support/command.ts";
 import { folder, replace } from "../../../support/folder.ts";
-import { demo, user } from "../../../support/gateway.ts";
+import { demo } from "../../../support/gateway.ts";
 import { listening } from "../../../support/listening.ts";
 import { fromSources } from "../../../support/program.ts";
 import { until, waitFor, within } from "../../../support/wait.ts";
+import * as clients from "../../scale/cluster/bench.ts";
 
-/** The demo's configuration in a file of its own, with these fields over it. */
 const configFile = (over: object = {}): string => written(demo(over));
 
-/** A key beside the demo's. */
 const OWN = { account: "own", key: "sk-own" };
 
 /** Asks the demo model; resolves with the headers. */
-async function ask(address: string, body: object, key = "sk-demo") {
-  const request = {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "demo-chat", messages: user("Hello."), ...body }),
-  };
-  const answer = fetch(`${address}/v1/chat/completions`, request);
-  const { status, headers, body: pieces } = await within(answer, "the headers of an answer");
-  let text = "";
-  const readAll = async () => {
-    for await (const piece of pieces!.pipeThrough(new TextDecoderStream())) text += piece;
-    return text;
-  };
-  const whole = readAll();
-  whole.catch(() => undefined); // a test that does not read to the end is not to blame for a cut
-  return {
-    status,
-    limit: headers.get("x-ratelimit-limit-requests"),
-    requestId: String(headers.get("x-request-id")),
-    text: () => text,
-    whole,
-  };
-}
+const ask = (address: string, body: object = {}, key = "sk-demo") =>
+  clients.ask(address, { model: "demo-chat", ...body }, key);
+const { whole } = clients;
 
-describe("the sources", () => {
-  it("run as they are, natively or under tsx, and as the one file does", async (t) => {
-    const sources = await ended(t, ["help"], { program: fromSources(process.cwd()) });
-    assert.deepEqual(sources, await ended(t, ["help"]));
-    assert.equal(sources.code, 0);
-  });
+it("the sources run as they are, natively or under tsx, and as the one file does", async (t) => {
+  const sources = await ended(t, ["help"], { program: fromSources(process.cwd()) });
+  assert.deepEqual(sources, await ended(t, ["help"]));
+  assert.equal(sources.code, 0);
 });
 
 describe("a process", () => {
@@ -109,8 +86,7 @@ describe("serve that cannot: one line for each fault, exit 1", { concurrency: 4 
   it("a port in use", async (t) => {
     const { port } = new URL(await listening(t, createServer()));
     const end = await ended(t, ["serve", `--port=${port}`]);
-    assertOneLine(end, new RegExp(`EADDRINUSE.*${port}; choose another port: --port`));
-    assert.equal(end.code, 1);
+    assertFails(end, 1, new RegExp(`EADDRINUSE.*${port}; choose another port: --port`));
   });
 });
 
@@ -120,8 +96,8 @@ describe("serve", { concurrency: 4 }, () => {
     const address = await gw.address();
     for (const [id, path] of Object.entries({ one: "/healthz?deep=1", 'tw"o': "/nowhere" }))
       await (await fetch(address + path, { headers: { "x-request-id": id } })).text();
-    const { requestId, whole } = await ask(address, {});
-    assert.match(await within(whole, "the reply"), /You said: “Hello\.”/);
+    const reply = await whole(ask(address));
+    assert.match(reply.text(), /You said: “Hello\.”/);
     await waitFor(() => lines(gw.stdout()).length === 4, "three lines of access log");
     const [line, ...log] = lines(gw.stdout());
     // The admin listener is there unless somebody else, such as another test, has its default port.
@@ -135,7 +111,7 @@ describe("serve", { concurrency: 4 }, () => {
     assert.deepEqual(told, [
       ["one", "GET", "/healthz", 200, null, null],
       ['tw"o', "GET", "/nowhere", 404, null, null],
-      [requestId, "POST", "/v1/chat/completions", 200, "demo", "demo-chat"],
+      [reply.headers["x-request-id"], "POST", "/v1/chat/completions", 200, "demo", "demo-chat"],
     ]);
     for (const { time, duration_ms, key_id } of records) {
       assert.match(String(time), /^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
@@ -181,8 +157,8 @@ describe("serve", { concurrency: 4 }, () => {
       make();
       gw.child.kill("SIGHUP");
       await waitFor(() => told.test(ofReloads().at(-1) ?? ""), `${told} on stderr`);
-      const { status, limit } = await ask(address, {}, OWN.key);
-      assert.deepEqual([status, limit], [200, String(rpm)]);
+      const { status, headers } = await ask(address, {}, OWN.key);
+      assert.deepEqual([status, headers["x-ratelimit-limit-requests"]], [200, String(rpm)]);
     }
     const put = (text: string) => () => replace(file, text);
     function putFifo(): void {
@@ -202,7 +178,7 @@ describe("serve", { concurrency: 4 }, () => {
       [putLarge, "it has more than 16777216 bytes"],
     ] as const)
       await change(make, new RegExp(`"reload_failed".*"cannot read gateway\\.json: ${why}"`), 20);
-    assert.equal((await ask(address, {})).status, 401);
+    assert.equal((await ask(address)).status, 401);
     await change(put(config(30)), /"reloaded"/, 30);
   });
 });
@@ -223,7 +199,6 @@ async function streaming(t: TestContext, drain_ms: number, pace_ms: number) {
   return { gw, address, reply, silent };
 }
 
-/** Resolves when no new connection is taken. */
 function untilClosed(address: string): Promise<unknown> {
   const isRefused = () =>
     fetch(`${address}/healthz`).then(
@@ -237,10 +212,9 @@ describe("signals", { concurrency: 4 }, () => {
   for (const signal of ["SIGTERM", "SIGINT"] as const)
     it(`${signal} while idle: exit 0 at once, also with a kept-alive connection`, async (t) => {
       const gw = run(t, ["--config", configFile({ server: { drain_ms: 600_000 } })]);
-      await (await ask(await gw.address(), {})).whole; // which leaves its connection open
+      await (await fetch(`${await gw.address()}/healthz`)).text(); // whose connection stays open
       gw.child.kill(signal);
-      const { code, stdout, stderr } = await within(gw.ended, `the end after ${signal}`);
-      assert.deepEqual([code, stderr], [0, ""]);
+      const stdout = outputOf(await within(gw.ended, `the end after ${signal}`));
       assert.equal(lines(stdout).length, 2, "the access log is complete");
     });
 
@@ -249,11 +223,14 @@ describe("signals", { concurrency: 4 }, () => {
     gw.child.kill("SIGTERM");
     await untilClosed(address);
     assert.doesNotMatch(reply.text(), /\[DONE\]/, "or this says nothing");
-    const text = await within(reply.whole, "the end of the stream");
+    const text = (await whole(reply)).text();
     assert.match(text, /"finish_reason":"stop"\}\]\}\n\ndata: \[DONE\]\n\n$/);
     const { code, stdout } = await within(gw.ended, "the end");
     const record = JSON.parse(lines(stdout).at(-1)!);
-    assert.deepEqual([code, record.request_id, record.status], [0, reply.requestId, 200]);
+    assert.deepEqual(
+      [code, record.request_id, record.status],
+      [0, reply.headers["x-request-id"], 200],
+    );
   });
 
   it("SIGTERM: the reader of the log, which is behind, gets the last lines too", async (t) => {
@@ -279,19 +256,21 @@ describe("signals", { concurrency: 4 }, () => {
     unanswered.catch(() => undefined);
     await within(asked, "the provider to be asked");
     gw.child.kill("SIGTERM");
-    const text = await within(reply.whole, "the end of the stream");
+    const text = (await whole(reply)).text();
     const last = lines(text).at(-1) ?? "";
     assert.ok(last.startsWith("data: {") && text.endsWith("\n\n"), last);
     assert.doesNotMatch(text, /\[DONE\]/);
-    const { status, requestId, whole } = await unanswered;
-    assert.equal(status, 503);
+    const refused = await whole(unanswered);
+    assert.equal(refused.status, 503);
     const error = {
       message: "The gateway is shutting down.",
       ...{ type: "service_unavailable_error", code: "server_overloaded", param: null },
     };
-    const bodies = [last.slice(6), await within(whole, "the refusal")];
-    for (const [at, request_id] of [reply.requestId, requestId].entries())
-      assert.deepEqual(JSON.parse(bodies[at]!), { error: { ...error, request_id } });
+    const bodies = [last.slice(6), refused.text()];
+    for (const [at, { headers }] of [reply, refused].entries())
+      assert.deepEqual(JSON.parse(bodies[at]!), {
+        error: { ...error, request_id: headers["x-request-id"] },
+      });
     assert.equal((await within(gw.ended, "the end")).code, 0);
   });
 

@@ -7,7 +7,7 @@ import { describe, it } from "node:test";
 import { readCommandLine } from "../../../../src/command-line/arguments.ts";
 import { serveCommand } from "../../../../src/program.ts";
 import { programSlots, type Command } from "../../../../src/command-line/command.ts";
-import { assertOneLine } from "../../../support/command.ts";
+import { assertFails, outputOf } from "../../../support/command.ts";
 import { installed } from "../../../support/config.ts";
 import { runHere } from "../../../support/run-here.ts";
 
@@ -48,8 +48,7 @@ describe("what is printed on stdout, exit 0, by", () => {
     [["help", "explain"], /^ {2}ALIAS +an alias of the configuration \(required\)$/m],
   ] as readonly (readonly [readonly string[], ...RegExp[]])[])
     it(args.join(" "), async () => {
-      const { code, stdout, stderr } = await runHere(args);
-      assert.deepEqual([code, stderr], [0, ""]);
+      const stdout = outputOf(await runHere(args));
       for (const words of expected) assert.match(stdout, words);
     });
 });
@@ -86,7 +85,6 @@ describe("a mistake in the arguments is one line on stderr, exit 2", () => {
   ] as const)
     it(args.join(" "), async () => {
       const end = await runHere(args);
-      assertOneLine(end, words);
-      assert.equal(end.code, 2);
+      assertFails(end, 2, words);
     });
 });

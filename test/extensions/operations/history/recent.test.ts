@@ -22,25 +22,15 @@ describe("a request of late", () => {
     const opening = tell.open({ requestId: "one" });
     const { requests: running, running: count } = find();
     const [{ id, ended, asked_model } = {}] = running;
-    assert.deepEqual(
-      [count, running.length, id, ended, asked_model],
-      [1, 1, "one", null, "auto/m"],
-    );
+    const now = [count, running.length, id, ended, asked_model];
+    assert.deepEqual(now, [1, 1, "one", null, "auto/m"]);
     assert.doesNotMatch(JSON.stringify(process.report()), /secret words/);
     tell.settle(opening);
     tell.leave(opening);
     const { requests, running: left } = find();
     assert.equal(left, 0);
-    const usage = {
-      prompt_tokens: 10,
-      cached_tokens: 4,
-      cache_write_tokens: 2,
-      completion_tokens: 20,
-      reasoning_tokens: 5,
-      usage_source: "provider",
-      cost: "0.5",
-      currency: "USD",
-    };
+    const tokens = { prompt_tokens: 10, completion_tokens: 20, reasoning_tokens: 5 };
+    const usage = { ...tokens, cached_tokens: 4, cache_write_tokens: 2, usage_source: "provider" };
     assert.deepEqual(requests, [
       {
         ...{ id: "one", started, ended: started + 2_500, outcome: "ok", status: 200 },
@@ -51,6 +41,7 @@ describe("a request of late", () => {
           ...{ max_tokens: 77, temperature: null },
         },
         ...{ duration_ms: 500, first_token_ms: 100, finish_reason: "stop", ...usage },
+        ...{ cost: "0.5", currency: "USD" },
         attempts: [attempt()],
       },
     ]);

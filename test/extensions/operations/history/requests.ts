@@ -4,12 +4,14 @@ import type { RequestObserver } from "../../../../src/core/observer.ts";
 import type { AccessRecord } from "../../../../src/core/http/exchange.ts";
 import type { AttemptRecord, Opening, Settlement } from "../../../../src/core/ledger/ledger.ts";
 import { chatRequest } from "../../../../src/core/openai/request.ts";
+import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import { createHistory } from "../../../../src/extensions/operations/history/history.ts";
 import { startRecorder } from "../../../../src/extensions/operations/history/recorder.ts";
 import { startCounting } from "../../../../src/extensions/operations/metrics/counting.ts";
 import { dropIdle, type Tally } from "../../../../src/extensions/operations/metrics/tally.ts";
 import type { InstallationStatus } from "../../../../src/extensions/scale/installation/index.ts";
 import { createFakeClock, type FakeClock } from "../../../support/fake-clock.ts";
+import { SETTLEMENT } from "../../../support/spend-log.ts";
 
 const chat = chatRequest({
   model: "m",
@@ -27,28 +29,9 @@ export const attempt = (over: Partial<AttemptRecord> = {}): AttemptRecord => ({
 
 const OPENING = { account: "acme", keyId: "key_1", modelRequested: "auto/m", stream: true };
 
-const SETTLEMENT: Settlement = {
-  status: "completed",
-  endedAt: 0,
-  httpStatus: 200,
-  errorCode: null,
-  finishReason: "stop",
-  attempts: [attempt()],
-  firstTokenMs: 100,
-  modelServed: "m",
-  provider: "lab",
-  usage: {
-    prompt_tokens: 10,
-    completion_tokens: 20,
-    total_tokens: 30,
-    prompt_cache_hit_tokens: 4,
-    prompt_cache_miss_tokens: 6,
-    prompt_tokens_details: { cached_tokens: 4, cache_write_tokens: 2 },
-    completion_tokens_details: { reasoning_tokens: 5 },
-  },
-  usageSource: "provider",
-  cost: "0.5",
-  currency: "USD",
+const SETTLED: Settlement = {
+  ...{ ...SETTLEMENT, endedAt: 0, attempts: [attempt()], firstTokenMs: 100, cost: "0.5" },
+  usage: makeUsage({ prompt: 10, completion: 20, cacheHit: 4, cacheWrite: 2, reasoning: 5 }),
 };
 
 const CHAT = "/v1/chat/completions";
@@ -69,7 +52,6 @@ export function startProcess(clock: Pick<FakeClock, "now">, name = "one") {
   };
 }
 
-/** A look at some processes. */
 export const lookOf = (
   extensions: readonly Readonly<Record<string, unknown>>[],
   inFlight = 0,
@@ -85,7 +67,6 @@ export const lookOf = (
 /** A quarter of an hour, so that bins of all levels begin here. */
 export const START = Date.parse("2026-11-22T09:00:00Z");
 export const MINUTE = 60_000;
-/** Milliseconds between two looks. */
 const LOOK_MS = 2_500;
 
 export function bench(start = START) {
@@ -117,7 +98,6 @@ export function bench(start = START) {
 /** What tells the observers of a process of requests, at the time of a clock. */
 export function teller(observersOf: () => readonly RequestObserver[], clock: FakeClock) {
   let serial = 0;
-  /** By their openings. */
   const observers = new Map<Opening, readonly RequestObserver[]>();
   const record = (over: Partial<AccessRecord>): AccessRecord => ({
     time: new Date(clock.now()).toISOString(),
@@ -142,7 +122,7 @@ export function teller(observersOf: () => readonly RequestObserver[], clock: Fak
   }
 
   function settle(opening: Opening, over: Partial<Settlement> = {}): void {
-    const settlement = { ...SETTLEMENT, ...over };
+    const settlement = { ...SETTLED, ...over };
     for (const observer of observers.get(opening)!) observer.settled?.(opening, settlement, 500);
   }
 
@@ -152,7 +132,6 @@ export function teller(observersOf: () => readonly RequestObserver[], clock: Fak
     for (const observer of observers.get(opening)!) observer.responded?.(CHAT, left);
   }
 
-  /** A response at any route. */
   function respond(route: string, over: Partial<AccessRecord> = {}): void {
     for (const observer of observersOf()) observer.responded?.(route, record(over));
   }

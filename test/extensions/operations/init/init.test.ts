@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { VENDOR_ROWS } from "../../../../src/extensions/operations/vendor-models/index.ts";
 import { configFile } from "../../../support/books.ts";
-import { assertOneLine, ended } from "../../../support/command.ts";
+import { assertFails, assertOneLine, ended, outputOf } from "../../../support/command.ts";
 import { checkConfig, VENDORS } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
 import { quickest } from "../../../support/program.ts";
@@ -114,8 +114,7 @@ describe("init", () => {
     const file = newFile();
     writeFileSync(file, "mine");
     const end = await runHere(["init", "--vendor", "openai", "--config", file]);
-    assertOneLine(end, /gateway\.json is there already, and init never overwrites/);
-    assert.equal(end.code, 1);
+    assertFails(end, 1, /gateway\.json is there already, and init never overwrites/);
     assert.equal(readFileSync(file, "utf8"), "mine");
   });
 
@@ -131,8 +130,7 @@ describe("init", () => {
   });
 
   it("without a vendor lists them on a terminal", async () => {
-    const { code, stdout, stderr } = await runHere(["init"], { isTerminal: true });
-    assert.deepEqual([code, stderr], [0, ""]);
+    const stdout = outputOf(await runHere(["init"], { isTerminal: true }));
     for (const vendor of VENDOR_ROWS.keys()) assert.ok(stdout.includes(vendor), vendor);
   });
 
@@ -192,8 +190,7 @@ describe("init --from-litellm", () => {
 
   it("takes no other way at the same time: exit 2", async () => {
     const end = await convert({}, "--vendor", "openai");
-    assertOneLine(end, /init takes either --from-litellm or --vendor/);
-    assert.equal(end.code, 2);
+    assertFails(end, 2, /init takes either --from-litellm or --vendor/);
   });
 
   it("says which package YAML needs; with it, where a file stops being YAML, and does not quote it", async (t) => {
@@ -202,8 +199,7 @@ describe("init --from-litellm", () => {
     writeFileSync(join(cwd, "config.yaml"), `key: ${secret}\n`);
     async function assertFault(words: RegExp): Promise<void> {
       const end = await ended(t, ["init", "--from-litellm", "config.yaml"], { cwd });
-      assertOneLine(end, words);
-      assert.equal(end.code, 1);
+      assertFails(end, 1, words);
       assert.ok(!end.stderr.includes(secret));
     }
     await assertFault(/needs the package 'yaml': run 'npm install --save-optional yaml'/);
@@ -218,7 +214,6 @@ describe("init --from-litellm", () => {
 
   it("says why a file cannot be read", async () => {
     const end = await init("--from-litellm", join(folder(), "none.yaml"));
-    assertOneLine(end, /cannot read .*none\.yaml: ENOENT/);
-    assert.equal(end.code, 1);
+    assertFails(end, 1, /cannot read .*none\.yaml: ENOENT/);
   });
 });

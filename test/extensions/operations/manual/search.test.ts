@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { manual } from "../../../../src/extensions/operations/manual/index.ts";
 import { MAX_RESULTS, searchPages } from "../../../../src/extensions/operations/manual/search.ts";
-import { assertOneLine } from "../../../support/command.ts";
+import { assertFails, outputOf } from "../../../support/command.ts";
 import { demo, startGateway } from "../../../support/gateway.ts";
 import { runHere } from "../../../support/run-here.ts";
 
@@ -77,8 +77,7 @@ describe("help --search", () => {
     const results = manual.search("point of no return");
     assert.equal(results[0]?.section, "The point of no return");
     for (const words of [["point of no return"], ["point", "of", "no", "return"]]) {
-      const { code, stdout } = await runHere(["help", "--search", ...words]);
-      assert.equal(code, 0);
+      const stdout = outputOf(await runHere(["help", "--search", ...words]));
       for (const { name, section, excerpt } of results)
         assert.ok(stdout.includes(`${name}: ${section}\n    ${excerpt}\n`), stdout);
     }
@@ -91,23 +90,20 @@ describe("help --search", () => {
   ] as const)
     it(`is an error for: ${args.join(" ")}`, async () => {
       const end = await runHere(args);
-      assertOneLine(end, message);
-      assert.equal(end.code, 2);
+      assertFails(end, 2, message);
     });
 });
 
-describe("GET /manual?search=WORDS", () => {
-  it("answers with Markdown: a link to each section, and an excerpt; refuses unknown parameters", async (t) => {
-    const { gateway } = await startGateway(t, demo());
-    const ask = (query: string) => fetch(`${gateway.adminAddress()}/manual?${query}`);
-    const found = await ask("search=point%20of%20no%20return");
-    assert.equal(found.headers.get("content-type"), "text/markdown; charset=utf-8");
-    assert.match(
-      await found.text(),
-      /^# Search\n\n- \[Routing: The point of no return\]\(routing\.md#the-point-of-no-return\): \S/,
-    );
-    const none = await (await ask("search=nosuchword")).text();
-    assert.match(none, /^# Search\n\nNo section [^\n]*\n$/);
-    for (const query of ["search=", "find=key"]) assert.equal((await ask(query)).status, 400);
-  });
+it("GET /manual?search=WORDS answers with Markdown: a link to each section, and an excerpt; refuses unknown parameters", async (t) => {
+  const { gateway } = await startGateway(t, demo());
+  const ask = (query: string) => fetch(`${gateway.adminAddress()}/manual?${query}`);
+  const found = await ask("search=point%20of%20no%20return");
+  assert.equal(found.headers.get("content-type"), "text/markdown; charset=utf-8");
+  assert.match(
+    await found.text(),
+    /^# Search\n\n- \[Routing: The point of no return\]\(routing\.md#the-point-of-no-return\): \S/,
+  );
+  const none = await (await ask("search=nosuchword")).text();
+  assert.match(none, /^# Search\n\nNo section [^\n]*\n$/);
+  for (const query of ["search=", "find=key"]) assert.equal((await ask(query)).status, 400);
 });

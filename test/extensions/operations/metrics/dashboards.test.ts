@@ -17,16 +17,8 @@ import { folder } from "../../../support/folder.ts";
 import { demo, startGateway, user } from "../../../support/gateway.ts";
 import { chunk, startProvider, status as answerWith, stream } from "../../../support/provider.ts";
 
-interface Panel {
-  readonly id: number;
-  readonly type: string;
-  readonly title: string;
-  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number };
-  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
-}
-
 const { panels } = JSON.parse(readFileSync("scripts/grafana-dashboard.json", "utf8")) as {
-  readonly panels: readonly Panel[];
+  readonly panels: readonly any[];
 };
 const rules = readFileSync("scripts/prometheus-alerts.yml", "utf8");
 const isThere = spawnSync("promtool", ["--version"]).status === 0;
@@ -69,7 +61,6 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
 const groupedIn = (expr: string): readonly string[] =>
   [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = ""]) => list.split(/, */));
 
-/** What is wrong with an expression. */
 function faultsOf(expr: string): string[] {
   const metrics = [...expr.matchAll(METRIC)].map(([name]) => name);
   const unknown = metrics.filter((name) => !SERIES.has(name)).map((name) => `no metric ${name}`);
@@ -94,7 +85,9 @@ const ruleExpressions = [...rules.matchAll(/^ {8}expr: (?:>-\n)?([\s\S]*?)(?=^ {
 /** An expression of the dashboard with values in the place of Grafana's variables. */
 const filled = (expr: string): string =>
   expr.replaceAll("$__rate_interval", "5m").replaceAll("$instance", ".*");
-const targets = panels.flatMap(({ targets: all = [] }) => all);
+const targets: Record<"expr" | "legendFormat", string>[] = panels.flatMap(
+  ({ targets: all = [] }) => all,
+);
 
 describe("the alert rules", () => {
   it("name only metrics, labels and values that exist", () => {
@@ -132,10 +125,8 @@ describe("the Grafana dashboard", () => {
 
   it("shows every metric that there is", () => {
     const all = targets.map(({ expr }) => expr).join();
-    assert.deepEqual(
-      Object.keys(FAMILIES).filter((name) => !all.includes(name)),
-      [],
-    );
+    const hidden = Object.keys(FAMILIES).filter((name) => !all.includes(name));
+    assert.deepEqual(hidden, []);
   });
 
   it("has panels with ids of their own, side by side", () => {
@@ -144,7 +135,7 @@ describe("the Grafana dashboard", () => {
     assert.equal(new Set(places).size, panels.length);
     for (const { gridPos, title, targets: own, type } of panels) {
       assert.ok(gridPos.x + gridPos.w <= 24, title);
-      assert.ok(type === "row" || own!.length > 0, title);
+      assert.ok(type === "row" || own.length > 0, title);
     }
   });
 
@@ -159,7 +150,7 @@ describe("the Grafana dashboard", () => {
   it("shows no errors, instead of no data, while there has not been one", SKIP, () => {
     const errors = panels.find(({ title }) => title === "Errors")!;
     const series = 'chat_gateway_requests_total{path="/v1/chat/completions",status="200"}';
-    const evaluated = { expr: filled(errors.targets![0]!.expr), eval_time: "10m" };
+    const evaluated = { expr: filled(errors.targets[0].expr), eval_time: "10m" };
     /** The samples that the panel has, if ten minutes of requests were counted like this. */
     const expected = (values: string, samples: readonly object[]) => ({
       interval: "1m",
@@ -173,8 +164,10 @@ describe("the Grafana dashboard", () => {
   });
 });
 
-describe("promtool check metrics", SKIP, () => {
-  it("is silent about all families, after traffic of every kind", async (t) => {
+it(
+  "promtool check metrics is silent about all families, after traffic of every kind",
+  SKIP,
+  async (t) => {
     // A reader that is behind for good: whatever the diagnostics say is dropped, and counted.
     const behind = new Writable({ write: () => undefined });
     behind.write("x".repeat(9e6));
@@ -207,5 +200,5 @@ describe("promtool check metrics", SKIP, () => {
     for (const [, name] of metrics.matchAll(/^# TYPE (\S+) /gm))
       assert.match(metrics, new RegExp(`^${name}`, "m"));
     assert.equal(assertChecked(["check", "metrics"], metrics), "");
-  });
-});
+  },
+);

@@ -16,7 +16,6 @@ import {
   status,
   stream,
   usageChunk,
-  type Asked,
 } from "../../../support/provider.ts";
 import { waitFor, within } from "../../../support/wait.ts";
 import { identity, scrape } from "./read-metrics.ts";
@@ -239,10 +238,7 @@ async function readPieces({ gw, provider }: Awaited<ReturnType<typeof priced>>):
 async function startPriced(t: TestContext) {
   const second = await startProvider(t, { good: speak("Rescued.") });
   /** The first piece at once, the others when the test says. */
-  const pieces = ({ res }: Asked) => {
-    res.writeHead(200, { "content-type": "text/event-stream" });
-    res.write(event(chunk({ role: "assistant", content: "p0 " })));
-  };
+  const pieces = stream([chunk({ role: "assistant", content: "p0 " })], "open");
   const over = {
     providers: { other: { dialect: "openai", base_url: second.url } },
     models: {

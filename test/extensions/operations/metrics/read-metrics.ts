@@ -31,7 +31,6 @@ function parseSample(line: string): Sample {
   return { name, labels, value: Number(value) };
 }
 
-/** The name and the labels of a sample. */
 export const identity = ({ name, labels }: Sample): string =>
   JSON.stringify([name, [...labels].sort()]);
 
@@ -85,10 +84,8 @@ function assertHistogram(name: string, samples: readonly Sample[]): void {
 
 export async function scrape({ gateway }: RunningGateway) {
   const response = await fetch(`${gateway.adminAddress()}/metrics`);
-  assert.deepEqual(
-    [response.status, response.headers.get("content-type")],
-    [200, "text/plain; version=0.0.4; charset=utf-8"],
-  );
+  const head = [response.status, response.headers.get("content-type")];
+  assert.deepEqual(head, [200, "text/plain; version=0.0.4; charset=utf-8"]);
   const text = await response.text();
   const families = parse(text);
   const all = [...families.values()].flatMap(({ samples }) => samples);

@@ -11,29 +11,20 @@ import {
   faultKind,
   type FaultKind,
 } from "../../../../src/extensions/operations/metrics/faults.ts";
-import {
-  count,
-  createGrowth,
-  dropIdle,
-  forPrometheus,
-  growth,
-  merge,
-  rowsIn,
-  type Tally,
-} from "../../../../src/extensions/operations/metrics/tally.ts";
+import * as tallies from "../../../../src/extensions/operations/metrics/tally.ts";
 
 const REQUESTS = "chat_gateway_requests_total";
 
 /** A tally with so many rows in a family of the console. */
-function tallyOf(rows: number): Tally {
-  const tally: Tally = new Map();
-  for (let at = 0; at < rows; at += 1) count(tally, "key", ["requests", `key ${at}`]);
+function tallyOf(rows: number): tallies.Tally {
+  const tally: tallies.Tally = new Map();
+  for (let at = 0; at < rows; at += 1) tallies.count(tally, "key", ["requests", `key ${at}`]);
   return tally;
 }
 
 describe("the tally of a process", () => {
   it("the first 1,000 accounts with errors are named, and all further ones are `other`", () => {
-    const tally: Tally = new Map();
+    const tally: tallies.Tally = new Map();
     const observer = startCounting(tally);
     const refuse = (account: string) =>
       observer.responded?.("/v1/chat/completions", {
@@ -51,65 +42,66 @@ describe("the tally of a process", () => {
 
   it("grows by what was counted since a copy, in histograms too; what fell began anew", () => {
     const name = "gen_ai_server_time_to_first_token_seconds";
-    const grown = (now: Tally, before: Tally | undefined) =>
-      rowsIn(growth(now, before), name).map(([labels, { count: grownBy, sum, buckets }]) => [
-        ...[labels.join(), grownBy, sum, buckets.indexOf(1)],
-      ]);
-    const tally: Tally = new Map();
-    count(tally, name, ["p", "a"], 0.5);
-    count(tally, name, ["p", "b"], 0.5);
-    const before = merge([tally]);
-    count(tally, name, ["p", "b"], 1_000);
-    count(tally, name, ["p", "c"], 2);
+    const grown = (now: tallies.Tally, before: tallies.Tally | undefined) =>
+      tallies
+        .rowsIn(tallies.growth(now, before), name)
+        .map(([labels, { count: grownBy, sum, buckets }]) => [
+          ...[labels.join(), grownBy, sum, buckets.indexOf(1)],
+        ]);
+    const tally: tallies.Tally = new Map();
+    tallies.count(tally, name, ["p", "a"], 0.5);
+    tallies.count(tally, name, ["p", "b"], 0.5);
+    const before = tallies.merge([tally]);
+    tallies.count(tally, name, ["p", "b"], 1_000);
+    tallies.count(tally, name, ["p", "c"], 2);
     assert.deepEqual(grown(tally, before), [
       ["p,b", 1, 1_000, -1],
       ["p,c", 1, 2, 10],
     ]);
-    const anew: Tally = new Map();
-    count(anew, name, ["p", "b"], 0.5);
+    const anew: tallies.Tally = new Map();
+    tallies.count(anew, name, ["p", "b"], 0.5);
     assert.deepEqual(grown(anew, tally), [["p,b", 1, 0.5, 7]]);
     assert.equal(grown(tally, undefined).length, 3);
   });
 
   it("of a full family of the console the first 5,000 rows stay, and one has all others", () => {
     const tally = tallyOf(5_005);
-    count(tally, "key", ["requests", "key 7"]);
-    const rows = rowsIn(tally, "key");
+    tallies.count(tally, "key", ["requests", "key 7"]);
+    const rows = tallies.rowsIn(tally, "key");
     assert.equal(rows.length, 5_001);
-    assert.deepEqual(
-      [0, 7, 4_999, 5_000].map((at) => `${rows[at]![0][1]}: ${rows[at]![1].count}`),
-      ["key 0: 1", "key 7: 2", "key 4999: 1", "undefined: 5"],
-    );
+    const some = [0, 7, 4_999, 5_000].map((at) => `${rows[at]![0][1]}: ${rows[at]![1].count}`);
+    assert.deepEqual(some, ["key 0: 1", "key 7: 2", "key 4999: 1", "undefined: 5"]);
   });
 
   it("drops rows that are idle for 8 reports, if the family is more than half full", () => {
     const left = (rows: number) => {
       const tally = tallyOf(rows);
       for (let report = 1; report <= 9; report += 1) {
-        assert.equal(rowsIn(tally, "key").length, rows, `before report ${report}`);
-        count(tally, "key", ["requests", "key 3"]);
-        dropIdle(tally);
+        assert.equal(tallies.rowsIn(tally, "key").length, rows, `before report ${report}`);
+        tallies.count(tally, "key", ["requests", "key 3"]);
+        tallies.dropIdle(tally);
       }
-      return rowsIn(tally, "key").map(([[, key], row]) => [key, row.count]);
+      return tallies.rowsIn(tally, "key").map(([[, key], row]) => [key, row.count]);
     };
     assert.equal(left(2_500).length, 2_500);
     assert.deepEqual(left(2_501), [["key 3", 10]]);
   });
 
   it("never drops a row of GET /metrics", () => {
-    const tally: Tally = new Map();
-    for (let at = 0; at < 5_005; at += 1) count(tally, REQUESTS, ["/", "200", `model ${at}`]);
-    for (let report = 1; report <= 20; report += 1) dropIdle(tally);
-    assert.equal(rowsIn(tally, REQUESTS).length, 5_005);
+    const tally: tallies.Tally = new Map();
+    for (let at = 0; at < 5_005; at += 1)
+      tallies.count(tally, REQUESTS, ["/", "200", `model ${at}`]);
+    for (let report = 1; report <= 20; report += 1) tallies.dropIdle(tally);
+    assert.equal(tallies.rowsIn(tally, REQUESTS).length, 5_005);
   });
 });
 
 /** The report of a process that has counted so many requests, and dropped so many lines. */
 function reportOf(process: string, requests: number, access = 0): Report {
-  const tally: Tally = new Map();
+  const tally: tallies.Tally = new Map();
   for (let at = 0; at < requests; at += 1) {
-    count(tally, REQUESTS, ["/", "200", "m"]);
-    count(tally, "account", ["ok", `account ${at}`]);
+    tallies.count(tally, REQUESTS, ["/", "200", "m"]);
+    tallies.count(tally, "account", ["ok", `account ${at}`]);
   }
   return {
     ...{ draining: false, inFlight: 0, droppedLines: { access, diagnostics: 2 * access } },
@@ -118,15 +110,15 @@ function reportOf(process: string, requests: number, access = 0): Report {
 }
 
 function bench() {
-  const growthIn = createGrowth(forPrometheus);
-  let total: Tally = new Map();
+  const growthIn = tallies.createGrowth(tallies.forPrometheus);
+  let total: tallies.Tally = new Map();
   return (...reports: readonly Report[]) => {
-    total = merge([total, growthIn({ reports })]);
-    assert.equal(rowsIn(total, "account").length, 0, "these are the history's");
-    const dropped = rowsIn(total, "chat_gateway_log_lines_dropped_total");
+    total = tallies.merge([total, growthIn({ reports })]);
+    assert.equal(tallies.rowsIn(total, "account").length, 0, "these are the history's");
+    const dropped = tallies.rowsIn(total, "chat_gateway_log_lines_dropped_total");
     const [[, access = undefined] = [], [, diagnostics = undefined] = []] = dropped;
     assert.equal(diagnostics?.sum, access && 2 * access.sum);
-    return [rowsIn(total, REQUESTS)[0]?.[1].sum, access?.sum];
+    return [tallies.rowsIn(total, REQUESTS)[0]?.[1].sum, access?.sum];
   };
 }
 

@@ -49,7 +49,6 @@ function bench(...answers: readonly SendResult[]) {
     exporter,
     sizes: () => batches.map((spans) => spans.length),
     report: exporter.report,
-    /** The sum of what the log says. */
     logged: () => told.reduce((sum, { spans }) => sum + Number(spans), 0),
     async answer(result: SendResult): Promise<void> {
       open.at(-1)!(result);

@@ -11,32 +11,24 @@ import { createSend } from "../../../../src/extensions/operations/telemetry/post
 import { isNeededBy } from "../../../../src/config/loader.ts";
 import { installed, checkConfig, loader } from "../../../support/config.ts";
 import { folder } from "../../../support/folder.ts";
-import { configFor, demo, merge, startGateway, user } from "../../../support/gateway.ts";
+import { configFor, demo, merge, startGateway, startWith, user } from "../../../support/gateway.ts";
 import { readSpans } from "../../../support/otlp-reader.ts";
-import {
-  endless,
-  held,
-  reset,
-  speak,
-  startProvider,
-  status,
-  type Asked,
-  type Behaviour,
-} from "../../../support/provider.ts";
+import * as provided from "../../../support/provider.ts";
 import { waitFor } from "../../../support/wait.ts";
 import { faultsOf } from "../faults-of.ts";
 
 const KEYS = { OTLP_TOKEN: "token-0123456789" };
 
 /** A collector takes requests as a provider does. */
-const startCollector = (t: TestContext, answer = status(200)) => startProvider(t, answer);
+const startCollector = (t: TestContext, answer = provided.status(200)) =>
+  provided.startProvider(t, answer);
 
-const spansIn = ({ body }: Asked) => readSpans(JSON.stringify(body));
+const spansIn = ({ body }: provided.Asked) => readSpans(JSON.stringify(body));
 
 /** A gateway, of whose provider and collector the test knows what they are told. */
-async function site(t: TestContext, answer?: Behaviour, over: object = {}) {
+async function site(t: TestContext, answer?: provided.Behaviour, over: object = {}) {
   const { asked: posted, url: endpoint } = await startCollector(t, answer);
-  const provider = await startProvider(t, speak("Fine."));
+  const provider = await provided.startProvider(t, provided.speak("Fine."));
   const headers = { Authorization: "Bearer $OTLP_TOKEN" };
   const telemetry = { otlp: { endpoint: `${endpoint}/base/`, headers, service_name: "gate" } };
   const config = merge(configFor(provider.url, ["m"], { telemetry }), over) as object;
@@ -54,10 +46,8 @@ describe("a gateway with a collector", () => {
     await gateway.close();
     assert.equal(posted.length, 1);
     const { path, headers } = posted[0]!;
-    assert.deepEqual(
-      [path, headers.authorization, headers["content-type"]],
-      ["/base/v1/traces", "Bearer token-0123456789", "application/json"],
-    );
+    const head = [path, headers.authorization, headers["content-type"]];
+    assert.deepEqual(head, ["/base/v1/traces", "Bearer token-0123456789", "application/json"]);
     const spans = spansIn(posted[0]!);
     const chat = "POST /v1/chat/completions";
     assert.deepEqual(spans.map(({ name }) => name).sort(), [chat, chat, "chat m", "chat m"]);
@@ -69,7 +59,7 @@ describe("a gateway with a collector", () => {
   });
 
   it("answers its clients as ever while the collector is away, and shows what it drops", async (t) => {
-    const { ask, gateway, diagnostics } = await site(t, status(400));
+    const { ask, gateway, diagnostics } = await site(t, provided.status(400));
     assert.match(await ask(), /Fine\./);
     const admin = gateway.adminAddress();
     const shown = (await (await fetch(`${admin}/status`)).json()) as any;
@@ -84,7 +74,9 @@ describe("a gateway with a collector", () => {
 
   it("leaves the host of a provider out in which a secret stands", async (t) => {
     const lab = { api_key: "hidden", base_url: "http://hidden.localhost:1" };
-    const { posted, ask, gateway, access } = await site(t, status(200), { providers: { lab } });
+    const { posted, ask, gateway, access } = await site(t, provided.status(200), {
+      providers: { lab },
+    });
     await ask();
     await waitFor(() => access.length === 1, "the end of the request");
     await gateway.close();
@@ -94,8 +86,8 @@ describe("a gateway with a collector", () => {
 
   it("tells where a request was sent that a reload has overtaken", async (t) => {
     const { asked: posted, url: endpoint } = await startCollector(t);
-    const { behaviour, finish } = held();
-    const provider = await startProvider(t, behaviour);
+    const { behaviour, finish } = provided.held();
+    const provider = await provided.startProvider(t, behaviour);
     const more = { telemetry: { otlp: { endpoint } }, data_dir: folder() };
     const config = (url: string) => configFor(url, ["m"], more);
     const { gateway, chat } = await startGateway(t, config(provider.url));
@@ -124,18 +116,17 @@ it("the figures of all processes do not fall when some die or are late", () => {
 
 describe("a gateway without a collector", () => {
   it("hands no trace headers on, and has no figures of spans", async (t) => {
-    const provider = await startProvider(t, speak("Fine."));
-    const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+    const { provider, chat, gateway } = await startWith(t, { m: provided.speak("Fine.") });
     const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    await (await gateway.chat({ model: "m", messages: user("hi") }, { traceparent })).text();
+    await (await chat({ model: "m", messages: user("hi") }, { traceparent })).text();
     assert.equal("traceparent" in provider.asked[0]!.headers, false);
-    const shown = await (await fetch(`${gateway.gateway.adminAddress()}/status`)).json();
+    const shown = await (await fetch(`${gateway.adminAddress()}/status`)).json();
     assert.equal("telemetry" in (shown as object), false);
   });
 
   it("does not get one by a reload: the setting is read at start only", async (t) => {
     const { asked: posted, url: endpoint } = await startCollector(t);
-    const provider = await startProvider(t, speak("Fine."));
+    const provider = await provided.startProvider(t, provided.speak("Fine."));
     const config = configFor(provider.url, ["m"]);
     const extensions = await loader.load(
       (entry) => entry.checks || entry.serves || isNeededBy(config, entry),
@@ -150,18 +141,19 @@ describe("a gateway without a collector", () => {
 });
 
 describe("the answer of a collector", () => {
-  const partly = (rejectedSpans: unknown) => status(200, { partialSuccess: { rejectedSpans } });
+  const partly = (rejectedSpans: unknown) =>
+    provided.status(200, { partialSuccess: { rejectedSpans } });
   const refusal = (code: number) =>
-    status(code, {}, { location: "/elsewhere", "retry-after": "7" });
+    provided.status(code, {}, { location: "/elsewhere", "retry-after": "7" });
   const all = Infinity;
 
   for (const [situation, answer, rejected, isTemporary] of [
-    ["200", status(200), 0],
+    ["200", provided.status(200), 0],
     ["200 without the spans that it rejects", partly("1"), 1],
     ["200 with their number as a number", partly(1), 1],
     ["200 with a number that is none", partly("-3"), 0],
-    ["200 with other JSON", status(200, []), 0],
-    ["200 without an end", endless("application/json", "x".repeat(16_384)), 0],
+    ["200 with other JSON", provided.status(200, []), 0],
+    ["200 without an end", provided.endless("application/json", "x".repeat(16_384)), 0],
     ["429", refusal(429), all, true],
     ["502", refusal(502), all, true],
     ["503", refusal(503), all, true],
@@ -171,8 +163,8 @@ describe("the answer of a collector", () => {
     ["401", refusal(401), all, false],
     ["404", refusal(404), all, false],
     ["500", refusal(500), all, false],
-    ["nothing: it is cut", reset, all, true],
-  ] as readonly (readonly [string, Behaviour, number, boolean?])[])
+    ["nothing: it is cut", provided.reset, all, true],
+  ] as readonly (readonly [string, provided.Behaviour, number, boolean?])[])
     it(`${situation}: rejected are ${rejected}${isTemporary ? ", for the moment" : ""}`, async (t) => {
       const { asked: posted, url: endpoint } = await startCollector(t, answer);
       const settings = { endpoint, headers: new Map(), service_name: "x" };

@@ -85,10 +85,8 @@ describe("a tracestate", () => {
 describe("the headers for a provider", () => {
   it("keep trace, flags and state, and have the attempt as parent", () => {
     const context = readContext({ traceparent: `cc-${TRACE}-${PARENT}-ff-x`, tracestate: "a=1" })!;
-    assert.deepEqual(contextHeaders(context, "1".repeat(16)), {
-      traceparent: `00-${TRACE}-${"1".repeat(16)}-03`,
-      tracestate: "a=1",
-    });
+    const expected = { traceparent: `00-${TRACE}-${"1".repeat(16)}-03`, tracestate: "a=1" };
+    assert.deepEqual(contextHeaders(context, "1".repeat(16)), expected);
   });
 
   it("of a trace that begins here say that it is recorded, and have no state", () => {

@@ -28,7 +28,6 @@ function setUp() {
 type Breaker = ReturnType<typeof setUp>;
 const fail = ({ enter }: Breaker, error = ERROR): void => enter()!.failed(error);
 const wait = ({ clock }: Breaker, ms = SETTINGS.cooldown_ms): void => clock.advance(ms);
-/** Opens it with as many failures as it takes. */
 const open = (breaker: Breaker): void => {
   for (let i = 0; i < SETTINGS.failures; i += 1) fail(breaker);
 };

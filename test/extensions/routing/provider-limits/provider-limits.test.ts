@@ -24,7 +24,6 @@ import {
 } from "../../../support/provider.ts";
 import { until } from "../../../support/wait.ts";
 
-/** A gate by a clock that the test moves. */
 const setUp = (initial: Bounds) => {
   const clock = createFakeClock();
   const gate = createGate(clock);
@@ -37,7 +36,6 @@ const setUp = (initial: Bounds) => {
   return {
     clock,
     gate,
-    /** Lets a request in. */
     permit(): Permit {
       const entered = enter();
       assert.ok(typeof entered === "object", `no room: ${entered}`);

@@ -69,10 +69,8 @@ describe("a held reply that has ended", () => {
       await new Promise(setImmediate);
       events.push("taken");
     });
-    assert.deepEqual(
-      events,
-      batches.flatMap((parts) => [parts, "taken"]),
-    );
+    const expected = batches.flatMap((parts) => [parts, "taken"]);
+    assert.deepEqual(events, expected);
   });
 
   it("is cut by the end of the request's time if its client reads slowly, and says so", async () => {

@@ -106,12 +106,8 @@ interface Row {
   readonly breakName: string;
 }
 
-/** What came of a row. */
-interface Result extends Awaited<ReturnType<typeof askScene>> {
-  readonly row: Row;
-  /** The code of the error that broke the stream. */
-  readonly code: string;
-}
+/** `code`: of the error that broke the stream. */
+type Result = Awaited<ReturnType<typeof askScene>> & { readonly row: Row; readonly code: string };
 
 async function check(row: Row): Promise<void> {
   const { t, mode, where, kind, breakName } = row;
@@ -159,10 +155,8 @@ async function checkJoined(result: Result): Promise<void> {
   const { row, answer, settlement, access, attempts, provider, code } = result;
   const used = estimated(row.kind.before);
   const got = seen(answer);
-  assert.deepEqual(
-    [got.text, got.error, got.finish, got.joints, got.models],
-    [WHOLE, undefined, "stop", [SHOWN], ["m"]],
-  );
+  const whatIsSeen = [got.text, got.error, got.finish, got.joints, got.models];
+  assert.deepEqual(whatIsSeen, [WHOLE, undefined, "stop", [SHOWN], ["m"]]);
   assert.deepEqual(attempts, [`m ${code}`, "m completed"]);
   assert.ok(provider.asked.every(({ body }) => body["model"] === "m"));
   const share = { prompt_tokens: PROMPT, completion_tokens: used, cost: micro(PROMPT + 2 * used) };

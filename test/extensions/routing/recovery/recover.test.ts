@@ -147,7 +147,7 @@ describe("how a model is asked", () => {
     });
 
   it("with instructions of the Messages API in their places", async (t) => {
-    const provider = await startProvider(t, { m: broken(texts(SHOWN)), n: status(500, {}) });
+    const provider = await startProvider(t, { m: broken(texts(SHOWN)), n: status(500) });
     const native = { dialect: "anthropic", base_url: provider.url, api_key: "sk-n" };
     const models = { m: {}, n: { provider: "native", prefill: "plain" } };
     const over = { ...LIST, apis: ["messages"], providers: { native }, models };

@@ -18,24 +18,17 @@ import {
   event,
   speak,
   startProvider,
+  stream,
   type Asked,
   type Behaviour,
-  type Provider,
 } from "../../../support/provider.ts";
 import type { Scope } from "../../../support/scope.ts";
 import { until, waitFor, within } from "../../../support/wait.ts";
 
-export interface Reply {
-  readonly status: number;
-  readonly headers: http.IncomingHttpHeaders;
-  text(): string;
-  /** All of it, or broken off. */
-  readonly over: Promise<"whole" | "cut">;
-  leave(): void;
-}
+export type Reply = Awaited<ReturnType<typeof send>>;
 
 /** Resolves with the headers. */
-export async function send(url: string, body?: object, key = KEY): Promise<Reply> {
+export async function send(url: string, body?: object, key = KEY) {
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const req = http.request(url, { method: body ? "POST" : "GET", headers, agent: false });
   req.end(body && JSON.stringify(body));
@@ -47,11 +40,12 @@ export async function send(url: string, body?: object, key = KEY): Promise<Reply
     res.on("close", () => resolve(res.complete ? "whole" : "cut")),
   );
   return {
-    status: res.statusCode,
-    headers: res.headers,
+    status: res.statusCode as number,
+    headers: res.headers as http.IncomingHttpHeaders,
     text: () => text,
+    /** All of it, or broken off. */
     over,
-    leave: () => res.socket.destroy(),
+    leave: () => res.socket.destroy() as unknown,
   };
 }
 
@@ -65,10 +59,7 @@ export async function whole(reply: Reply | Promise<Reply>): Promise<Reply> {
 export const status = async (reply: Promise<Reply>): Promise<number> => (await whole(reply)).status;
 
 /** A stream that has begun, and goes on when the provider is told to. */
-const held: Behaviour = ({ res }) => {
-  res.writeHead(200, { "content-type": "text/event-stream" });
-  res.write(event(chunk({ content: "Fi" })));
-};
+const held = stream([chunk({ content: "Fi" })], "open");
 export const finish = ({ res }: Asked): void => {
   res.end(event(chunk({ content: "ne." }, "stop")));
 };
@@ -87,23 +78,8 @@ export async function assertNoPlace(asked: Promise<Reply>): Promise<void> {
   assert.equal(reply.headers["retry-after"], "1");
 }
 
-export interface Bench {
-  readonly gw: Running;
-  readonly address: string;
-  readonly provider: Provider;
-  readonly dir: string;
-  readonly file: string;
-  /** Puts what the file said first, with this over it, in the file. */
-  write(over: object): void;
-  workers(): number[];
-  /** The diagnostics of this kind. */
-  told(name: string): Line[];
-  readStatus(): Promise<Line>;
-  /** The value of a sample without, or with these, labels. */
-  readMetric(sample: string): Promise<number>;
-}
+export type Bench = Awaited<ReturnType<typeof bench>>;
 
-/** The processes that one has started. */
 function childrenOf(pid: number): number[] {
   try {
     const list = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
@@ -126,12 +102,13 @@ export async function bench(
   over: object = {},
   behaviours: Readonly<Record<string, Behaviour>> = {},
   place?: string,
-): Promise<Bench> {
+) {
   const provider = await startProvider(t, { m: speak("Fine."), held, ...behaviours });
   const [dir, cwd] = [folder(), folder()];
   const file = join(cwd, "gateway.json");
   const base = { data_dir: dir, server: { workers: 2, drain_ms: 600_000 }, usage: { sync_ms: 50 } };
   const config = configFor(provider.url, ["m", "held"], merge(base, over) as object);
+  /** Puts what the file said first, with this over it, in the file. */
   const write = (more: object) => replace(file, JSON.stringify(merge(config, more)));
   write({});
   const args = place === undefined ? [] : ["--config", file];
@@ -147,9 +124,11 @@ export async function bench(
   return {
     ...{ gw, address, provider, dir, file, write },
     workers: () => childrenOf(gw.child.pid!),
-    told: (name) => diagnostics().filter((line) => line["event"] === name),
+    /** The diagnostics of this kind. */
+    told: (name: string) => diagnostics().filter((line) => line["event"] === name),
     readStatus: async () => JSON.parse(await get("/status")) as Line,
-    async readMetric(sample) {
+    /** The value of a sample without, or with these, labels. */
+    async readMetric(sample: string) {
       const line = lines(await get("/metrics")).find((each) => each.startsWith(`${sample} `));
       return Number(line?.split(" ").at(-1) ?? NaN);
     },
@@ -173,7 +152,6 @@ export async function everywhere(address: string, body: object): Promise<number[
   return [...codes];
 }
 
-/** Waits until the gateway has ended by itself. */
 export async function assertEnds(gw: Running): Promise<void> {
   const { code, stderr } = await within(gw.ended, "the end of all who hold its output");
   assert.equal(code, 0, stderr);

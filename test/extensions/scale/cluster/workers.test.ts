@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { entries, linesOf, segmentPath, segments, type Line } from "../../../support/books.ts";
 import { certificate } from "../../../support/certificate.ts";
-import { assertOneLine, ended, lines } from "../../../support/command.ts";
+import { assertFails, ended, lines } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
 import { demo, KEY, merge } from "../../../support/gateway.ts";
 import { listening } from "../../../support/listening.ts";
@@ -82,10 +82,8 @@ describe("several workers", { concurrency: 2 }, () => {
         first!,
         /^chat-gateway listens on http:\/\/127\.0\.0\.1:\d+ \(gateway\.json; console and admin on http:\/\/127\.0\.0\.1:\d+\)$/,
       );
-      assert.deepEqual(
-        log.map((line) => JSON.parse(line).status),
-        Array(asked + 3).fill(200),
-      );
+      const logged = log.map((line) => JSON.parse(line).status);
+      assert.deepEqual(logged, Array(asked + 3).fill(200));
       const statuses = entries(dir).map(({ settle }) => settle["status"]);
       assert.deepEqual(statuses, Array(asked + 3).fill("completed"));
       await audit(t, file);
@@ -124,8 +122,7 @@ describe("several workers", { concurrency: 2 }, () => {
       cluster.setupPrimary({ exec: ${JSON.stringify(args[0])}, args: ["serve"], execArgv: [] });
       cluster.fork().on("exit", (code) => { process.exitCode = code; });`;
     const refused = await runToEnd({ args: ["-e", foreign], cwd }, []);
-    assertOneLine(refused, /worker of another program's node:cluster.*server\.workers/);
-    assert.equal(refused.code, 2);
+    assertFails(refused, 2, /worker of another program's node:cluster.*server\.workers/);
   });
 
   for (const section of todays(["server", "admin"], 2))
@@ -135,8 +132,7 @@ describe("several workers", { concurrency: 2 }, () => {
       const config = demo({ server: { workers: 2 }, data_dir: folder() });
       writeFileSync(file, JSON.stringify(merge(config, { [section]: { port } })));
       const end = await ended(t, ["--config", file]);
-      assert.equal(end.code, 1);
-      assertOneLine(end, new RegExp(`EADDRINUSE.*${port}`));
+      assertFails(end, 1, new RegExp(`EADDRINUSE.*${port}`));
     });
 });
 

@@ -64,37 +64,31 @@ describe("makeDataDir", () => {
   });
 });
 
-describe("readOrCreateHex", () => {
-  it("makes the digits once, and throws if the file holds anything else or cannot be read", () => {
-    const path = join(folder(), "id");
-    const digits = readOrCreateHex(path, 16);
-    assert.equal(readFileSync(path, "utf8"), digits);
-    assert.equal(readOrCreateHex(path, 16), digits);
-    for (const text of ["", digits.slice(1), `${digits}\n`, digits.replace(/./, "A")]) {
-      writeFileSync(path, text);
-      assert.throws(() => readOrCreateHex(path, 16), /id is not 32 hexadecimal digits: restore it/);
-    }
-    const dir = folder();
-    assert.throws(() => readOrCreateHex(dir, 16), { message: `${dir} cannot be read: EISDIR` });
-  });
+it("readOrCreateHex makes the digits once, and throws if the file holds anything else or cannot be read", () => {
+  const path = join(folder(), "id");
+  const digits = readOrCreateHex(path, 16);
+  assert.equal(readFileSync(path, "utf8"), digits);
+  assert.equal(readOrCreateHex(path, 16), digits);
+  for (const text of ["", digits.slice(1), `${digits}\n`, digits.replace(/./, "A")]) {
+    writeFileSync(path, text);
+    assert.throws(() => readOrCreateHex(path, 16), /id is not 32 hexadecimal digits: restore it/);
+  }
+  const dir = folder();
+  assert.throws(() => readOrCreateHex(dir, 16), { message: `${dir} cannot be read: EISDIR` });
 });
 
-describe("installationSecret", () => {
-  it("is a random one if the file holds anything else or cannot be had, and says why", () => {
-    const dir = folder();
-    const reasons: string[] = [];
-    for (const text of ["", "secret", "A".repeat(64)]) {
-      writeFileSync(join(dir, "fingerprint-secret"), text);
-      assert.equal(installationSecret(dir, (reason) => reasons.push(reason)).length, 32);
-    }
-    const reason = "fingerprint-secret is not 64 hexadecimal digits: restore it from a backup";
-    assert.deepEqual(reasons, Array(3).fill(join(dir, reason)));
-    assert.equal(
-      installationSecret(join(dir, "none"), (reason) => reasons.push(reason)).length,
-      32,
-    );
-    assert.match(reasons.at(-1)!, /ENOENT/);
-  });
+it("installationSecret is a random one if the file holds anything else or cannot be had, and says why", () => {
+  const dir = folder();
+  const reasons: string[] = [];
+  for (const text of ["", "secret", "A".repeat(64)]) {
+    writeFileSync(join(dir, "fingerprint-secret"), text);
+    assert.equal(installationSecret(dir, (reason) => reasons.push(reason)).length, 32);
+  }
+  const reason = "fingerprint-secret is not 64 hexadecimal digits: restore it from a backup";
+  assert.deepEqual(reasons, Array(3).fill(join(dir, reason)));
+  const made = installationSecret(join(dir, "none"), (reason) => reasons.push(reason)).length;
+  assert.equal(made, 32);
+  assert.match(reasons.at(-1)!, /ENOENT/);
 });
 
 describe("replaceFile", () => {
@@ -123,13 +117,11 @@ it("syncToDisk names the file that cannot be flushed", async () => {
   await assert.rejects(syncToDisk("/dev/null"), { message: /, fsync \/dev\/null$/ });
 });
 
-describe("moveUnlessTaken", () => {
-  it("replaces nothing that has the name, and removes the draft", () => {
-    const dir = folder();
-    writeFileSync(join(dir, "name"), "old");
-    writeFileSync(join(dir, "draft"), "new");
-    assert.equal(moveUnlessTaken(join(dir, "draft"), join(dir, "name")), false);
-    assert.equal(readFileSync(join(dir, "name"), "utf8"), "old");
-    assert.deepEqual(readdirSync(dir), ["name"]);
-  });
+it("moveUnlessTaken replaces nothing that has the name, and removes the draft", () => {
+  const dir = folder();
+  writeFileSync(join(dir, "name"), "old");
+  writeFileSync(join(dir, "draft"), "new");
+  assert.equal(moveUnlessTaken(join(dir, "draft"), join(dir, "name")), false);
+  assert.equal(readFileSync(join(dir, "name"), "utf8"), "old");
+  assert.deepEqual(readdirSync(dir), ["name"]);
 });

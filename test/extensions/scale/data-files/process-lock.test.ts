@@ -44,10 +44,8 @@ describe("acquireSocketLock", () => {
   it("throws a fault of data_dir if no path to the socket is short enough", async () => {
     // The path relative to the working directory is the shorter one: 127 bytes, 24 more than 103.
     const path = resolve("x".repeat(120), "a.sock");
-    await assert.rejects(
-      acquireSocketLock(path),
-      /data_dir: is 24 bytes too long for the sockets in it/,
-    );
+    const acquiring = acquireSocketLock(path);
+    await assert.rejects(acquiring, /data_dir: is 24 bytes too long for the sockets in it/);
   });
 });
 

@@ -3,17 +3,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import {
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { sha256 } from "../../../../src/core/hash.ts";
@@ -31,34 +21,35 @@ import { settled, until, waitFor } from "../../../support/wait.ts";
 import { busyMs } from "../../../support/effort.ts";
 
 const MANY = LONG ? 100_000 : 30_000;
-const NO_PROC = { skip: !existsSync("/proc/self/io") && "this takes Linux's /proc" };
+const NO_PROC = { skip: !fs.existsSync("/proc/self/io") && "this takes Linux's /proc" };
 
 /** A configuration file in a folder of its own, with its data_dir. */
 function place(over: object = {}) {
   const dir = folder();
   const data = join(dir, "data");
-  mkdirSync(data);
+  fs.mkdirSync(data);
   const file = join(dir, "gateway.json");
   const text = JSON.stringify(demo({ data_dir: data, ...over }));
-  writeFileSync(file, text);
+  fs.writeFileSync(file, text);
   return { dir, data, file, text, keys: join(data, "keys.json") };
 }
 
 /** The bytes that a process has read from files so far. */
 const bytesRead = (pid: number | undefined): number =>
-  Number(/^rchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1]);
+  Number(/^rchar: (\d+)$/m.exec(fs.readFileSync(`/proc/${pid}/io`, "utf8"))?.[1]);
 
 /** The digest of a file's content; null: there is no file. */
 const stateOf = (file: string): string | null =>
-  existsSync(file) ? sha256(readFileSync(file)) : null;
+  fs.existsSync(file) ? sha256(fs.readFileSync(file)) : null;
 
-/** What a watcher tells of a file. */
-function watched(t: TestContext, file: string) {
+/** What a watcher tells of a file. `then` is called each time. */
+function watched(t: TestContext, file: string, then: (told: readonly string[]) => void = () => {}) {
   const told: string[] = [];
   const watcher = watchFile(
     file,
     (found: ReadResult) => {
       told.push("error" in found ? String(found.error.message) : found.bytes.toString());
+      then(told);
     },
     { knownState: stateOf(file) },
   );
@@ -69,12 +60,12 @@ function watched(t: TestContext, file: string) {
 describe("a watched file", () => {
   it("of the same size and modification time with other content is a change", async (t) => {
     const { file } = place();
-    writeFileSync(file, "one");
+    fs.writeFileSync(file, "one");
     const told = watched(t, file);
-    const { atime, mtime } = statSync(file);
+    const { atime, mtime } = fs.statSync(file);
     for (const text of ["two", "six"]) {
-      writeFileSync(file, text);
-      utimesSync(file, atime, mtime);
+      fs.writeFileSync(file, text);
+      fs.utimesSync(file, atime, mtime);
       await waitFor(() => told.at(-1) === text, `the change to "${text}"`);
     }
     assert.deepEqual(told, ["two", "six"]);
@@ -82,18 +73,11 @@ describe("a watched file", () => {
 
   it("written again at the moment at which the change before was seen is a change", async (t) => {
     const { file } = place();
-    writeFileSync(file, "000");
-    const told: string[] = [];
-    const watcher = watchFile(
-      file,
-      (found) => {
-        told.push("bytes" in found ? found.bytes.toString() : "");
-        if (told.length < 5) writeFileSync(file, `00${told.length + 1}`);
-      },
-      { knownState: stateOf(file) },
-    );
-    t.after(() => watcher.close());
-    writeFileSync(file, "001");
+    fs.writeFileSync(file, "000");
+    const told = watched(t, file, ({ length }) => {
+      if (length < 5) fs.writeFileSync(file, `00${length + 1}`);
+    });
+    fs.writeFileSync(file, "001");
     await waitFor(() => told.length === 5, "five changes");
     assert.deepEqual(told, ["001", "002", "003", "004", "005"]);
   });
@@ -101,10 +85,10 @@ describe("a watched file", () => {
   it("touched, or replaced by one with the same content, is no change", async (t) => {
     const { file, text } = place();
     const told = watched(t, file);
-    utimesSync(file, new Date(), new Date());
+    fs.utimesSync(file, new Date(), new Date());
     replace(file, text);
     const control = watched(t, join(file, "..", "control.json"));
-    writeFileSync(join(file, "..", "control.json"), "new");
+    fs.writeFileSync(join(file, "..", "control.json"), "new");
     await waitFor(() => control.length > 0, "a look at a file that was made at the same time");
     assert.deepEqual(told, []);
     replace(file, "other");
@@ -114,36 +98,34 @@ describe("a watched file", () => {
 });
 
 const fifo = (path: string) => {
-  rmSync(path, { force: true });
+  fs.rmSync(path, { force: true });
   execFileSync("mkfifo", [path]);
 };
 const makeLarge = (path: string) => {
-  writeFileSync(`${path}.large`, "");
-  truncateSync(`${path}.large`, 600 * 1024 ** 2);
-  renameSync(`${path}.large`, path);
+  fs.writeFileSync(`${path}.large`, "");
+  fs.truncateSync(`${path}.large`, 600 * 1024 ** 2);
+  fs.renameSync(`${path}.large`, path);
 };
 
-describe("a file that is gone", () => {
-  it("or is none is told once, and read as soon as it is back; one that never was there is not", async (t) => {
-    const { dir, file } = place();
-    writeFileSync(file, "one");
-    const told = watched(t, file);
-    const never = watched(t, join(dir, "never"));
-    for (const [make, expected] of [
-      [rmSync, /^ENOENT: no such file .*gateway\.json/],
-      [(path: string) => writeFileSync(path, "one"), /^one$/],
-      [fifo, /^it is a FIFO, not a regular file$/],
-      [makeLarge, /^it has more than 16777216 bytes$/],
-      [(path: string) => replace(path, "two"), /^two$/],
-    ] as const) {
-      const before = told.length;
-      make(file);
-      await waitFor(() => told.length > before, String(expected));
-      assert.equal(told.length, before + 1);
-      assert.match(told.at(-1)!, expected);
-    }
-    assert.deepEqual(never, []);
-  });
+it("a file that is gone or is none is told once, and read as soon as it is back; one that never was there is not", async (t) => {
+  const { dir, file } = place();
+  fs.writeFileSync(file, "one");
+  const told = watched(t, file);
+  const never = watched(t, join(dir, "never"));
+  for (const [make, expected] of [
+    [fs.rmSync, /^ENOENT: no such file .*gateway\.json/],
+    [(path: string) => fs.writeFileSync(path, "one"), /^one$/],
+    [fifo, /^it is a FIFO, not a regular file$/],
+    [makeLarge, /^it has more than 16777216 bytes$/],
+    [(path: string) => replace(path, "two"), /^two$/],
+  ] as const) {
+    const before = told.length;
+    make(file);
+    await waitFor(() => told.length > before, String(expected));
+    assert.equal(told.length, before + 1);
+    assert.match(told.at(-1)!, expected);
+  }
+  assert.deepEqual(never, []);
 });
 
 describe("something else in a file's place", () => {
@@ -174,7 +156,7 @@ describe("something else in a file's place", () => {
       [found.code, lines(found.stderr)],
       [1, ["cert", "key"].map((of) => `chat-gateway: server.tls.${of}_file: ${why}`)],
     );
-    mkdirSync(data);
+    fs.mkdirSync(data);
     fifo(join(data, "keys.json"));
     const keys = await runHere(["keys", "list", "--config", place({ data_dir: data }).file]);
     assert.deepEqual([keys.code, /keys\.json: it is a FIFO/.test(keys.stderr)], [1, true]);
@@ -217,14 +199,12 @@ describe(`${MANY} created keys`, () => {
       const began = busyMs();
       readKeys(`${keys}.new`);
       atOnce.push(busyMs() - began);
-      renameSync(`${keys}.new`, keys);
+      fs.renameSync(`${keys}.new`, keys);
       held.push(await longestTurn(() => changes === round));
       assert.equal(store.current().byDigest.size, MANY + round);
     }
-    assert.deepEqual(
-      told.filter(({ level }) => level !== "info"),
-      [],
-    );
+    const faults = told.filter(({ level }) => level !== "info");
+    assert.deepEqual(faults, []);
     t.diagnostic(`at once ${Math.min(...atOnce)} ms, the longest turn ${Math.min(...held)} ms`);
     assert.ok(Math.min(...held) < 0.75 * Math.min(...atOnce), `${held} ms, at once ${atOnce} ms`);
   });
@@ -254,10 +234,10 @@ describe(`${MANY} created keys`, () => {
   it("faults in keys.json are told with the index that they have in the whole file", () => {
     const { data, keys } = place();
     writeManyKeys(keys, 5_000);
-    const list = JSON.parse(readFileSync(keys, "utf8"));
+    const list = JSON.parse(fs.readFileSync(keys, "utf8"));
     list[10].account = "";
     list[4_321].rpm = -1;
-    writeFileSync(keys, JSON.stringify(list));
+    fs.writeFileSync(keys, JSON.stringify(list));
     assert.throws(
       () => watchKeys({ dataDir: data, ...SILENT }),
       /^Error: \S+keys\.json: \[10\]\.account: .*\n\S+keys\.json: \[4321\]\.rpm: [^\n]*$/,
@@ -270,7 +250,7 @@ describe(`${MANY} created keys`, () => {
     async (t) => {
       const { file, keys } = place({ server: { port: 0, workers: 2 } });
       writeManyKeys(keys, MANY);
-      const { size } = statSync(keys);
+      const { size } = fs.statSync(keys);
       const gw = run(t, ["--config", file]);
       await gw.address();
       const admin = /admin on (http:[^\s;)]+)/.exec(gw.stdout())?.[1];

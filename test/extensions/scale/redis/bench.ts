@@ -2,12 +2,14 @@
 // or not there; their clients; and the windows as they stand in Redis.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import http from "node:http";
 import { join } from "node:path";
+import { json } from "node:stream/consumers";
 import { after } from "node:test";
 import { folder } from "../../../support/folder.ts";
-import { launch, quickest, type Running } from "../../../support/program.ts";
+import { launch, quickest } from "../../../support/program.ts";
 import { REDIS_FOLDER, type Redis } from "../../../support/redis.ts";
 import type { Scope } from "../../../support/scope.ts";
 import { until, within } from "../../../support/wait.ts";
@@ -21,36 +23,26 @@ after(() => agent.destroy());
 
 // ---- clients
 
-export interface Told {
-  readonly status: number;
-  readonly headers: http.IncomingHttpHeaders;
-  readonly error:
-    | { readonly code: string; readonly type: string; readonly message: string }
-    | undefined;
-}
+export type Told = Awaited<ReturnType<typeof post>>;
 
 export const keyOf = (account: string): string => `sk-${account}`;
 
 /** One request to its end. */
-export async function post(url: string, key: string): Promise<Told> {
+export async function post(url: string, key: string) {
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const req = http.request(`${url}/v1/chat/completions`, { method: "POST", agent, headers });
-  const answer = new Promise<Told>((resolve, reject) => {
-    req.on("error", reject).on("response", async (res) => {
-      let text = "";
-      for await (const piece of res.setEncoding("utf8")) text += piece;
-      const { statusCode: status = 0 } = res;
-      resolve({ status, headers: res.headers, error: JSON.parse(text).error });
-    });
-  });
   req.end(JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] }));
-  return await within(answer, "an answer");
+  const answer = async () => {
+    const [res]: http.IncomingMessage[] = await once(req, "response");
+    const { error } = (await json(res!)) as { readonly error?: Record<string, string> };
+    return { status: res!.statusCode!, headers: res!.headers, error };
+  };
+  return await within(answer(), "an answer");
 }
 
 export const ofStatus = (told: readonly Told[], status: number): readonly Told[] =>
   told.filter((each) => each.status === status);
 
-/** How many of each status. */
 export function countAll(told: readonly Told[]): Record<number, number> {
   const statuses = [...new Set(told.map(({ status }) => status))].sort();
   return Object.fromEntries(statuses.map((status) => [status, ofStatus(told, status).length]));
@@ -88,21 +80,7 @@ export interface Options {
   readonly provider?: string;
 }
 
-export interface Gateway {
-  readonly running: Running;
-  readonly url: string;
-  /** Puts another configuration in force. */
-  reload(options: Options): Promise<void>;
-  status(): Promise<any>;
-  /** Why the store cannot be asked; null: it can. */
-  fault(): Promise<string | null>;
-  /** What was said of that, one after the other. */
-  outages(): { readonly event: string; readonly detail: string }[];
-  /** Resolves when Redis is known not to be there, for this reason. */
-  down(reason?: RegExp): Promise<void>;
-  /** Resolves when it is known to be there again. */
-  up(): Promise<void>;
-}
+export type Gateway = Awaited<ReturnType<typeof serve>>;
 
 /** A configuration in a file, with a data_dir of its own. */
 export function place(options: Options) {
@@ -134,7 +112,7 @@ export function place(options: Options) {
 export const SLOW = /no answer within \d+ ms$/;
 
 /** Starts a gateway that ends well at the end, and never says a password. */
-export async function serve(t: Scope, options: Options): Promise<Gateway> {
+export async function serve(t: Scope, options: Options) {
   const { file, write } = place(options);
   const running = launch(program, ["serve", "--config", file]);
   t.after(async () => {
@@ -148,6 +126,7 @@ export async function serve(t: Scope, options: Options): Promise<Gateway> {
   const url = await within(running.address, "the gateway to listen");
   const get = (path: string) => within(fetch(running.admin() + path), `the admin's ${path}`);
   const status = async (): Promise<any> => (await get("/status")).json();
+  /** Why the store cannot be asked; null: it can. */
   const fault = async () => (await status()).limits.fault as string | null;
   const isUp = async () => {
     const metrics = await (await get("/metrics")).text();
@@ -155,23 +134,27 @@ export async function serve(t: Scope, options: Options): Promise<Gateway> {
   };
   return {
     ...{ running, url, status, fault },
-    async reload(options) {
+    /** Puts another configuration in force. */
+    async reload(options: Options) {
       write(options);
       running.child.kill("SIGHUP");
       const fits = ({ account, rpm }: any) => options.accounts[account]?.rpm === rpm;
       const isInForce = async () => (await status()).limits.accounts.every(fits);
       await until(isInForce, "the configuration to be in force");
     },
-    outages() {
+    /** What was said of the store, one after the other. */
+    outages(): { readonly event: string; readonly detail: string }[] {
       const lines = running.stderr().split("\n").slice(0, -1);
       const ofStore = lines.filter((line) => line.includes('"limits_store_'));
       return ofStore.map((line) => JSON.parse(line));
     },
+    /** Resolves when Redis is known not to be there, for this reason. */
     async down(reason = /^(?!no answer)/) {
       const isDown = async () => reason.test((await fault()) ?? "no answer");
       await until(isDown, "Redis to be known not to be there");
       assert.equal(await isUp(), false);
     },
+    /** Resolves when it is known to be there again. */
     async up() {
       const isBack = async () => (await fault()) === null && (await isUp());
       await until(isBack, "Redis to be asked again");
@@ -198,22 +181,16 @@ export function assertTurns(gateway: Gateway): void {
 export const windowKey = (account: string, name = `account ${account}`): string =>
   `chat-gateway:{account ${account}}:${name}`;
 
-/** The times of a window's admissions. */
 export const timesOf = async (redis: Redis, key: string): Promise<number[]> =>
   (await redis.command("LRANGE", key, 0, -1)).map(Number);
 
 /** A 429 in every particular. The seconds that it names. */
 export function assertLimited({ status, headers, error }: Told, limit: number): number {
   const { "retry-after": retryAfter = "" } = headers;
-  assert.deepEqual(
-    [status, error?.type, error?.code, error?.message],
-    [
-      429,
-      "rate_limit_error",
-      "rate_limit_exceeded",
-      `Requests-per-minute limit exceeded. Retry after ${retryAfter} seconds.`,
-    ],
-  );
+  const { message, type, code } = error!;
+  assert.deepEqual([status, type, code], [429, "rate_limit_error", "rate_limit_exceeded"]);
+  const words = `Requests-per-minute limit exceeded. Retry after ${retryAfter} seconds.`;
+  assert.equal(message, words);
   const rates = ["limit", "remaining", "reset"].map(
     (name) => headers[`x-ratelimit-${name}-requests`],
   );

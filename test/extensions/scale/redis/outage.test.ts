@@ -14,30 +14,14 @@ import { completion, silent, startProvider, status } from "../../../support/prov
 import { listening, noIpv6 } from "../../../support/listening.ts";
 import { noRedis, startRedis, type Redis } from "../../../support/redis.ts";
 import { until } from "../../../support/wait.ts";
-import {
-  assertLimited,
-  assertOverloaded,
-  assertTurns,
-  countAll,
-  flood,
-  keyOf,
-  ofStatus,
-  place,
-  post,
-  serve,
-  SLOW,
-  timesOf,
-  windowKey,
-  type Options,
-  type Told,
-} from "./bench.ts";
+import * as bench from "./bench.ts";
 
 let redis: Redis;
 const acme = (rpm: number) => ({ acme: { rpm } });
-const admitted = async (account = "acme") => (await timesOf(redis, windowKey(account))).length;
-/** A gateway of the Redis of all tests. */
-const serveHere = (t: TestContext, options: Omit<Options, "store">) =>
-  serve(t, { store: redis.url, ...options });
+const admitted = async (account = "acme") =>
+  (await bench.timesOf(redis, bench.windowKey(account))).length;
+const serveHere = (t: TestContext, options: Omit<bench.Options, "store">) =>
+  bench.serve(t, { store: redis.url, ...options });
 
 async function kill(t: TestContext): Promise<void> {
   await redis.kill();
@@ -62,11 +46,11 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     await redis.command("FLUSHALL");
     const options = { workers: 2, accounts: acme(600) };
     const gateways = await Promise.all([serveHere(t, options), serveHere(t, options)]);
-    const told = await flood(2_000, gateways);
-    const [served, overloaded] = [ofStatus(told, 200).length, ofStatus(told, 503)];
-    assert.equal(served + ofStatus(told, 429).length + overloaded.length, 2_000);
-    for (const each of ofStatus(told, 429)) assertLimited(each, 600);
-    for (const each of overloaded) assertOverloaded(each);
+    const told = await bench.flood(2_000, gateways);
+    const [served, overloaded] = [bench.ofStatus(told, 200).length, bench.ofStatus(told, 503)];
+    assert.equal(served + bench.ofStatus(told, 429).length + overloaded.length, 2_000);
+    for (const each of bench.ofStatus(told, 429)) bench.assertLimited(each, 600);
+    for (const each of overloaded) bench.assertOverloaded(each);
     // What Redis admitted too late for the gateway, which had given up and refused, was nobody's:
     // it counts all the same.
     assert.equal(await admitted(), 600);
@@ -82,7 +66,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
 
   for (const [how, reason, fail, mend] of [
     ["killed", undefined, kill, () => redis.start()],
-    ["standing still", SLOW, stand, () => redis.resume()],
+    ["standing still", bench.SLOW, stand, () => redis.resume()],
   ] as const)
     it(`${how} under load: with on_error local each gateway goes on with what it has admitted before, with refuse it is 503, until Redis is back`, async (t) => {
       await redis.command("FLUSHALL");
@@ -92,7 +76,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
         ),
       );
       const ask = (requests: number) =>
-        Promise.all(gateways.map((gateway) => flood(requests, [gateway])));
+        Promise.all(gateways.map((gateway) => bench.flood(requests, [gateway])));
       const before = await ask(10);
       const meanwhile = ask(90);
       await fail(t);
@@ -102,9 +86,9 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
       const last = await ask(200);
       for (const at of [0, 1]) {
         const all = [...told, last].flatMap((each) => each[at]!);
-        assert.deepEqual(countAll(all), { 200: 200, 429: 100 });
+        assert.deepEqual(bench.countAll(all), { 200: 200, 429: 100 });
       }
-      last[2]!.forEach(assertOverloaded);
+      last[2]!.forEach(bench.assertOverloaded);
       const saidSince = gateways.map((gateway) => gateway.outages().length);
       assert.deepEqual(saidSince, said, "it is said once");
       await mend();
@@ -114,20 +98,20 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
         await ask(30);
         return (await admitted()) === 200;
       }, "the shared window to be full");
-      gateways.forEach(assertTurns);
+      gateways.forEach(bench.assertTurns);
     });
 
   it("not there at the start: the gateway limits by itself, and finds it when it comes", async (t) => {
     await kill(t);
     const gateway = await serveHere(t, { onError: "local", accounts: acme(20) });
     await gateway.down(/ECONNREFUSED/);
-    assert.deepEqual(countAll(await flood(50, [gateway])), { 200: 20, 429: 30 });
+    assert.deepEqual(bench.countAll(await bench.flood(50, [gateway])), { 200: 20, 429: 30 });
     assert.equal(gateway.outages().length, 1, "it is said once");
     await redis.start();
     await gateway.up(); // without any request
-    await flood(1, [gateway]);
+    await bench.flood(1, [gateway]);
     assert.equal(await admitted(), 1);
-    assertTurns(gateway);
+    bench.assertTurns(gateway);
   });
 
   it("with a password: the right one opens, a wrong one is a fault, and neither is ever said", async (t) => {
@@ -137,9 +121,9 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     const none = locked.url.replace(":CANARY-of-redis@", "");
     const gateways = await Promise.all(
       [locked.url, wrong, none].map(async (store) => {
-        const gateway = await serve(t, { store, onError: "local", accounts: acme(5) });
-        const told = await flood(10, [gateway]);
-        assert.deepEqual(countAll(told), { 200: 5, 429: 5 });
+        const gateway = await bench.serve(t, { store, onError: "local", accounts: acme(5) });
+        const told = await bench.flood(10, [gateway]);
+        assert.deepEqual(bench.countAll(told), { 200: 5, 429: 5 });
         assert.doesNotMatch(JSON.stringify([await gateway.status(), told]), /CANARY/);
         return gateway;
       }),
@@ -153,14 +137,14 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
       assert.match(faults[at + 1]!, fault);
       await others[at]!.down();
     }
-    const admissions = (await timesOf(locked, windowKey("acme"))).length;
+    const admissions = (await bench.timesOf(locked, bench.windowKey("acme"))).length;
     assert.ok(admissions === 5 || (faults[0] && admissions > 0), `${admissions} were admitted`);
   });
 
   it("that does not know HELLO, as before Redis 6", async (t) => {
     const old = await startRedis({ without: "HELLO" });
     t.after(old.close);
-    const gateway = await serve(t, { store: old.url, onError: "local", accounts: acme(5) });
+    const gateway = await bench.serve(t, { store: old.url, onError: "local", accounts: acme(5) });
     await until(async () => (await gateway.fault()) === null, "Redis to be reached");
   });
 
@@ -170,19 +154,19 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
       pipeline(socket, connect(Number(port)), socket, () => undefined);
     });
     const store = (await listening(t, way, "::1")).replace("http", "redis");
-    const gateway = await serve(t, { store, onError: "local", accounts: acme(5) });
+    const gateway = await bench.serve(t, { store, onError: "local", accounts: acme(5) });
     await until(async () => (await gateway.fault()) === null, "Redis to be reached");
   });
 
   it("a key of one account that another program has spoilt: the others are answered, and it is told", async (t) => {
     await redis.command("FLUSHALL");
     const gateway = await serveHere(t, { accounts: { spoilt: { rpm: 3 }, whole: { rpm: 3 } } });
-    await redis.command("SET", windowKey("spoilt"), "x");
+    await redis.command("SET", bench.windowKey("spoilt"), "x");
     for (const [account, answers] of [
       ["spoilt", { 503: 4 }],
       ["whole", { 200: 3, 429: 1 }],
     ] as const)
-      assert.deepEqual(countAll(await flood(4, [gateway], account)), answers);
+      assert.deepEqual(bench.countAll(await bench.flood(4, [gateway], account)), answers);
     assert.equal(await gateway.fault(), null);
     assert.equal(gateway.running.stderr().split('"limits_key_unusable"').length, 2, "once");
   });
@@ -197,12 +181,12 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     });
     const store = (await listening(t, server)).replace("http", "redis");
     const accounts = { acme: { rpm: 3, max_in_flight: 1, tokens_per_minute: 1e6 } };
-    const gateway = await serve(t, { store, onError: "local", accounts });
-    const told: Told[] = [];
+    const gateway = await bench.serve(t, { store, onError: "local", accounts });
+    const told: bench.Told[] = [];
     for (let requests = 0; requests < 4; requests += 1)
-      told.push(await post(gateway.url, keyOf("acme")));
-    assert.deepEqual(countAll(told), { 200: 3, 429: 1 });
-    assertLimited(told.at(-1)!, 3);
+      told.push(await bench.post(gateway.url, bench.keyOf("acme")));
+    assert.deepEqual(bench.countAll(told), { 200: 3, 429: 1 });
+    bench.assertLimited(told.at(-1)!, 3);
     await gateway.down(/not iterable|undefined/);
     assert.match(gateway.running.stderr(), /"budgets_store_failed"/);
   });
@@ -210,7 +194,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
   it("demoted to a replica: the gateway connects anew, for the address may lead elsewhere", async (t) => {
     await redis.command("FLUSHALL");
     const gateway = await serveHere(t, { onError: "local", accounts: acme(100) });
-    assert.deepEqual(countAll(await flood(2, [gateway])), { 200: 2 });
+    assert.deepEqual(bench.countAll(await bench.flood(2, [gateway])), { 200: 2 });
     const connections = async (): Promise<(string | undefined)[]> => {
       const list = String(await redis.command("CLIENT", "LIST"));
       return [...list.matchAll(/^id=(\d+).*cmd=eval/gm)].map(([, id]) => id);
@@ -218,11 +202,11 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     const [before] = await connections();
     t.after(() => redis.command("REPLICAOF", "NO", "ONE"));
     await redis.command("REPLICAOF", "127.0.0.1", 1);
-    await flood(1, [gateway]);
+    await bench.flood(1, [gateway]);
     assert.match((await gateway.fault())!, /READONLY/);
     await redis.command("REPLICAOF", "NO", "ONE");
     const isBack = async () => {
-      await flood(1, [gateway]);
+      await bench.flood(1, [gateway]);
       return (await gateway.fault()) === null;
     };
     await until(isBack, "Redis to be asked again");
@@ -243,7 +227,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     }
     await redis.command("CONFIG", "SET", "maxmemory", 0);
     await gateway.up();
-    assertTurns(gateway);
+    bench.assertTurns(gateway);
   });
 
   it("asked by a report when the gateway ends: no fault is told", async (t) => {
@@ -259,12 +243,12 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     await polling;
     // On a busy machine an answer may have been late before, and the store have recovered from it.
     const isTold = ({ event, detail = "" }: { event: string; detail?: string }) =>
-      event === "limits_store_failed" && !SLOW.test(detail);
+      event === "limits_store_failed" && !bench.SLOW.test(detail);
     assert.deepEqual(gateway.outages().filter(isTold), []);
   });
 
   it("without the package redis: an error that says what to install", async (t) => {
-    const { file } = place({ store: "redis://:CANARY@127.0.0.1:1", accounts: acme(5) });
+    const { file } = bench.place({ store: "redis://:CANARY@127.0.0.1:1", accounts: acme(5) });
     const elsewhere = mkdtempSync(join(tmpdir(), "elsewhere-"));
     t.after(() => rmSync(elsewhere, { recursive: true }));
     for (const command of ["serve", "check"]) {
@@ -282,12 +266,12 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     const provider = await startProvider(t, { m: silent });
     const accounts = { acme: { rpm: 100, max_in_flight: 2 } };
     const gateway = await serveHere(t, { accounts, provider: provider.url, onError: "local" });
-    const asked = [1, 2].map(() => post(gateway.url, keyOf("acme")));
+    const asked = [1, 2].map(() => bench.post(gateway.url, bench.keyOf("acme")));
     await provider.nth(1);
-    for (const { headers, error } of await flood(10, [gateway]))
+    for (const { headers, error } of await bench.flood(10, [gateway]))
       assert.deepEqual([error?.code, headers["retry-after"]], ["concurrency_limit_exceeded", "1"]);
     assert.deepEqual([await admitted(), provider.asked.length], [2, 2]);
     provider.asked.forEach(status(200, completion({ content: "Fine." })));
-    assert.deepEqual(countAll(await Promise.all(asked)), { 200: 2 });
+    assert.deepEqual(bench.countAll(await Promise.all(asked)), { 200: 2 });
   });
 });

@@ -8,42 +8,34 @@ import { after, before, describe, it, type TestContext } from "node:test";
 import { noRedis, startRedis, type Redis } from "../../../support/redis.ts";
 import { suiteScope } from "../../../support/scope.ts";
 import { until } from "../../../support/wait.ts";
-import {
-  assertLimited,
-  countAll,
-  keyOf,
-  ofStatus,
-  post,
-  serve,
-  timesOf,
-  WINDOW_MS,
-  windowKey,
-  type Gateway,
-  type Options,
-  type Told,
-} from "./bench.ts";
+import * as bench from "./bench.ts";
 
 let redis: Redis;
-let gateway: Gateway;
+let gateway: bench.Gateway;
 
 /** Writes admissions of so long ago into an account's window, as they would stand there. */
 async function seed(account: string, ages: readonly number[]): Promise<number[]> {
   const now = await redis.now();
   const times = ages.map((age) => now - age).sort((a, b) => a - b);
-  await redis.command("RPUSH", windowKey(account), ...times);
-  await redis.command("PEXPIRE", windowKey(account), WINDOW_MS);
+  await redis.command("RPUSH", bench.windowKey(account), ...times);
+  await redis.command("PEXPIRE", bench.windowKey(account), bench.WINDOW_MS);
   return times;
 }
 
-const admissions = (account: string, name?: string) => timesOf(redis, windowKey(account, name));
-const ttlOf = (account: string): Promise<number> => redis.command("PTTL", windowKey(account));
+const admissions = (account: string, name?: string) =>
+  bench.timesOf(redis, bench.windowKey(account, name));
+const ttlOf = (account: string): Promise<number> => redis.command("PTTL", bench.windowKey(account));
 
 /** Refused by a limit, each for as many seconds as there are until `time`, and no less. */
-async function assertRoomAt(time: number, limit: number, asked: () => Promise<readonly Told[]>) {
+async function assertRoomAt(
+  time: number,
+  limit: number,
+  asked: () => Promise<readonly bench.Told[]>,
+) {
   const secondsLeft = async () => Math.max(1, Math.ceil((time - (await redis.now())) / 1000));
   const [most, told, least] = [await secondsLeft(), await asked(), await secondsLeft()];
   for (const each of told) {
-    const named = assertLimited(each, limit);
+    const named = bench.assertLimited(each, limit);
     assert.ok(least <= named && named <= most, `${least} <= ${named} <= ${most}`);
   }
 }
@@ -54,13 +46,13 @@ async function assertRoomAt(time: number, limit: number, asked: () => Promise<re
  */
 class TooSlow extends Error {}
 
-async function ask(account: string, key = keyOf(account)): Promise<Told> {
-  const told = await post(gateway.url, key);
+async function ask(account: string, key = bench.keyOf(account)): Promise<bench.Told> {
+  const told = await bench.post(gateway.url, key);
   if (told.status === 503) throw new TooSlow();
   return told;
 }
 
-async function many(requests: number, account: string, key?: string): Promise<Told[]> {
+async function many(requests: number, account: string, key?: string): Promise<bench.Told[]> {
   const asked = Array.from({ length: requests }, () => ask(account, key));
   await Promise.allSettled(asked);
   return await Promise.all(asked);
@@ -95,12 +87,12 @@ describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
     wordy: { rpm: 30, tokens_per_minute: 1 },
     single: { rpm: 1, max_in_flight: 1 },
   };
-  let options: Options;
+  let options: bench.Options;
   before(async () => {
     redis = await startRedis();
     const keys = [{ account: "both", key: BOTH, rpm: 4 }];
     options = { store: redis.url, accounts, keys };
-    gateway = await serve(scope, options);
+    gateway = await bench.serve(scope, options);
   });
   after(() => redis?.close());
 
@@ -109,7 +101,7 @@ describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
     async () => {
       const times = await seed("refused", [37_300, 20_000, 1_000]);
       const ttl = await ttlOf("refused");
-      await assertRoomAt(times[0]! + WINDOW_MS, 3, () => many(40, "refused"));
+      await assertRoomAt(times[0]! + bench.WINDOW_MS, 3, () => many(40, "refused"));
       assert.deepEqual(await admissions("refused"), times);
       assert.ok((await ttlOf("refused")) <= ttl);
     },
@@ -121,22 +113,22 @@ describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
       [undefined, 6, 2],
     ] as const) {
       const told = await many(10, "both", key);
-      assert.deepEqual(countAll(told), { 200: served, 429: 10 - served });
-      for (const each of ofStatus(told, 429)) assertLimited(each, limit);
+      assert.deepEqual(bench.countAll(told), { 200: served, 429: 10 - served });
+      for (const each of bench.ofStatus(told, 429)) bench.assertLimited(each, limit);
     }
-    assert.deepEqual(countAll(await many(5, "both", BOTH)), { 429: 5 });
+    assert.deepEqual(bench.countAll(await many(5, "both", BOTH)), { 429: 5 });
     const keys: string[] = (await redis.command("KEYS", "*")).sort();
     const names = keys.map((key) => key.replace(/[0-9a-f]{16}$/, ""));
-    assert.deepEqual(names, [windowKey("both"), windowKey("both", "key key_")]);
+    assert.deepEqual(names, [bench.windowKey("both"), bench.windowKey("both", "key key_")]);
   });
 
   rule(
     "of a key are counted in the same window, whether its account has a limit or not",
     async () => {
       await gateway.reload({ ...options, accounts: { ...accounts, both: { rpm: null } } });
-      assert.deepEqual(countAll(await many(5, "both", BOTH)), { 200: 4, 429: 1 });
+      assert.deepEqual(bench.countAll(await many(5, "both", BOTH)), { 200: 4, 429: 1 });
       await gateway.reload(options);
-      assert.deepEqual(countAll(await many(5, "both", BOTH)), { 429: 5 });
+      assert.deepEqual(bench.countAll(await many(5, "both", BOTH)), { 429: 5 });
     },
   );
 
@@ -156,23 +148,23 @@ describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
   rule("expire with the last admission, and a minute after a clock that was set back", async () => {
     await ask("both", BOTH);
     await seed("expiring", [59_000]);
-    await redis.command("PEXPIRE", windowKey("expiring"), 20_000);
+    await redis.command("PEXPIRE", bench.windowKey("expiring"), 20_000);
     await ask("expiring");
     await seed("back", [20_000, 1_000, -30_000]); // the last before the clock was set
-    await redis.command("PEXPIRE", windowKey("back"), WINDOW_MS + 30_000);
-    for (const each of await many(10, "back")) assertLimited(each, 3);
+    await redis.command("PEXPIRE", bench.windowKey("back"), bench.WINDOW_MS + 30_000);
+    for (const each of await many(10, "back")) bench.assertLimited(each, 3);
     const keys: string[] = await redis.command("KEYS", "*");
     assert.equal(keys.length, 4);
     for (const key of keys) {
       const ttl = await redis.command("PTTL", key);
-      assert.ok(ttl > 40_000 && ttl <= WINDOW_MS, `${key}: ${ttl}`);
+      assert.ok(ttl > 40_000 && ttl <= bench.WINDOW_MS, `${key}: ${ttl}`);
     }
   });
 
   rule("refuse without keeping the place in flight that the request had", async () => {
     assert.equal((await ask("single")).status, 200);
-    for (let round = 0; round < 3; round += 1) assertLimited(await ask("single"), 1);
-    await redis.command("DEL", windowKey("single"));
+    for (let round = 0; round < 3; round += 1) bench.assertLimited(await ask("single"), 1);
+    await redis.command("DEL", bench.windowKey("single"));
     assert.equal((await ask("single")).status, 200);
   });
 
@@ -202,7 +194,7 @@ describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
       }
       await assertCalls(1);
       const before = await reads();
-      assert.deepEqual(countAll(await many(400, "counted")), { 200: 50, 429: 350 });
+      assert.deepEqual(bench.countAll(await many(400, "counted")), { 200: 50, 429: 350 });
       const packets = (await reads()) - before;
       await assertCalls(401);
       assert.ok(packets < 200, `400 requests came in ${packets} packets`);
