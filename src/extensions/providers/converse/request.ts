@@ -97,7 +97,8 @@ function createBlockWriter(target: Target) {
     if (item.type === "image_url") return withMark({ image: { format, source } }, cache_control);
     documents += 1;
     const document = { format, name: `file-${documents}`, source };
-    return withMark({ document }, cache_control);
+    // Claude refuses a mark directly after a document of any other type.
+    return withMark({ document }, format === "pdf" ? cache_control : undefined);
   }
 
   return {

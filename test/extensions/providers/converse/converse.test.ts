@@ -236,6 +236,17 @@ describe("a request to Converse", () => {
       assert.equal(contents[3][0].text, "It is");
     });
 
+  it("marks PDF documents only", async (t) => {
+    const csv = { type: "file", file: { file_data: "data:text/csv;base64,aGk=" } };
+    const cache_control = { type: "ephemeral" };
+    const parts = [PDF, csv, text("?")].map((part) => ({ ...part, cache_control }));
+    const { contents } = await bodyFor(t, { messages: [says("user", ...parts)] });
+    assert.equal(
+      contents[0].flatMap(Object.keys).join(),
+      "document,cachePoint,document,text,cachePoint",
+    );
+  });
+
   it("with a mark that the model refuses leaves the model open to others", async (t) => {
     const message =
       "You invoked an unsupported model or your request did not allow prompt caching. " +
