@@ -22,6 +22,10 @@ const USAGE = {
   outputTokens: 7,
   cacheReadInputTokens: 3,
   cacheWriteInputTokens: 2,
+  cacheDetails: [
+    { ttl: "5m", inputTokens: 1 },
+    { ttl: "1h", inputTokens: 1 },
+  ],
 };
 const CONTENT = [
   { reasoningContent: { reasoningText: { text: "Hm.", signature: "s" } } },
@@ -236,16 +240,20 @@ describe("a request to Converse", () => {
       assert.equal(contents[3][0].text, "It is");
     });
 
-  it("marks PDF documents only", async (t) => {
-    const csv = { type: "file", file: { file_data: "data:text/csv;base64,aGk=" } };
-    const cache_control = { type: "ephemeral" };
-    const parts = [PDF, csv, text("?")].map((part) => ({ ...part, cache_control }));
-    const { contents } = await bodyFor(t, { messages: [says("user", ...parts)] });
-    assert.equal(
-      contents[0].flatMap(Object.keys).join(),
-      "document,cachePoint,document,text,cachePoint",
-    );
-  });
+  for (const [model, ttl] of [
+    ["nova", []],
+    ["profiled", ["1h"]],
+  ] as const)
+    it(`marks PDF documents only, for an hour where the model can: ${model}`, async (t) => {
+      const csv = { type: "file", file: { file_data: "data:text/csv;base64,aGk=" } };
+      const cache_control = { type: "ephemeral", ttl: "1h" };
+      const parts = [PDF, csv, text("?")].map((part) => ({ ...part, cache_control }));
+      const { contents } = await bodyFor(t, { model, messages: [says("user", ...parts)] });
+      assert.deepEqual(
+        contents[0].map((block: any) => Object.values(block.cachePoint ?? { block }).slice(1)),
+        [[], ttl, [], [], ttl],
+      );
+    });
 
   it("with a mark that the model refuses leaves the model open to others", async (t) => {
     const message =
@@ -280,7 +288,8 @@ describe("a reply of Converse", () => {
       tool_calls: [{ id: "t1", type: "function", function: function_ }],
     });
     assert.equal(finish_reason, "tool_calls");
-    const counts = { prompt: 10, completion: 7, cacheHit: 3, reasoning: 0, cacheWrite: 2 };
+    const written = { cacheWrite: 2, cacheWrite1h: 1 };
+    const counts = { prompt: 10, completion: 7, cacheHit: 3, reasoning: 0, ...written };
     assert.deepEqual(usage, makeUsage(counts));
     const stream = { stream: true, stream_options: { include_usage: true } };
     const { chunks, done } = await readStream(await chat({ ...ASKED, ...stream }));
