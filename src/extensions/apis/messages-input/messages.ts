@@ -28,6 +28,8 @@ interface Conversation {
   readonly entries: readonly MarkedEntry[];
   /** The path of the first result that answers no earlier call. Undefined: there is none. */
   readonly orphan: Path | undefined;
+  /** The names of the tools that the client's searches have found. */
+  readonly found: ReadonlySet<string>;
 }
 
 type Parts = readonly ContentPart[];
@@ -41,6 +43,7 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
   /** The turns with calls, by the ids of the calls. */
   const callers = new Map<string, MarkedEntry[]>();
   let orphan: Path | undefined;
+  const found = new Set<string>();
 
   function addInput(role: "user" | "system", parts: Parts, path: Path): void {
     turns.add([{ message: inputMessage(role, parts.map(withoutMark)), parts, path }]);
@@ -61,6 +64,7 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
   function addResult(block: BlockOf<"tool_result">, place: Path, path: Path): Parts {
     const { tool_use_id: tool_call_id, content, is_error, cache_control } = block;
     const parts = allPartsOf(content, [...place, "content"], note);
+    for (const block of content) if (block.type === "tool_reference") found.add(block.tool_name);
     const { text, media } = splitResult(tool_call_id, parts, "\n");
     const isMarked = (part: ContentPart) => part.type === "text" && part.cache_control;
     const mark = cache_control ?? parts.findLast(isMarked)?.cache_control;
@@ -119,7 +123,7 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
     addMessage(message, ["messages", index, "content"]);
     yield;
   }
-  return { entries: [...turns].flat(), orphan };
+  return { entries: [...turns].flat(), orphan, found };
 }
 
 /** A text part. It keeps the client's mark for the provider's cache. */
@@ -172,6 +176,8 @@ function plainPartsOf(block: Block, path: Path, note: Note): Parts {
       return imageParts(block, [...path, "source"], note);
     case "document":
       return documentParts(block, path, note);
+    case "tool_reference":
+      return [textPart(`The tool ${block.tool_name} can be called now.`)];
     case "unknown":
       note(path, block.value);
   }

@@ -139,6 +139,21 @@ describe("the parameters of a request", () => {
   });
 });
 
+describe("tools whose loading is deferred", () => {
+  it("are left out until the client's own search has found them", () => {
+    const later = ["late", "x".repeat(65)].map((name) => ({ ...tool(name), defer_loading: true }));
+    const tools = [tool("search"), ...later];
+    const names = (messages: Json[]) => {
+      const chat = read({ tools, messages });
+      assert.equal(chat.native!.nativeOnly, undefined);
+      return [chat.tools?.map(({ function: { name } }) => name), chat.messages.at(-1)!.content];
+    };
+    assert.deepEqual(names(HI), [["search"], "Hi"]);
+    const found = called([], [{ type: "tool_reference", tool_name: "late" }]);
+    assert.deepEqual(names(found), [["search", "late"], "The tool late can be called now."]);
+  });
+});
+
 describe("messages", () => {
   it("begin with the system's text, its blocks as paragraphs, without Claude Code's own line", () => {
     const line = "x-anthropic-billing-header: cc_version=2;";
