@@ -9,8 +9,8 @@ import {
   type ChatRequest,
   type Tool,
 } from "../../../core/openai/request.ts";
-import { fail, type Check } from "../../../core/schema/checker.ts";
-import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
+import { cut, fail, type Check } from "../../../core/schema/checker.ts";
+import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import type { Steps } from "../../../core/turns.ts";
 import { withParts } from "../../providers/cache-marks/index.ts";
 import { checkedBody, refuseOrphan, messageFields, type Body } from "../client-apis/index.ts";
@@ -48,7 +48,10 @@ function* chatOf(
   let nativeOnly: NativeRequest["nativeOnly"];
   let untranslatedBytes = 0;
   const note: Note = (path, value) => {
-    nativeOnly ??= { path: [...path], message: NEEDED };
+    // Claude Code looks for the type of its blocks, and continues without those of a new one.
+    const type = asString(asObject(value)["type"]);
+    const message = type === undefined ? NEEDED : `${JSON.stringify(cut(type))} ${NEEDED}`;
+    nativeOnly ??= { path: [...path], message };
     untranslatedBytes += bytesOf(value);
   };
   noteNativeOnlyFields(request, note);

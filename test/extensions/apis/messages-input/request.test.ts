@@ -275,7 +275,7 @@ describe("what only a provider of the same format can serve", () => {
   const hurry = { role: "system", content: "Hurry." };
   const link = { type: "url", url: "https://a.test/b.pdf" };
   const bash = { type: "bash_2025", name: "b" };
-  const cases: [string, Json][] = [
+  const cases: [string, Json, type?: string][] = [
     ["top_k", { top_k: 5 }],
     ["max_tokens", { max_tokens: 0 }],
     ["thinking.type", { thinking: { type: "between_tools" } }],
@@ -291,20 +291,24 @@ describe("what only a provider of the same format can serve", () => {
     ["mcp_servers", { mcp_servers: [{ type: "url" }] }],
     ["stop_sequences", { stop_sequences: ["a", "b", "c", "d", "e"] }],
     ["context_management.edits[0]", { context_management: { edits: [{ type: "compact_2026" }] } }],
-    ["tools[1].type", tools({ type: "web_search_20250305", name: "web_search" })],
-    ["tools[1].type", { ...tools(bash), tool_choice: { type: "tool", name: "b" } }],
+    ["tools[1].type", tools({ type: "search_2025", name: "search" }), "search_2025"],
+    ["tools[1].type", { ...tools(bash), tool_choice: { type: "tool", name: "b" } }, "bash_2025"],
     ["tools[1].name", tools(tool("x".repeat(65)))],
     ["tools", tools(...Array.from({ length: 128 }, (_, n) => tool(`f${n}`)))],
-    ["messages[0].content[1]", block(text("x"), { type: "search_result" })],
-    ["messages[0].content[0].source", block({ type: "image", source: { type: "file" } })],
-    ["messages[0].content[0].source", block({ type: "document", source: link })],
+    ["messages[0].content[1]", block(text("x"), { type: "search_result" }), "search_result"],
+    ["messages[0].content[0].source", block({ type: "image", source: { type: "file" } }), "file"],
+    ["messages[0].content[0].source", block({ type: "document", source: link }), "url"],
     ["messages[0].content[0].citations", block({ ...document("x"), citations: { enabled: true } })],
-    ["messages[1].content[0]", { messages: [...HI, assistant({ type: "server_tool_use" })] }],
+    [
+      "messages[1].content[0]",
+      { messages: [...HI, { role: "system", content: [{ type: "tool_addition" }] }] },
+      "tool_addition",
+    ],
   ];
   it("is noted at its place", () => {
     const needs = "needs a model of a provider that speaks the Messages API";
-    for (const [place, over] of cases) {
-      assert.equal(onlyOf(over), `${place}: ${needs}`);
+    for (const [place, over, type] of cases) {
+      assert.equal(onlyOf(over), `${place}: ${type ? `"${type}" ` : ""}${needs}`);
       assert.deepEqual(read(over).native!.body["messages"], over["messages"] ?? HI);
     }
   });
