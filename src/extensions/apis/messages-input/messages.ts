@@ -8,9 +8,11 @@ import {
   moveToEnd,
   splitResult,
   type Entry,
+  type Opener,
   type Path,
   type ToolCall,
 } from "../client-apis/index.ts";
+import { sealedIn } from "./native-body.ts";
 import type { Block, BlockOf, ClientMessage, MessagesRequest } from "./schema.ts";
 
 /**
@@ -35,7 +37,11 @@ interface Conversation {
 type Parts = readonly ContentPart[];
 type Mark = ContentPart["cache_control"];
 
-export function* conversationOf(request: MessagesRequest, note: Note): Steps<Conversation> {
+export function* conversationOf(
+  request: MessagesRequest,
+  note: Note,
+  open: Opener,
+): Steps<Conversation> {
   /** A turn is one message with the results of its calls. */
   const turns = new Set<MarkedEntry[]>();
   /** Whether the last turn is the assistant's, without calls. */
@@ -89,11 +95,10 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
   /** Thoughts become reasoning. Encrypted thoughts are left out. */
   function addAssistant(blocks: readonly Block[], path: Path): void {
     const parts = allPartsOf(blocks, path, note);
-    const thoughts: string[] = [];
+    const thoughts = blocks.flatMap((block, index) => thoughtsIn(block, [...path, index], open));
     const tool_calls: ToolCall[] = [];
     const turn: MarkedEntry[] = [];
     for (const block of blocks) {
-      if (block.type === "thinking") thoughts.push(block.thinking);
       if (block.type !== "tool_use") continue;
       const { id, name, input } = block;
       callers.set(id, turn);
@@ -124,6 +129,15 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
     yield;
   }
   return { entries: [...turns].flat(), orphan, found };
+}
+
+/** The thought of a block, if it has one that can be read. `path`: that of the block. */
+function thoughtsIn(block: Block, path: Path, open: Opener): string[] {
+  if (block.type !== "thinking") return [];
+  const { thinking, signature } = block;
+  const sealed = thinking === "" ? sealedIn(signature) : undefined;
+  const thought = sealed === undefined ? thinking : open(sealed, [...path, "signature"]);
+  return thought ? [thought] : [];
 }
 
 /** A text part. It keeps the client's mark for the provider's cache. */

@@ -13,7 +13,14 @@ import { cut, fail, type Check } from "../../../core/schema/checker.ts";
 import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import type { Steps } from "../../../core/turns.ts";
 import { withParts } from "../../providers/cache-marks/index.ts";
-import { checkedBody, refuseOrphan, messageFields, type Body } from "../client-apis/index.ts";
+import {
+  checkedBody,
+  createOpener,
+  refuseOrphan,
+  messageFields,
+  type Body,
+  type Sealer,
+} from "../client-apis/index.ts";
 import { conversationOf, type MarkedEntry, type Note } from "./messages.ts";
 import { nativeBody } from "./native-body.ts";
 import { countRequest, message, messagesRequest, type MessagesRequest } from "./schema.ts";
@@ -29,9 +36,13 @@ const PASSED_HEADERS = ["anthropic-version", "anthropic-beta", "anthropic-user-p
 
 /** A reader of the requests that a check is for. */
 const createReader = (check: Check<MessagesRequest>) =>
-  function* read(parsed: ParsedBody, headers: IncomingHttpHeaders): Steps<ChatRequest> {
+  function* read(
+    parsed: ParsedBody,
+    headers: IncomingHttpHeaders,
+    open: Sealer["open"],
+  ): Steps<ChatRequest> {
     const { request, body } = yield* checkedBody(parsed, check, "messages", message);
-    return yield* chatOf(request, body, headers);
+    return yield* chatOf(request, body, headers, open);
   };
 
 /** Throws a ValidationError. */
@@ -44,6 +55,7 @@ function* chatOf(
   request: MessagesRequest,
   body: Body,
   headers: IncomingHttpHeaders,
+  open: Sealer["open"],
 ): Steps<ChatRequest> {
   let nativeOnly: NativeRequest["nativeOnly"];
   let untranslatedBytes = 0;
@@ -55,7 +67,7 @@ function* chatOf(
     untranslatedBytes += bytesOf(value);
   };
   noteNativeOnlyFields(request, note);
-  const { entries, orphan, found } = yield* conversationOf(request, note);
+  const { entries, orphan, found } = yield* conversationOf(request, note, createOpener(open));
   const { tools, toolMarks } = toolsOf(request, found, note);
   const { response_format, place } = replyFormat(request, note);
   if (orphan && !nativeOnly) refuseOrphan(orphan);

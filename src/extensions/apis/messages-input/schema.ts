@@ -88,7 +88,7 @@ const ofUser = { ...media, tool_result };
 const ofAssistant = {
   text,
   tool_use: kind("tool_use", { id: nonEmpty, name: nonEmpty, input: jsonObject() }),
-  thinking: kind("thinking", { thinking: string() }),
+  thinking: kind("thinking", { thinking: string(), signature: lenient(string()) }),
   redacted_thinking: kind("redacted_thinking", {}),
 };
 

@@ -13,12 +13,14 @@ import { runSync } from "../../../../src/core/turns.ts";
 
 type Json = Record<string, unknown>;
 
+const open = (text: string) => (text.startsWith("ok ") ? text.slice(3) : undefined);
 const own = { type: "thinking", thinking: "Hm.", signature: GATEWAY_SIGNATURE };
+const sealed = (text: string) => ({ ...own, thinking: "", signature: `chat-gateway:${text}` });
 const signed = { type: "thinking", thinking: "Hm.", signature: "EqQB" };
 const HI = [{ role: "user", content: "Hi" }];
 const BASE = { model: "m", max_tokens: 100, messages: HI };
 const read = (over: Json = {}) =>
-  runSync(readRequest({ json: { ...BASE, ...over }, large: false }, {}));
+  runSync(readRequest({ json: { ...BASE, ...over }, large: false }, {}, open));
 const messagesOf = (over: Json) => read(over).messages;
 const user = (...content: Json[]) => ({ role: "user", content });
 const assistant = (...content: Json[]) => ({ role: "assistant", content });
@@ -249,6 +251,12 @@ describe("messages", () => {
     ]);
   });
 
+  it("have the thoughts that the gateway sealed in a signature, as far as it can open them", () => {
+    const thoughts = [sealed("ok One."), sealed("Elsewhere."), { ...signed, thinking: "" }];
+    const [, calling] = messagesOf({ messages: called([...thoughts, own]) });
+    assert.equal(calling?.role === "assistant" && calling.reasoning_content, "One.\nHm.");
+  });
+
   it("have the results directly behind their calls, whatever stands between them", () => {
     const contents = (...messages: Json[]) =>
       messagesOf({ messages: [...HI, ...messages] }).map(({ content }) => content);
@@ -405,7 +413,7 @@ describe("a request that is wrong in every format", () => {
 
 describe("the request for a provider of the same format", () => {
   it("has no blocks of other models that the provider refuses", () => {
-    const { body } = read({ messages: called([own, signed]) }).native!;
+    const { body } = read({ messages: called([own, sealed("ok A."), signed]) }).native!;
     assert.deepEqual(body["messages"], called([signed]));
     const alone = (...content: Json[]) => [...HI, assistant(...content), ...HI];
     const passed = (messages: unknown[]) => read({ messages }).native!.body["messages"];

@@ -200,7 +200,7 @@ describe("a request of the Messages API", () => {
   const nativeCost = (content: readonly object[], more: object = {}): number => {
     const messages = [{ role: "user", content }];
     const json = { model: "m", max_tokens: 1, messages, ...more };
-    const request = runSync(readRequest({ json, large: false }, {}));
+    const request = runSync(readRequest({ json, large: false }, {}, String));
     const { offers } = wish(request, [modelWith()]);
     return Number(offers[0]!.cost / 1_000_000n);
   };
