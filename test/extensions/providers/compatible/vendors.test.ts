@@ -333,7 +333,7 @@ describe("what a vendor is asked", () => {
     it(`${vendor}: tool calls that come back, with their thinking or without`, () => {
       const given = turns({ reasoning_content: "hm" }, {}, { reasoning_content: "aha" });
       const bare = turns({}, {}, {});
-      const echoed = echo ? turns({ [echo]: "hm" }, { [echo]: "" }, { [echo]: "aha" }) : bare;
+      const echoed = echo ? turns({ [echo]: "hm" }, { [echo]: " " }, { [echo]: "aha" }) : bare;
       for (const [kind, fields, out] of [
         ["thinker", ON, echoed],
         ["thinker", {}, bare],
