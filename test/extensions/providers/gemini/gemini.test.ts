@@ -208,6 +208,29 @@ describe("what Gemini is asked", () => {
     }
   });
 
+  it("the names of functions begin with a letter or an underscore, and come back as they were", () => {
+    for (const [name, accepted] of [
+      ["21st_search", "_21st_search"],
+      ["-f", "_-f"],
+      ["_1", "__1"],
+      ["__f", "__f"],
+    ] as const) {
+      const messages = [...user("hi"), calling(callOf("a", name)), resultOf("a", "1")];
+      const choice = { messages, tools: [fn(name)], tool_choice: fn(name) };
+      const body = ask({ model: "unsigned", ...choice });
+      assert.deepEqual(body["contents"].slice(1), [
+        says("model", called("a", accepted)),
+        says("user", answered("a", { result: "1" }, accepted)),
+      ]);
+      assert.equal(body["tools"][0].functionDeclarations[0].name, accepted);
+      const { functionCallingConfig } = body["toolConfig"];
+      assert.deepEqual(functionCallingConfig.allowedFunctionNames, [accepted]);
+      const reply = said([called("b", accepted)], "STOP");
+      const [given] = wholeReply(newDialect(), reply, target("plain"));
+      assert.deepEqual(given, { type: "tool_call", call: 0, id: "b", name });
+    }
+  });
+
   it("calls and results have no ids where they are refused", () => {
     const messages = [...user("hi"), calling(callOf("a")), resultOf("a", "1")];
     const vertex = targetOf({ vendor: "vertex", dialect: "gemini" });
