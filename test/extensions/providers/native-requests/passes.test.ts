@@ -170,6 +170,17 @@ describe("what belongs to a beta that clouds do not know", () => {
     assert.deepEqual(bodyAt(OWN, body), body);
     assert.deepEqual(bodyAt(CLOUD, body), bodyOf(plain, {}, {}));
   });
+
+  it("is a text where a tool was found by the client's own search", () => {
+    const bodyOf = (...content: object[]) => ({
+      messages: [{ role: "user", content: [{ type: "tool_result", tool_use_id: "t", content }] }],
+    });
+    const more = { type: "text", text: "More." };
+    const body = bodyOf({ type: "tool_reference", tool_name: "f" }, more);
+    assert.deepEqual(bodyAt(OWN, body), body);
+    const text = "The tool f can be called now.";
+    assert.deepEqual(bodyAt(CLOUD, body), bodyOf({ type: "text", text }, more));
+  });
 });
 
 describe("headers", () => {
