@@ -208,27 +208,17 @@ describe("what Gemini is asked", () => {
     }
   });
 
-  it("the names of functions begin with a letter or an underscore, and come back as they were", () => {
-    for (const [name, accepted] of [
-      ["21st_search", "_21st_search"],
-      ["-f", "_-f"],
-      ["_1", "__1"],
-      ["__f", "__f"],
-    ] as const) {
-      const messages = [...user("hi"), calling(callOf("a", name)), resultOf("a", "1")];
-      const choice = { messages, tools: [fn(name)], tool_choice: fn(name) };
-      const body = ask({ model: "unsigned", ...choice });
-      assert.deepEqual(body["contents"].slice(1), [
-        says("model", called("a", accepted)),
-        says("user", answered("a", { result: "1" }, accepted)),
-      ]);
-      assert.equal(body["tools"][0].functionDeclarations[0].name, accepted);
-      const { functionCallingConfig } = body["toolConfig"];
-      assert.deepEqual(functionCallingConfig.allowedFunctionNames, [accepted]);
-      const reply = said([called("b", accepted)], "STOP");
-      const [given] = wholeReply(newDialect(), reply, target("plain"));
-      assert.deepEqual(given, { type: "tool_call", call: 0, id: "b", name });
-    }
+  it("the names of functions begin with a letter or an underscore", () => {
+    const messages = [...user("hi"), calling(callOf("a", "1st")), resultOf("a", "1")];
+    const choice = { messages, tools: [fn("1st"), fn("_-f"), fn("_g")], tool_choice: fn("1st") };
+    const { contents, tools, toolConfig } = ask({ model: "unsigned", ...choice });
+    assert.deepEqual(contents.slice(1), [
+      says("model", called("a", "_1st")),
+      says("user", answered("a", { result: "1" }, "_1st")),
+    ]);
+    const names = tools[0].functionDeclarations.map(({ name }: Json) => name);
+    assert.deepEqual(names, ["_1st", "__-f", "_g"]);
+    assert.deepEqual(toolConfig.functionCallingConfig.allowedFunctionNames, ["_1st"]);
   });
 
   it("calls and results have no ids where they are refused", () => {
@@ -362,6 +352,17 @@ describe("what Gemini answers", () => {
       "thoughts, text and calls at once, one of them without an id and arguments",
       [...THOUGHTS, { text: "So:" }, F, { functionCall: { name: "g" } }],
       { text: "So:", reasoning: "Let me.", calls: [f, g] },
+    ],
+    [
+      "calls of functions whose names it refuses: the client's names",
+      [called("b", "_1st"), called("c", "__-f"), called("d", "_g")],
+      {
+        calls: [
+          ["b", "1st"],
+          ["c", "_-f"],
+          ["d", "_g"],
+        ].map((call) => [...call, "{}"]),
+      },
     ],
     [
       "calls without ids, of one function",
