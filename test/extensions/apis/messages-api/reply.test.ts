@@ -20,10 +20,9 @@ const USAGE = makeUsage({ prompt: 20, completion: 7, cacheHit: 8, reasoning: 3, 
 
 const seal = (thought: string) => `sealed ${thought}`;
 
-function writerFor(stream: boolean, thinking: string | object = "adaptive") {
+function writerFor(stream: boolean, thinking: object = { type: "adaptive" }) {
   const messages = [{ role: "user", content: "Hi" }];
-  const asked = typeof thinking === "string" ? { type: thinking } : thinking;
-  const json = { model: "m", max_tokens: 100, messages, thinking: asked, stream };
+  const json = { model: "m", max_tokens: 100, messages, thinking, stream };
   const chat = runSync(readRequest({ json, large: false }, {}, () => undefined));
   const meter = new Meter(chat, () => 0);
   meter.observe({ type: "text", text: "x" });
@@ -36,11 +35,7 @@ const withoutOwnIds = (message: Json): Json =>
   JSON.parse(JSON.stringify(message).replace(/(msg|toolu)_([0-9a-f]{24}|[\w-]{4}(?=_))/g, "$1"));
 
 /** The message of these parts: as a stream and whole, which must say the same. */
-function messageOf(
-  batches: readonly Part[][],
-  reason: FinishReason = "stop",
-  thinking?: string | object,
-) {
+function messageOf(batches: readonly Part[][], reason: FinishReason = "stop", thinking?: object) {
   const whole = writerFor(false, thinking);
   for (const parts of batches) assert.equal(whole.add(parts), "");
   const message: Json = JSON.parse(whole.end(USAGE, reason));
@@ -87,7 +82,7 @@ describe("a reply", () => {
 
   it("has no thoughts that were not asked for", () => {
     const parts: Part[] = [reasoning("Hm."), text("A")];
-    const { content } = messageOf([parts], "stop", "disabled");
+    const { content } = messageOf([parts], "stop", { type: "disabled" });
     assert.deepEqual(content, [{ type: "text", text: "A" }]);
   });
 
@@ -180,8 +175,8 @@ describe("the work on a reply", () => {
       [whole, reasoning("Hm."), text("")],
       [whole.slice(0, -2), text("And "), args(0, "x")],
     ] as [string, ...Part[]][])
-      for (const thinking of ["disabled", "adaptive"]) {
-        const writer = writerFor(true, thinking);
+      for (const type of ["disabled", "adaptive"]) {
+        const writer = writerFor(true, { type });
         parse.mock.resetCalls();
         writer.add([call(0), args(0, json)]);
         for (let round = 0; round < 100; round += 1)

@@ -141,21 +141,6 @@ describe("the parameters of a request", () => {
   });
 });
 
-describe("tools whose loading is deferred", () => {
-  it("are left out until the client's own search has found them", () => {
-    const later = ["late", "x".repeat(65)].map((name) => ({ ...tool(name), defer_loading: true }));
-    const tools = [tool("search"), ...later];
-    const names = (messages: Json[]) => {
-      const chat = read({ tools, messages });
-      assert.equal(chat.native!.nativeOnly, undefined);
-      return [chat.tools?.map(({ function: { name } }) => name), chat.messages.at(-1)!.content];
-    };
-    assert.deepEqual(names(HI), [["search"], "Hi"]);
-    const found = called([], [{ type: "tool_reference", tool_name: "late" }]);
-    assert.deepEqual(names(found), [["search", "late"], "The tool late can be called now."]);
-  });
-});
-
 describe("messages", () => {
   it("begin with the system's text, its blocks as paragraphs, without Claude Code's own line", () => {
     const line = "x-anthropic-billing-header: cc_version=2;";
@@ -251,6 +236,19 @@ describe("messages", () => {
     ]);
   });
 
+  it("have a text for a tool that the client's own search has found, which is declared then", () => {
+    const late = { ...tool("late"), defer_loading: true };
+    const tools = [tool("search"), late, { ...late, name: "x".repeat(65) }];
+    const messages = called([], [{ type: "tool_reference", tool_name: "late" }]);
+    assert.equal(onlyOf({ tools, messages }), "nothing");
+    const chat = read({ tools, messages });
+    assert.equal(chat.messages.at(-1)!.content, "The tool late can be called now.");
+    assert.deepEqual(
+      chat.tools!.map(({ function: { name } }) => name),
+      ["search", "late"],
+    );
+  });
+
   it("have the thoughts that the gateway sealed in a signature, as far as it can open them", () => {
     const thoughts = [sealed("ok One."), sealed("Elsewhere."), { ...signed, thinking: "" }];
     const [, calling] = messagesOf({ messages: called([...thoughts, own]) });
@@ -307,11 +305,7 @@ describe("what only a provider of the same format can serve", () => {
     ["messages[0].content[0].source", block({ type: "image", source: { type: "file" } }), "file"],
     ["messages[0].content[0].source", block({ type: "document", source: link }), "url"],
     ["messages[0].content[0].citations", block({ ...document("x"), citations: { enabled: true } })],
-    [
-      "messages[1].content[0]",
-      { messages: [...HI, { role: "system", content: [{ type: "tool_addition" }] }] },
-      "tool_addition",
-    ],
+    ["messages[1].content[0]", { messages: [...HI, assistant({ type: "new_use" })] }, "new_use"],
   ];
   it("is noted at its place", () => {
     const needs = "needs a model of a provider that speaks the Messages API";
