@@ -18,7 +18,7 @@ type Json = Record<string, any>;
 
 const USAGE = makeUsage({ prompt: 20, completion: 7, cacheHit: 8, reasoning: 3, cacheWrite: 5 });
 
-const seal = (thought: string) => `sealed ${thought}`;
+const seal = (thought: string) => `<${thought}>`;
 
 function writerFor(stream: boolean, thinking: object = { type: "adaptive" }) {
   const messages = [{ role: "user", content: "Hi" }];
@@ -89,7 +89,7 @@ describe("a reply", () => {
   it("has thoughts that are not to be shown sealed in their signatures", () => {
     const parts: Part[] = [reasoning("H"), reasoning("m."), text("A")];
     const { content } = messageOf([parts], "stop", { type: "adaptive", display: "omitted" });
-    const signature = "chat-gateway:sealed Hm.";
+    const signature = "chat-gateway:<Hm.>";
     assert.deepEqual(content[0], { type: "thinking", thinking: "", signature });
   });
 

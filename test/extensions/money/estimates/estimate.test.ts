@@ -215,10 +215,7 @@ describe("a request of the Messages API", () => {
 
   it("counts tools that the provider describes itself", () => {
     const text = [{ type: "text", text: "Look." }];
-    const tools = [
-      { type: "bash_20250124", name: "bash" },
-      { type: "computer_20250124", name: "computer" },
-    ];
+    const tools = ["bash", "computer"].map((name) => ({ type: `${name}_20250124`, name }));
     // As published: 346 for any tools, 245 for this one, and 735 and 499 for the other.
     const more = nativeCost(text, { tools }) - nativeCost(text);
     assert.ok(more > 346 + 245 + 735 + 499, String(more));

@@ -22,10 +22,7 @@ const USAGE = {
   outputTokens: 7,
   cacheReadInputTokens: 3,
   cacheWriteInputTokens: 2,
-  cacheDetails: [
-    { ttl: "5m", inputTokens: 1 },
-    { ttl: "1h", inputTokens: 1 },
-  ],
+  cacheDetails: ["5m", "1h"].map((ttl) => ({ ttl, inputTokens: 1 })),
 };
 const CONTENT = [
   { reasoningContent: { reasoningText: { text: "Hm.", signature: "s" } } },
@@ -92,7 +89,6 @@ const called = (id: string) => calling(callOf(id, "look", '{"at":1}'));
 const says = (role: string, ...content: object[]) => ({ role, content });
 const text = (words: string) => ({ type: "text", text: words });
 const marked = (words: string) => ({ ...text(words), cache_control: { type: "ephemeral" } });
-const POINT = { cachePoint: { type: "default" } };
 const PDF = {
   type: "file",
   file: { file_data: "data:application/pdf;base64,aGk=", filename: "a.pdf" },
@@ -158,7 +154,7 @@ describe("a request to Converse", () => {
     assert.deepEqual(contents, [
       [
         { text: "What is it?" },
-        POINT,
+        { cachePoint: { type: "default" } },
         { image: { format: "png", source: { bytes: "aGk=" } } },
         document("file-1"),
       ],
@@ -292,13 +288,8 @@ describe("a reply of Converse", () => {
   });
 
   it("that is cut or damaged is an error, never an end", async (t) => {
-    const damaged = Buffer.from(STREAM[5]!);
-    damaged[damaged.length - 1] = damaged[damaged.length - 1]! ^ 1;
-    for (const frames of [
-      [...STREAM.slice(0, 5), damaged, ...STREAM.slice(6)],
-      STREAM.slice(0, 6),
-      [...STREAM.slice(0, 6), STREAM[6]!.subarray(0, 20)],
-    ]) {
+    const damaged = Buffer.from(new Uint8Array(STREAM[5]!).fill(0, -4));
+    for (const frames of [STREAM.with(5, damaged), STREAM.slice(0, 6)]) {
       const { chat } = await start(t, streamed(...frames));
       const { done, error } = await readStream(await chat({ ...ASKED, stream: true }));
       assert.deepEqual([done, error?.code], [false, "upstream_error"]);

@@ -212,10 +212,8 @@ describe("what Gemini is asked", () => {
     const messages = [...user("hi"), calling(callOf("a", "1st")), resultOf("a", "1")];
     const choice = { messages, tools: [fn("1st"), fn("_-f"), fn("_g")], tool_choice: fn("1st") };
     const { contents, tools, toolConfig } = ask({ model: "unsigned", ...choice });
-    assert.deepEqual(contents.slice(1), [
-      says("model", called("a", "_1st")),
-      says("user", answered("a", { result: "1" }, "_1st")),
-    ]);
+    const back = says("user", answered("a", { result: "1" }, "_1st"));
+    assert.deepEqual(contents.slice(1), [says("model", called("a", "_1st")), back]);
     const names = tools[0].functionDeclarations.map(({ name }: Json) => name);
     assert.deepEqual(names, ["_1st", "__-f", "_g"]);
     assert.deepEqual(toolConfig.functionCallingConfig.allowedFunctionNames, ["_1st"]);
@@ -323,10 +321,7 @@ describe("what Gemini is asked", () => {
 });
 
 describe("what Gemini answers", () => {
-  const THOUGHTS = [
-    { text: "Let ", thought: true },
-    { text: "me.", thought: true },
-  ];
+  const THOUGHTS = ["Let ", "me."].map((text) => ({ text, thought: true }));
   const f = ["a", "f", '{"x":"\u00d8"}'];
   const g = ["generated", "g", "{}"];
   const F = called("a", "f", { x: "\u00d8" }, "c2ln");
