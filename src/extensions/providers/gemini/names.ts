@@ -1,5 +1,5 @@
-// Gemini refuses a function whose name begins with a digit or a dash. Such a name gets an underscore
-// before it. So does a name that has underscores there already, so that each can be told apart.
+// Gemini refuses a function whose name begins with a digit or a dash: it gets an underscore before
+// it. So does a name that has underscores there already, so that all can be told apart.
 const REFUSED = /^_*[\d-]/;
 
 export const geminiName = (name: string): string => (REFUSED.test(name) ? `_${name}` : name);
