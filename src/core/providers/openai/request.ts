@@ -38,7 +38,8 @@ const echoField = ({ echo, thinking }: Traits): string =>
 
 /**
  * Writes the known fields of one message after the other. With an echo field, tool calls and what
- * the model says after them in the same turn carry their reasoning, if only as "".
+ * the model says after them in the same turn carry their reasoning, if only a blank: DeepSeek's V4
+ * Pro refuses an empty one.
  */
 function createMessageWriter(echo: string, traits: Traits): (message: Message) => object {
   let hasCalled = false;
@@ -46,9 +47,9 @@ function createMessageWriter(echo: string, traits: Traits): (message: Message) =
     const message = checked.marked || checked.name ? acceptedMessage(checked, traits) : checked;
     if (message.role === "user") hasCalled = false;
     if (message.role !== "assistant") return message;
-    const { role, name, content, tool_calls, reasoning_content = "" } = message;
+    const { role, name, content, tool_calls, reasoning_content } = message;
     hasCalled ||= tool_calls.length > 0;
-    const echoed = hasCalled && echo !== "none" && { [echo]: reasoning_content };
+    const echoed = hasCalled && echo !== "none" && { [echo]: reasoning_content || " " };
     return { role, name, content, ...echoed, ...(tool_calls.length > 0 && { tool_calls }) };
   };
 }

@@ -14,6 +14,12 @@ export {
   type Path,
   type ToolCall,
 } from "./messages.ts";
+export {
+  createOpener,
+  createReasoningSealer,
+  type Opener,
+  type Sealer,
+} from "./sealed-reasoning.ts";
 
 /**
  * `messages`: Anthropic's Messages API. `responses`: OpenAI's Responses API. Each loads the

@@ -2,8 +2,8 @@
 import type { TextPart, ToolCallPart } from "../../../core/openai/parts.ts";
 import { parseJson } from "../../../core/schema/untrusted-json.ts";
 import { isUsableId, usableId } from "../../providers/provider-words/index.ts";
-import type { ReplyEvent } from "../client-apis/index.ts";
-import { GATEWAY_SIGNATURE } from "../messages-input/index.ts";
+import type { ReplyEvent, Sealer } from "../client-apis/index.ts";
+import { GATEWAY_SIGNATURE, signatureWith } from "../messages-input/index.ts";
 
 /** Sends an event. */
 type Emit = (event: ReplyEvent) => void;
@@ -16,13 +16,14 @@ interface OpenBlock {
   readonly index: number;
   /** The index of the call, in a block of type tool_use. */
   readonly call?: number | undefined;
-  /** The arguments so far. */
+  /** The arguments so far, or the thought that is not shown. */
   json: string;
   /** Whether the arguments begin like an object. Undefined: they have only blanks so far. */
   isObject?: boolean;
 }
 
-export function createBlocks(emit: Emit) {
+/** `seal`: thoughts are not shown, and sealed in their signatures. Undefined: they are shown. */
+export function createBlocks(emit: Emit, seal: Sealer["seal"] | undefined) {
   let open: OpenBlock | undefined;
   let nextIndex = 0;
   /** Parts that are sent at the end, because a provider may interleave the calls' arguments. */
@@ -46,7 +47,8 @@ export function createBlocks(emit: Emit) {
   function close(): void {
     if (!open) return;
     const { type, index, json, isObject } = open;
-    if (type === "thinking") grow({ type: "signature_delta", signature: GATEWAY_SIGNATURE });
+    const signature = seal ? signatureWith(seal(json)) : GATEWAY_SIGNATURE;
+    if (type === "thinking") grow({ type: "signature_delta", signature });
     // A client cannot send back arguments that are not an object.
     if (isObject === false) grow(argumentsDelta(JSON.stringify({ _raw: json })));
     emit({ type: "content_block_stop", index });
@@ -60,7 +62,8 @@ export function createBlocks(emit: Emit) {
     } else if (part.type === "reasoning") {
       const block = { type: "thinking", thinking: "", signature: "" };
       if (open?.type !== "thinking") start("thinking", block);
-      grow({ type: "thinking_delta", thinking: part.text });
+      if (seal) open!.json += part.text;
+      else grow({ type: "thinking_delta", thinking: part.text });
     } else {
       if (open?.type !== "text") start("text", { type: "text", text: "" });
       grow({ type: "text_delta", text: part.text });

@@ -1,5 +1,6 @@
 // POST /v1/messages/count_tokens: counts a prompt's tokens. Asks the provider that would serve it,
 // if its format supports that. Otherwise estimates the count, and marks it as an estimate.
+import type { Sealer } from "../client-apis/index.ts";
 import { configMoments } from "../../../config/extension.ts";
 import { authenticate, readRequest, requireAdmission } from "../../../core/chat/admission.ts";
 import type { ClientApi } from "../../../core/chat/client-api.ts";
@@ -75,9 +76,14 @@ function rethrowRefusal(error: unknown): undefined {
   if (error instanceof ApiError) throw error;
 }
 
-export function createCountHandler(api: ClientApi, context: GatewayContext): Handler {
+export function createCountHandler(
+  api: ClientApi,
+  { open }: Sealer,
+  context: GatewayContext,
+): Handler {
   const { current, limiter, clock, installed } = context;
-  const countApi: ClientApi = { ...api, read: readCountRequest };
+  const read: ClientApi["read"] = (parsed, headers) => readCountRequest(parsed, headers, open);
+  const countApi: ClientApi = { ...api, read };
   const jsonExcess = installed.filled(slots.jsonExcess);
   return async (exchange) => {
     exchange.res.setHeader(REQUEST_ID_HEADER, exchange.requestId);

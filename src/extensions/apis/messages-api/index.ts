@@ -4,7 +4,12 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { ClientApi } from "../../../core/chat/client-api.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
-import { authorization, eventText } from "../client-apis/index.ts";
+import {
+  authorization,
+  createReasoningSealer,
+  eventText,
+  type Sealer,
+} from "../client-apis/index.ts";
 import { countRequest, messagesRequest, readRequest } from "../messages-input/index.ts";
 import { descriptions } from "../openapi/index.ts";
 import { modelListForms, type ListedModel, type ModelListForm } from "../model-list/index.ts";
@@ -17,30 +22,33 @@ import { createWriter, PING } from "./reply.ts";
 const isMessagesClient = (headers: IncomingHttpHeaders): boolean =>
   headers["anthropic-version"] !== undefined;
 
-const messagesApi: ClientApi = {
-  path: "/v1/messages",
+const PATH = "/v1/messages";
+
+const createApi = ({ seal, open }: Sealer): ClientApi => ({
+  path: PATH,
   owns: (path, headers) => /^\/v1\/models(\/|$)/.test(path) && isMessagesClient(headers),
   keepAlive: eventText(PING),
   requestIdHeader: REQUEST_ID_HEADER,
   authorization,
-  read: readRequest,
-  writer: createWriter,
+  read: (parsed, headers) => readRequest(parsed, headers, open),
+  writer: (chat, serving) => createWriter(chat, serving, seal),
   errorBody: errorEvent,
   errorEvents: (error, requestId) => eventText(errorEvent(error, requestId)),
-};
+});
 
 export function install(gateway: Installer): void {
   const MessagesRequest = messagesRequest.schema;
   const MessagesCountRequest = countRequest.schema;
-  gateway.fill(slots.clientApi("messages"), () => messagesApi);
+  gateway.fill(slots.clientApi("messages"), (context) => createApi(createReasoningSealer(context)));
   gateway.on(descriptions, () => ({
     ...described,
     schemas: { ...described.schemas, MessagesRequest, MessagesCountRequest },
   }));
   gateway.on(modelListForms, (headers) => (isMessagesClient(headers) ? modelListForm : undefined));
-  gateway.route("POST", `${messagesApi.path}/count_tokens`, (context) =>
-    createCountHandler(messagesApi, context),
-  );
+  gateway.route("POST", `${PATH}/count_tokens`, (context) => {
+    const sealer = createReasoningSealer(context);
+    return createCountHandler(createApi(sealer), sealer, context);
+  });
   // Outside of all that may replace an error, so that the details are of the one that clients get.
   gateway.around(() => withDetails, {
     outside: ["responses-api", "budgets", "sticky", "recovery"],

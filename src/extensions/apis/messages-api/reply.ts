@@ -8,7 +8,7 @@ import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Usage } from "../../../core/openai/usage.ts";
 import type { Serving } from "../../../core/routing/attempt.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import { eventText, type ReplyEvent } from "../client-apis/index.ts";
+import { eventText, type ReplyEvent, type Sealer } from "../client-apis/index.ts";
 import { createBlocks } from "./blocks.ts";
 import { eventsOf, messageOf } from "./whole.ts";
 
@@ -48,12 +48,16 @@ const STOP_REASONS: Readonly<Record<FinishReason, string>> = {
 };
 
 /** As ClientApi.writer. */
-export function createWriter(chat: ChatRequest, serving: Serving): Required<ReplyWriter> {
+export function createWriter(
+  chat: ChatRequest,
+  serving: Serving,
+  seal: Sealer["seal"],
+): Required<ReplyWriter> {
   const { model } = serving;
-  const showThinking = chat.showThinking && model.reasoning;
+  const hasThoughts = chat.wantsThinking && model.reasoning;
   let events: ReplyEvent[] = [];
   const emit = (event: ReplyEvent): unknown => events.push(event);
-  const blocks = createBlocks(emit);
+  const blocks = createBlocks(emit, chat.showThinking ? undefined : seal);
   /** Whether the provider's own events pass. Undefined: the reply has not begun. */
   let isNative: boolean | undefined;
   /** The last events, which are sent when the request is settled. */
@@ -88,7 +92,7 @@ export function createWriter(chat: ChatRequest, serving: Serving): Required<Repl
   function translate(part: Part): void {
     if (part.type === "tool_arguments") blocks.addArguments(part.call, part.text);
     else if (part.type === "tool_call") blocks.add(part);
-    else if ("text" in part && part.text !== "" && (part.type !== "reasoning" || showThinking)) {
+    else if ("text" in part && part.text !== "" && (part.type !== "reasoning" || hasThoughts)) {
       hasRefused ||= part.type === "refusal";
       blocks.add(part);
     }

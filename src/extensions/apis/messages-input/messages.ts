@@ -8,9 +8,11 @@ import {
   moveToEnd,
   splitResult,
   type Entry,
+  type Opener,
   type Path,
   type ToolCall,
 } from "../client-apis/index.ts";
+import { sealedIn } from "./native-body.ts";
 import type { Block, BlockOf, ClientMessage, MessagesRequest } from "./schema.ts";
 
 /**
@@ -28,12 +30,18 @@ interface Conversation {
   readonly entries: readonly MarkedEntry[];
   /** The path of the first result that answers no earlier call. Undefined: there is none. */
   readonly orphan: Path | undefined;
+  /** The names of the tools that the client's searches have found. */
+  readonly found: ReadonlySet<string>;
 }
 
 type Parts = readonly ContentPart[];
 type Mark = ContentPart["cache_control"];
 
-export function* conversationOf(request: MessagesRequest, note: Note): Steps<Conversation> {
+export function* conversationOf(
+  request: MessagesRequest,
+  note: Note,
+  open: Opener,
+): Steps<Conversation> {
   /** A turn is one message with the results of its calls. */
   const turns = new Set<MarkedEntry[]>();
   /** Whether the last turn is the assistant's, without calls. */
@@ -41,6 +49,7 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
   /** The turns with calls, by the ids of the calls. */
   const callers = new Map<string, MarkedEntry[]>();
   let orphan: Path | undefined;
+  const found = new Set<string>();
 
   function addInput(role: "user" | "system", parts: Parts, path: Path): void {
     turns.add([{ message: inputMessage(role, parts.map(withoutMark)), parts, path }]);
@@ -61,6 +70,7 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
   function addResult(block: BlockOf<"tool_result">, place: Path, path: Path): Parts {
     const { tool_use_id: tool_call_id, content, is_error, cache_control } = block;
     const parts = allPartsOf(content, [...place, "content"], note);
+    for (const block of content) if (block.type === "tool_reference") found.add(block.tool_name);
     const { text, media } = splitResult(tool_call_id, parts, "\n");
     const isMarked = (part: ContentPart) => part.type === "text" && part.cache_control;
     const mark = cache_control ?? parts.findLast(isMarked)?.cache_control;
@@ -85,11 +95,10 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
   /** Thoughts become reasoning. Encrypted thoughts are left out. */
   function addAssistant(blocks: readonly Block[], path: Path): void {
     const parts = allPartsOf(blocks, path, note);
-    const thoughts: string[] = [];
+    const thoughts = blocks.flatMap((block, index) => thoughtsIn(block, [...path, index], open));
     const tool_calls: ToolCall[] = [];
     const turn: MarkedEntry[] = [];
     for (const block of blocks) {
-      if (block.type === "thinking") thoughts.push(block.thinking);
       if (block.type !== "tool_use") continue;
       const { id, name, input } = block;
       callers.set(id, turn);
@@ -119,7 +128,16 @@ export function* conversationOf(request: MessagesRequest, note: Note): Steps<Con
     addMessage(message, ["messages", index, "content"]);
     yield;
   }
-  return { entries: [...turns].flat(), orphan };
+  return { entries: [...turns].flat(), orphan, found };
+}
+
+/** The thought of a block, if it has one that can be read. `path`: that of the block. */
+function thoughtsIn(block: Block, path: Path, open: Opener): string[] {
+  if (block.type !== "thinking") return [];
+  const { thinking, signature } = block;
+  const sealed = thinking === "" ? sealedIn(signature) : undefined;
+  const thought = sealed === undefined ? thinking : open(sealed, [...path, "signature"]);
+  return thought ? [thought] : [];
 }
 
 /** A text part. It keeps the client's mark for the provider's cache. */

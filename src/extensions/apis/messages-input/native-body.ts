@@ -5,10 +5,21 @@ import { asArray, asObject, asString } from "../../../core/schema/untrusted-json
 /** The gateway's signature for thoughts of other providers, which have none. */
 export const GATEWAY_SIGNATURE = "chat-gateway";
 
+/** The signature of a thought that the client does not want to see: it has the sealed thought. */
+const SEALED = `${GATEWAY_SIGNATURE}:`;
+export const signatureWith = (sealed: string): string => SEALED + sealed;
+
+/** The sealed thought in a signature. Undefined: it has none. */
+export const sealedIn = (signature = ""): string | undefined =>
+  signature.startsWith(SEALED) ? signature.slice(SEALED.length) : undefined;
+
 type Body = Readonly<Record<string, unknown>>;
 
-const isUnsigned = (block: unknown): boolean =>
-  asObject(block)["type"] === "thinking" && asObject(block)["signature"] === GATEWAY_SIGNATURE;
+function isUnsigned(block: unknown): boolean {
+  const { type, signature } = asObject(block);
+  const isOwn = signature === GATEWAY_SIGNATURE || sealedIn(asString(signature)) !== undefined;
+  return type === "thinking" && isOwn;
+}
 
 /** Models often write a line end before they think or call. Here it is a text of its own. */
 const isBlank = (block: unknown): boolean =>

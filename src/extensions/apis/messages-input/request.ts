@@ -9,11 +9,18 @@ import {
   type ChatRequest,
   type Tool,
 } from "../../../core/openai/request.ts";
-import { fail, type Check } from "../../../core/schema/checker.ts";
-import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
+import { cut, fail, type Check } from "../../../core/schema/checker.ts";
+import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import type { Steps } from "../../../core/turns.ts";
 import { withParts } from "../../providers/cache-marks/index.ts";
-import { checkedBody, refuseOrphan, messageFields, type Body } from "../client-apis/index.ts";
+import {
+  checkedBody,
+  createOpener,
+  refuseOrphan,
+  messageFields,
+  type Body,
+  type Sealer,
+} from "../client-apis/index.ts";
 import { conversationOf, type MarkedEntry, type Note } from "./messages.ts";
 import { nativeBody } from "./native-body.ts";
 import { countRequest, message, messagesRequest, type MessagesRequest } from "./schema.ts";
@@ -29,9 +36,13 @@ const PASSED_HEADERS = ["anthropic-version", "anthropic-beta", "anthropic-user-p
 
 /** A reader of the requests that a check is for. */
 const createReader = (check: Check<MessagesRequest>) =>
-  function* read(parsed: ParsedBody, headers: IncomingHttpHeaders): Steps<ChatRequest> {
+  function* read(
+    parsed: ParsedBody,
+    headers: IncomingHttpHeaders,
+    open: Sealer["open"],
+  ): Steps<ChatRequest> {
     const { request, body } = yield* checkedBody(parsed, check, "messages", message);
-    return yield* chatOf(request, body, headers);
+    return yield* chatOf(request, body, headers, open);
   };
 
 /** Throws a ValidationError. */
@@ -44,16 +55,20 @@ function* chatOf(
   request: MessagesRequest,
   body: Body,
   headers: IncomingHttpHeaders,
+  open: Sealer["open"],
 ): Steps<ChatRequest> {
   let nativeOnly: NativeRequest["nativeOnly"];
   let untranslatedBytes = 0;
   const note: Note = (path, value) => {
-    nativeOnly ??= { path: [...path], message: NEEDED };
+    // Claude Code looks for the type of its blocks, and continues without those of a new one.
+    const type = asString(asObject(value)["type"]);
+    const message = type === undefined ? NEEDED : `${JSON.stringify(cut(type))} ${NEEDED}`;
+    nativeOnly ??= { path: [...path], message };
     untranslatedBytes += bytesOf(value);
   };
   noteNativeOnlyFields(request, note);
-  const { entries, orphan } = yield* conversationOf(request, note);
-  const { tools, toolMarks } = toolsOf(request, note);
+  const { entries, orphan, found } = yield* conversationOf(request, note, createOpener(open));
+  const { tools, toolMarks } = toolsOf(request, found, note);
   const { response_format, place } = replyFormat(request, note);
   if (orphan && !nativeOnly) refuseOrphan(orphan);
   yield;
@@ -123,28 +138,37 @@ function noteNativeOnlyFields(request: MessagesRequest, note: Note): void {
     if (!type.startsWith("clear_")) note(["context_management", "edits", index]);
 }
 
-/** The client's own tools, and their marks for the provider's cache by name. */
-function toolsOf(request: MessagesRequest, note: Note) {
+/**
+ * The client's own tools, and their marks for the provider's cache by name. `found`: the names of
+ * the tools that a model knows in spite of `defer_loading`.
+ */
+function toolsOf(request: MessagesRequest, found: ReadonlySet<string>, note: Note) {
   const tools: Tool[] = [];
   const places: number[] = [];
   const toolMarks = new Map<string, object>();
-  if (request.tools.length > MAX_TOOLS) note(["tools"]);
   for (const [index, tool] of request.tools.entries()) {
     if ("type" in tool) note(["tools", index, "type"], tool.value);
+    else if (tool.defer_loading && !found.has(tool.name)) continue;
     else if (!TOOL_NAME.pattern.test(tool.name)) note(["tools", index, "name"], tool);
     else {
-      const { name, description, input_schema, cache_control } = tool;
-      // OpenAI refuses a schema without properties, as tools without parameters often have.
-      const parameters = { properties: {}, ...input_schema };
-      const strict = tool.strict && requiresAll(parameters) ? true : undefined;
-      tools.push({ type: "function", function: { name, description, parameters, strict } });
+      tools.push(functionFor(tool));
       places.push(index);
-      if (cache_control) toolMarks.set(name, cache_control);
+      if (tool.cache_control) toolMarks.set(tool.name, tool.cache_control);
     }
   }
+  if (tools.length > MAX_TOOLS) note(["tools"]);
   const kept = tools.slice(0, MAX_TOOLS);
   withinBounds(kept, (index) => ["tools", places[index]!, "input_schema"]);
   return { tools: kept, toolMarks };
+}
+
+type OwnTool = Exclude<MessagesRequest["tools"][number], { readonly type: string }>;
+
+function functionFor({ name, description, input_schema, strict: isStrict }: OwnTool): Tool {
+  // OpenAI refuses a schema without properties, as tools without parameters often have.
+  const parameters = { properties: {}, ...input_schema };
+  const strict = isStrict && requiresAll(parameters) ? true : undefined;
+  return { type: "function", function: { name, description, parameters, strict } };
 }
 
 /** `isNativeOnly`: only a provider of the same format is asked, whose own tools may be chosen. */

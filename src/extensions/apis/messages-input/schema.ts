@@ -76,10 +76,11 @@ const document = kind("document", {
   cache_control: mark,
 });
 const media = { text, image, document };
-const inResult = { ...media, tool_reference: kind("tool_reference", { tool_name: nonEmpty }) };
+/** The client's own search for tools has found one, which `defer_loading` kept from the model. */
+const tool_reference = kind("tool_reference", { tool_name: nonEmpty });
 const tool_result = kind("tool_result", {
   tool_use_id: nonEmpty,
-  content: withDefault(content(inResult), []),
+  content: withDefault(content({ ...media, tool_reference }), []),
   is_error: lenient(boolean()),
   cache_control: mark,
 });
@@ -87,11 +88,12 @@ const ofUser = { ...media, tool_result };
 const ofAssistant = {
   text,
   tool_use: kind("tool_use", { id: nonEmpty, name: nonEmpty, input: jsonObject() }),
-  thinking: kind("thinking", { thinking: string() }),
+  thinking: kind("thinking", { thinking: string(), signature: lenient(string()) }),
   redacted_thinking: kind("redacted_thinking", {}),
 };
 
-type Blocks = typeof inResult & typeof ofUser & typeof ofAssistant;
+type Blocks = typeof ofUser &
+  typeof ofAssistant & { readonly tool_reference: typeof tool_reference };
 export type Block = Infer<Blocks[keyof Blocks]> | Unknown;
 /** A block of this type. */
 export type BlockOf<N> = Extract<Block, { readonly type: N }>;
@@ -122,6 +124,7 @@ const customTool = object({
   description: optional(string()),
   input_schema: jsonObject(SCHEMA_BOUNDS),
   strict: optional(boolean()),
+  defer_loading: lenient(boolean()),
   cache_control: mark,
 });
 const openTool = openVariant({});

@@ -9,9 +9,8 @@ import { ApiError, errorBody } from "../../../core/openai/errors.ts";
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import { CompletionFailed, type RequestProgress } from "../../../core/routing/fallback.ts";
-import { authorization } from "../client-apis/index.ts";
+import { authorization, createReasoningSealer } from "../client-apis/index.ts";
 import { descriptions } from "../openapi/index.ts";
-import { createSealer, installationSecret } from "../../scale/data-files/index.ts";
 import { readRequest, responsesRequest, type ReplyFacts } from "../responses-input/index.ts";
 import described from "./description.json" with { type: "json" };
 import { createResponseWriter, type ResponseWriter } from "./writer.ts";
@@ -42,13 +41,8 @@ const factsByRequest = new WeakMap<NativeRequest, Facts>();
 /** Undefined: the request came in another format. */
 const factsOf = ({ native }: ChatRequest) => native && factsByRequest.get(native);
 
-function createApi({ config, clock, diagnose }: GatewayContext): ClientApi {
-  const { seal, open } = createSealer("sealed reasoning", () =>
-    installationSecret(config.data_dir, (reason) => {
-      const detail = `sealed reasoning cannot be read after the next start: ${reason}`;
-      diagnose({ event: "reasoning_key_unavailable", level: "warn", detail });
-    }),
-  );
+function createApi(context: GatewayContext): ClientApi {
+  const { seal, open } = createReasoningSealer(context);
 
   /** Creates the writer when a reply begins. */
   function begin(chat: ChatRequest, model: string, showsReasoning: boolean): ResponseWriter {
@@ -57,7 +51,7 @@ function createApi({ config, clock, diagnose }: GatewayContext): ClientApi {
       ...facts,
       stream: chat.stream,
       model,
-      now: clock.now(),
+      now: context.clock.now(),
       showsReasoning,
       showsLogprobs: chat.logprobs,
       seal: facts.seals ? seal : undefined,

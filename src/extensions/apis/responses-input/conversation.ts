@@ -3,8 +3,8 @@
 // providers refuse any message between them. Images and files of the results come after these, in
 // user messages.
 import type { ContentPart, Message } from "../../../core/openai/request.ts";
-import { fail } from "../../../core/schema/checker.ts";
 import {
+  createOpener,
   inputMessage,
   moveToEnd,
   refuseOrphan,
@@ -12,21 +12,16 @@ import {
   type Entry,
   type Path,
   type ToolCall,
+  type Sealer,
 } from "../client-apis/index.ts";
 import { TOOL_SEARCH, type InputItem } from "./schema.ts";
 import { freeFormArguments } from "./free-form.ts";
 import { functionName, type ToolSet } from "./tools.ts";
 
-/** Decrypts a sealed text. Undefined: another installation sealed it, or it was changed. */
-export type Open = (sealed: string) => string | undefined;
-
 /** Joins the texts of separate items. */
 const SEPARATOR = "\n\n";
 
 type Item<T> = Extract<InputItem, { readonly type: T }>;
-
-/** The most sealed texts in one request. Each costs a decryption, however short it is. */
-const MAX_SEALED = 10_000;
 
 /** The reasoning, texts and calls of an assistant between two inputs. */
 interface AssistantTurn {
@@ -45,12 +40,12 @@ interface AssistantTurn {
 const isOnlyText = (turn: AssistantTurn | undefined): boolean =>
   turn !== undefined && turn.texts.length > 0 && turn.calls.length === 0;
 
-export function createConversation(tools: ToolSet, open: Open) {
+export function createConversation(tools: ToolSet, open: Sealer["open"]) {
+  const openSealed = createOpener(open);
   const turns = new Set<Entry | AssistantTurn>();
   /** The turns with calls, by the ids of the calls. If an id is repeated, the later call counts. */
   const callers = new Map<string, AssistantTurn>();
   let turn: AssistantTurn | undefined;
-  let sealedCount = 0;
   let unreadCount = 0;
 
   /** The current turn of the assistant. Begins one if there is none. */
@@ -89,10 +84,7 @@ export function createConversation(tools: ToolSet, open: Open) {
   function addReasoning({ encrypted_content, content, summary }: Item<"reasoning">, path: Path) {
     let unsealed: string | undefined;
     if (encrypted_content) {
-      sealedCount += 1;
-      const message = `is one more than the ${MAX_SEALED} sealed texts allowed`;
-      if (sealedCount > MAX_SEALED) fail("invalid_value", message, [...path, "encrypted_content"]);
-      unsealed = open(encrypted_content);
+      unsealed = openSealed(encrypted_content, [...path, "encrypted_content"]);
       if (unsealed === undefined) unreadCount += 1;
     }
     const thought = unsealed || content || summary;

@@ -4,8 +4,8 @@ import { withinBounds, type ChatRequest } from "../../../core/openai/request.ts"
 import { pseudonymOf } from "../../../core/providers/parameters.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import type { Steps } from "../../../core/turns.ts";
-import { checkedBody, messageFields, type Body } from "../client-apis/index.ts";
-import { createConversation, type Open } from "./conversation.ts";
+import { checkedBody, messageFields, type Body, type Sealer } from "../client-apis/index.ts";
+import { createConversation } from "./conversation.ts";
 import { item, responsesRequest, type ResponsesRequest } from "./schema.ts";
 import { choiceOf, createToolSet, type ToolOrigin } from "./tools.ts";
 
@@ -38,7 +38,7 @@ interface ReadRequest {
 }
 
 /** Throws a ValidationError whose path is that in the client's request. */
-export function* readRequest(parsed: ParsedBody, open: Open): Steps<ReadRequest> {
+export function* readRequest(parsed: ParsedBody, open: Sealer["open"]): Steps<ReadRequest> {
   const { request: stated, body } = yield* checkedBody(parsed, responsesRequest, "input", item);
   const request = updated(stated);
   const { input, include } = request;

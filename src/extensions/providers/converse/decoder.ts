@@ -107,14 +107,18 @@ function reasoningText(stated: unknown): unknown {
 /** `inputTokens` excludes the tokens that were read from the cache, or written to it. */
 function usageIn(json: unknown): UsageReport | undefined {
   const event = asObject(json);
-  const count = tokenCounter(event["usage"] ?? asObject(event["metadata"])["usage"]);
+  const usage = asObject(event["usage"] ?? asObject(event["metadata"])["usage"]);
+  const count = tokenCounter(usage);
   const completion = count("outputTokens");
   const cacheHit = count("cacheReadInputTokens") ?? 0;
   const cacheWrite = count("cacheWriteInputTokens") ?? 0;
+  const forAnHour = asArray(usage["cacheDetails"]).filter((part) => asObject(part)["ttl"] === "1h");
+  const cacheWrite1h = sumOf(...forAnHour.map((part) => tokenCounter(part)("inputTokens")));
   const input = count("inputTokens");
   if (input === undefined && completion === undefined) return undefined;
   const prompt = input === undefined ? undefined : sumOf(input, cacheHit, cacheWrite);
-  return { prompt, completion, cacheHit, reasoning: 0, ...(cacheWrite > 0 && { cacheWrite }) };
+  const written = { cacheWrite, ...(cacheWrite1h && { cacheWrite1h }) };
+  return { prompt, completion, cacheHit, reasoning: 0, ...(cacheWrite > 0 && written) };
 }
 
 /** Throws the ProviderError of an exception in a stream. */

@@ -4,6 +4,7 @@ import type { Target } from "../../../core/providers/dialect.ts";
 import { parametersOf } from "../../../core/providers/parameters.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { cut } from "../../../core/schema/checker.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
 import {
   hashedId,
   objectSchema,
@@ -68,8 +69,14 @@ const isNovaModel = ({ upstreamModel }: Target): boolean => upstreamModel.includ
 const hasCache = ({ upstreamModel, traits }: Target): boolean =>
   traits.cache_control || CACHING.test(upstreamModel);
 
+/** Families of models that can keep a prompt for an hour: Claude from 4.5 on. Others refuse it. */
+const CACHING_FOR_AN_HOUR = /anthropic\.claude-[a-z]+-(4-[5-9]|[5-9])/;
+
 /** Marks the end of the part that the cache is to keep. */
-const CACHE_POINT = { cachePoint: { type: "default" } };
+const cachePoint = (mark: object, { upstreamModel }: Target): object => {
+  const isLong = asObject(mark)["ttl"] === "1h" && CACHING_FOR_AN_HOUR.test(upstreamModel);
+  return { cachePoint: { type: "default", ttl: isLong ? "1h" : undefined } };
+};
 
 /** Writes the blocks of one request, with the client's marks if the model has a cache. */
 function createBlockWriter(target: Target) {
@@ -79,7 +86,7 @@ function createBlockWriter(target: Target) {
   let documents = 0;
 
   const withMark = (block: object, mark: object | undefined): object[] =>
-    mark && cacheable ? [block, CACHE_POINT] : [block];
+    mark && cacheable ? [block, cachePoint(mark, target)] : [block];
 
   function blocksOf(item: Item): object[] {
     if (item.type === "call")
@@ -97,7 +104,8 @@ function createBlockWriter(target: Target) {
     if (item.type === "image_url") return withMark({ image: { format, source } }, cache_control);
     documents += 1;
     const document = { format, name: `file-${documents}`, source };
-    return withMark({ document }, cache_control);
+    // Claude refuses a mark directly after a document of any other type.
+    return withMark({ document }, format === "pdf" ? cache_control : undefined);
   }
 
   return {
@@ -118,7 +126,7 @@ function createBlockWriter(target: Target) {
       if (isBare) blocks.push({ text: "(The files are attached.)" });
       // Nova refuses marks in messages with results.
       const isUnmarked = isNova && blocks.some(has("toolResult"));
-      return isUnmarked ? blocks.filter((block) => block !== CACHE_POINT) : blocks;
+      return isUnmarked ? blocks.filter((block) => !has("cachePoint")(block)) : blocks;
     },
   };
 }

@@ -7,6 +7,7 @@ import type { Decoder } from "../../../core/providers/dialect.ts";
 import { asArray, asObject, asString, tokenCounter } from "../../../core/schema/untrusted-json.ts";
 import { finishPart, isUsableId, throwErrorIn } from "../provider-words/index.ts";
 import { type SignatureStore, sumOf } from "../turns/index.ts";
+import { clientName } from "./names.ts";
 
 /** The first candidate. The gateway never asks for a second one. */
 export const candidateIn = (json: unknown) => asArray(asObject(json)["candidates"])[0];
@@ -42,7 +43,7 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
     const call = calls;
     calls += 1;
     return [
-      { type: "tool_call", call, id, name },
+      { type: "tool_call", call, id, name: clientName(name) },
       { type: "tool_arguments", call, text: JSON.stringify(args ?? {}) },
     ];
   }

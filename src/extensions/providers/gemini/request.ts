@@ -14,6 +14,7 @@ import {
   type Turn,
   turnsOf,
 } from "../turns/index.ts";
+import { geminiName } from "./names.ts";
 
 /** The thinking budget in tokens, by effort. */
 const BUDGETS: { readonly [effort: string]: number } = { low: 1_024, medium: 8_192, high: 24_576 };
@@ -63,7 +64,7 @@ function contentParts({ items }: Turn, options: ContentOptions): object[] {
     const placeholder = mustSign && item === firstCall ? NO_SIGNATURE : undefined;
     const { id, name, args } = item;
     return {
-      functionCall: { id: takesIds ? id : undefined, name, args },
+      functionCall: { id: takesIds ? id : undefined, name: geminiName(name), args },
       thoughtSignature: signatures.get(item.id) ?? placeholder,
     };
   });
@@ -82,7 +83,9 @@ function partOf(item: OtherItem, { takesIds, texts }: ContentOptions): object {
     // The API looks for the target of each `$ref` in an object, such as a schema, and refuses it.
     const object = content.includes('"$ref"') ? undefined : objectIn(content, texts);
     const response = object ?? { result: content };
-    return { functionResponse: { id: takesIds ? id : undefined, name, response } };
+    return {
+      functionResponse: { id: takesIds ? id : undefined, name: geminiName(name), response },
+    };
   }
   const { url, mediaType, data } = acceptedMedia(item);
   if (mediaType) return { inlineData: { mimeType: mediaType, data } };
@@ -99,13 +102,13 @@ function toolFields({ tools, tool_choice: choice = "none", response_format }: Ch
   // Earlier models refuse tools together with a JSON format.
   if (!tools || (response_format && choice === "none")) return {};
   const functionDeclarations = tools.map(({ function: { name, description, parameters } }) => ({
-    name,
+    name: geminiName(name),
     description,
     parametersJsonSchema: { ...parameters, type: "object" },
   }));
   const functionCallingConfig =
     typeof choice === "object"
-      ? { mode: "ANY", allowedFunctionNames: [choice.function.name] }
+      ? { mode: "ANY", allowedFunctionNames: [geminiName(choice.function.name)] }
       : { mode: CHOICE_MODES[choice] };
   return { tools: [{ functionDeclarations }], toolConfig: { functionCallingConfig } };
 }

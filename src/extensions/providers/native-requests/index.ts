@@ -162,7 +162,7 @@ export function withoutUnlisted(
   const isProfilePassed = profile !== undefined && listed.has("user_profiles");
   const passed = Object.fromEntries(Object.entries(body).filter(isPassed));
   return {
-    body: takesVendorBetas ? passed : asObject(VENDOR_BETA_PATHS.reduce<unknown>(without, passed)),
+    body: takesVendorBetas ? passed : withoutVendorBetas(passed),
     headers: {
       ...rest,
       ...(passedBetas !== "" && { "anthropic-beta": passedBetas }),
@@ -183,10 +183,36 @@ const VENDOR_BETA_PATHS: readonly Path[] = [
   ["messages", "*", "content", "*", "cache_control", "scope"],
 ];
 
-/** A copy of a value without the member at a path. */
-function without(value: unknown, [step = "", ...rest]: Path): unknown {
-  if (step === "*") return Array.isArray(value) ? value.map((item) => without(item, rest)) : value;
-  const { [step]: inner, ...others } = asObject(value);
-  if (inner === undefined) return value;
-  return rest.length === 0 ? others : { ...asObject(value), [step]: without(inner, rest) };
+/** The parts of the results of tools. */
+const RESULT_PARTS: Path = ["messages", "*", "content", "*", "content", "*"];
+
+function withoutVendorBetas(body: object): Record<string, unknown> {
+  const left = VENDOR_BETA_PATHS.reduce<unknown>(
+    (rest, path) => changed(rest, path, () => undefined),
+    body,
+  );
+  return asObject(changed(left, RESULT_PARTS, withoutReference));
+}
+
+/** Without `defer_loading` the model knows each tool, so a reference to one is a text. */
+function withoutReference(part: unknown): unknown {
+  const { type, tool_name } = asObject(part);
+  if (type !== "tool_reference") return part;
+  return { type: "text", text: `The tool ${String(tool_name)} can be called now.` };
+}
+
+/** A value with another one at a path. Undefined: with none. It is copied only if it changes. */
+function changed(value: unknown, path: Path, change: (found: unknown) => unknown): unknown {
+  const [step, ...rest] = path;
+  if (step === undefined) return change(value);
+  if (step === "*") {
+    const items = asArray(value).map((item) => changed(item, rest, change));
+    return items.some((item, at) => item !== asArray(value)[at]) ? items : value;
+  }
+  const inner = asObject(value)[step];
+  const after = inner === undefined ? inner : changed(inner, rest, change);
+  if (after === inner) return value;
+  if (after !== undefined) return { ...asObject(value), [step]: after };
+  const { [step]: _, ...others } = asObject(value);
+  return others;
 }

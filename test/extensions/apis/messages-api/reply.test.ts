@@ -18,14 +18,16 @@ type Json = Record<string, any>;
 
 const USAGE = makeUsage({ prompt: 20, completion: 7, cacheHit: 8, reasoning: 3, cacheWrite: 5 });
 
-function writerFor(stream: boolean, thinking = "adaptive") {
+const seal = (thought: string) => `<${thought}>`;
+
+function writerFor(stream: boolean, thinking: object = { type: "adaptive" }) {
   const messages = [{ role: "user", content: "Hi" }];
-  const json = { model: "m", max_tokens: 100, messages, thinking: { type: thinking }, stream };
-  const chat = runSync(readRequest({ json, large: false }, {}));
+  const json = { model: "m", max_tokens: 100, messages, thinking, stream };
+  const chat = runSync(readRequest({ json, large: false }, {}, () => undefined));
   const meter = new Meter(chat, () => 0);
   meter.observe({ type: "text", text: "x" });
   const model = { name: "m", reasoning: true } as Serving["model"];
-  return createWriter(chat, { model, others: [], meter });
+  return createWriter(chat, { model, others: [], meter }, seal);
 }
 
 /** Ids that the gateway makes are others each time. */
@@ -33,7 +35,7 @@ const withoutOwnIds = (message: Json): Json =>
   JSON.parse(JSON.stringify(message).replace(/(msg|toolu)_([0-9a-f]{24}|[\w-]{4}(?=_))/g, "$1"));
 
 /** The message of these parts: as a stream and whole, which must say the same. */
-function messageOf(batches: readonly Part[][], reason: FinishReason = "stop", thinking?: string) {
+function messageOf(batches: readonly Part[][], reason: FinishReason = "stop", thinking?: object) {
   const whole = writerFor(false, thinking);
   for (const parts of batches) assert.equal(whole.add(parts), "");
   const message: Json = JSON.parse(whole.end(USAGE, reason));
@@ -80,8 +82,15 @@ describe("a reply", () => {
 
   it("has no thoughts that were not asked for", () => {
     const parts: Part[] = [reasoning("Hm."), text("A")];
-    const { content } = messageOf([parts], "stop", "disabled");
+    const { content } = messageOf([parts], "stop", { type: "disabled" });
     assert.deepEqual(content, [{ type: "text", text: "A" }]);
+  });
+
+  it("has thoughts that are not to be shown sealed in their signatures", () => {
+    const parts: Part[] = [reasoning("H"), reasoning("m."), text("A")];
+    const { content } = messageOf([parts], "stop", { type: "adaptive", display: "omitted" });
+    const signature = "chat-gateway:<Hm.>";
+    assert.deepEqual(content[0], { type: "thinking", thinking: "", signature });
   });
 
   it("says why it ends", () => {
@@ -165,8 +174,8 @@ it("the work on a reply parses the arguments of a call at most once, whatever fo
     [whole, reasoning("Hm."), text("")],
     [whole.slice(0, -2), text("And "), args(0, "x")],
   ] as [string, ...Part[]][])
-    for (const thinking of ["disabled", "adaptive"]) {
-      const writer = writerFor(true, thinking);
+    for (const type of ["disabled", "adaptive"]) {
+      const writer = writerFor(true, { type });
       parse.mock.resetCalls();
       writer.add([call(0), args(0, json)]);
       for (let round = 0; round < 100; round += 1) for (const piece of pieces) writer.add([piece]);

@@ -14,12 +14,14 @@ import { thrownBy } from "../../../support/wait.ts";
 
 type Json = Record<string, unknown>;
 
+const open = (text: string) => (text.startsWith("ok ") ? text.slice(3) : undefined);
 const own = { type: "thinking", thinking: "Hm.", signature: GATEWAY_SIGNATURE };
+const sealed = (text: string) => ({ ...own, thinking: "", signature: `chat-gateway:${text}` });
 const signed = { type: "thinking", thinking: "Hm.", signature: "EqQB" };
 const HI = [{ role: "user", content: "Hi" }];
 const BASE = { model: "m", max_tokens: 100, messages: HI };
 const read = (over: Json = {}) =>
-  runSync(readRequest({ json: { ...BASE, ...over }, large: false }, {}));
+  runSync(readRequest({ json: { ...BASE, ...over }, large: false }, {}, open));
 const messagesOf = (over: Json) => read(over).messages;
 const user = (...content: Json[]) => ({ role: "user", content });
 const assistant = (...content: Json[]) => ({ role: "assistant", content });
@@ -229,6 +231,22 @@ describe("messages", () => {
     ]);
   });
 
+  it("have a text for a tool that the client's own search has found, which is declared then", () => {
+    const late = { ...tool("late"), defer_loading: true };
+    const tools = [tool("search"), late, { ...late, name: "x".repeat(65) }];
+    const over = { tools, messages: called([], [{ type: "tool_reference", tool_name: "late" }]) };
+    assert.equal(onlyOf(over), "nothing");
+    const chat = read(over);
+    assert.equal(chat.messages.at(-1)!.content, "The tool late can be called now.");
+    assert.equal(chat.tools!.map(({ function: { name } }) => name).join(), "search,late");
+  });
+
+  it("have the thoughts that the gateway sealed in a signature, as far as it can open them", () => {
+    const thoughts = [sealed("ok One."), sealed("Elsewhere."), { ...signed, thinking: "" }];
+    const [, calling] = messagesOf({ messages: called([...thoughts, own]) });
+    assert.equal(calling?.role === "assistant" && calling.reasoning_content, "One.\nHm.");
+  });
+
   it("have the results directly behind their calls, whatever stands between them", () => {
     const contents = (...messages: Json[]) =>
       messagesOf({ messages: [...HI, ...messages] }).map(({ content }) => content);
@@ -255,7 +273,7 @@ describe("what only a provider of the same format can serve", () => {
   const hurry = { role: "system", content: "Hurry." };
   const link = { type: "url", url: "https://a.test/b.pdf" };
   const bash = { type: "bash_2025", name: "b" };
-  const cases: [string, Json][] = [
+  const cases: [string, Json, type?: string][] = [
     ["top_k", { top_k: 5 }],
     ["max_tokens", { max_tokens: 0 }],
     ["thinking.type", { thinking: { type: "between_tools" } }],
@@ -271,22 +289,23 @@ describe("what only a provider of the same format can serve", () => {
     ["mcp_servers", { mcp_servers: [{ type: "url" }] }],
     ["stop_sequences", { stop_sequences: ["a", "b", "c", "d", "e"] }],
     ["context_management.edits[0]", { context_management: { edits: [{ type: "compact_2026" }] } }],
-    ["tools[1].type", tools({ type: "web_search_20250305", name: "web_search" })],
-    ["tools[1].type", { ...tools(bash), tool_choice: { type: "tool", name: "b" } }],
+    ["tools[1].type", tools({ type: "search_2025", name: "search" }), "search_2025"],
+    ["tools[1].type", { ...tools(bash), tool_choice: { type: "tool", name: "b" } }, "bash_2025"],
     ["tools[1].name", tools(tool("x".repeat(65)))],
     ["tools", tools(...Array.from({ length: 128 }, (_, n) => tool(`f${n}`)))],
-    ["messages[0].content[1]", block(text("x"), { type: "search_result" })],
-    ["messages[0].content[0].source", block({ type: "image", source: { type: "file" } })],
-    ["messages[0].content[0].source", block({ type: "document", source: link })],
+    ["messages[0].content[1]", block(text("x"), { type: "search_result" }), "search_result"],
+    ["messages[0].content[0].source", block({ type: "image", source: { type: "file" } }), "file"],
+    ["messages[0].content[0].source", block({ type: "document", source: link }), "url"],
     ["messages[0].content[0].citations", block({ ...document("x"), citations: { enabled: true } })],
-    ["messages[1].content[0]", { messages: [...HI, assistant({ type: "server_tool_use" })] }],
+    ["messages[1].content[0]", { messages: [...HI, assistant({ type: "new_use" })] }, "new_use"],
   ];
   it("is noted at its place", () => {
     const needs = "needs a model of a provider that speaks the Messages API";
-    for (const [place, over] of cases) {
-      assert.equal(onlyOf(over), `${place}: ${needs}`);
+    for (const [place, over, type] of cases) {
+      assert.equal(onlyOf(over), `${place}: ${type ? `"${type}" ` : ""}${needs}`);
       assert.deepEqual(read(over).native!.body["messages"], over["messages"] ?? HI);
     }
+    assert.equal(read({ max_tokens: 0 }).maxTokens, 0);
   });
 
   it("counts as a file of ten pages where a document is only an address", () => {
@@ -313,8 +332,6 @@ describe("what only a provider of the same format can serve", () => {
     const roles = messagesOf(over).map(({ role }) => role);
     assert.deepEqual(roles, ["system", "user", "system"]);
   });
-
-  it("has a limit of 0 tokens", () => assert.equal(read({ max_tokens: 0 }).maxTokens, 0));
 
   it("counts as much as it has bytes, without the data of media", () => {
     const words = "x".repeat(1_000);
@@ -380,7 +397,7 @@ describe("a request that is wrong in every format", () => {
 });
 
 it("the request for a provider of the same format has no blocks of other models that the provider refuses", () => {
-  const { body } = read({ messages: called([own, signed]) }).native!;
+  const { body } = read({ messages: called([own, sealed("ok A."), signed]) }).native!;
   assert.deepEqual(body["messages"], called([signed]));
   const alone = (...content: Json[]) => [...HI, assistant(...content), ...HI];
   const passed = (messages: unknown[]) => read({ messages }).native!.body["messages"];

@@ -193,7 +193,7 @@ describe("a request of the Messages API", () => {
   const nativeCost = (content: readonly object[], more: object = {}): number => {
     const messages = [{ role: "user", content }];
     const json = { model: "m", max_tokens: 1, messages, ...more };
-    const request = runSync(readRequest({ json, large: false }, {}));
+    const request = runSync(readRequest({ json, large: false }, {}, String));
     const { offers } = wish(request, [modelWith()]);
     return Number(offers[0]!.cost / 1_000_000n);
   };
@@ -208,10 +208,7 @@ describe("a request of the Messages API", () => {
 
   it("counts tools that the provider describes itself", () => {
     const text = [{ type: "text", text: "Look." }];
-    const tools = [
-      { type: "bash_20250124", name: "bash" },
-      { type: "computer_20250124", name: "computer" },
-    ];
+    const tools = ["bash", "computer"].map((name) => ({ type: `${name}_20250124`, name }));
     // As published: 346 for any tools, 245 for this one, and 735 and 499 for the other.
     const more = nativeCost(text, { tools }) - nativeCost(text);
     assert.ok(more > 346 + 245 + 735 + 499, String(more));

@@ -183,11 +183,7 @@ describe("what cannot be", () => {
     });
 
   it("a key of the configuration whose variable is not set here has no id", async () => {
-    const keys = [
-      { account: "a", key: "$NOT_SET_HERE" },
-      { account: "b", key: "sk-b" },
-      { account: "c", key: "$NOT_SET_HERE_EITHER" },
-    ];
+    const keys = ["$UNSET", "sk-b", "$UNSET_TOO"].map((key, at) => ({ account: "abc"[at], key }));
     const end = await runHere(["keys", "list", "--json", "--config", place({ keys }).file]);
     const listed = JSON.parse(end.stdout).map(({ key_id, name }: Line) => [typeof key_id, name]);
     const hidden = ["object", "(in the configuration; its secret cannot be read here)"];

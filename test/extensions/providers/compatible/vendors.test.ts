@@ -65,7 +65,7 @@ interface Row {
   /** Thinking not asked for; asked for; asked for with each of DEPTHS, if that differs. */
   readonly off: Json;
   readonly on: Json;
-  readonly deep?: readonly [low: Json, medium: Json, xhigh: Json];
+  readonly deep?: readonly Json[];
   /** A stream's usage comes unasked. */
   readonly usageUnasked?: true;
   /** What is sent of temperature and top_p where the client says neither; absent: both, as 1. */
@@ -96,14 +96,9 @@ const renamed = { max_tokens: null, max_completion_tokens: 100 };
 const effort = (reasoning_effort: string) => ({ reasoning_effort });
 type Efforts = readonly [low: string, medium: string, xhigh: string];
 const SAME: Efforts = ["low", "medium", "xhigh"];
-const deepWith = ([low, medium, xhigh]: Efforts, more: Json = {}) =>
-  ({
-    deep: [
-      { ...more, ...effort(low) },
-      { ...more, ...effort(medium) },
-      { ...more, ...effort(xhigh) },
-    ],
-  }) as const;
+const deepWith = (efforts: Efforts, more: Json = {}) => ({
+  deep: efforts.map((name) => ({ ...more, ...effort(name) })),
+});
 /** Thinking is switched by its depth; `on` is the one where the client states none. */
 const byEffort = (on: string, efforts: Efforts) => ({
   off: effort("none"),
@@ -162,11 +157,7 @@ const ROWS: Record<string, Row> = {
   },
   openrouter: {
     ...byReasoning,
-    deep: [
-      { reasoning: { effort: "low" } },
-      { reasoning: { effort: "medium" } },
-      { reasoning: { effort: "xhigh" } },
-    ],
+    deep: SAME.map((effort) => ({ reasoning: { effort } })),
     takes: ["logit_bias"],
     silent: {},
   },
@@ -333,7 +324,7 @@ describe("what a vendor is asked", () => {
     it(`${vendor}: tool calls that come back, with their thinking or without`, () => {
       const given = turns({ reasoning_content: "hm" }, {}, { reasoning_content: "aha" });
       const bare = turns({}, {}, {});
-      const echoed = echo ? turns({ [echo]: "hm" }, { [echo]: "" }, { [echo]: "aha" }) : bare;
+      const echoed = echo ? turns({ [echo]: "hm" }, { [echo]: " " }, { [echo]: "aha" }) : bare;
       for (const [kind, fields, out] of [
         ["thinker", ON, echoed],
         ["thinker", {}, bare],

@@ -22,6 +22,7 @@ const USAGE = {
   outputTokens: 7,
   cacheReadInputTokens: 3,
   cacheWriteInputTokens: 2,
+  cacheDetails: ["5m", "1h"].map((ttl) => ({ ttl, inputTokens: 1 })),
 };
 const CONTENT = [
   { reasoningContent: { reasoningText: { text: "Hm.", signature: "s" } } },
@@ -88,7 +89,6 @@ const called = (id: string) => calling(callOf(id, "look", '{"at":1}'));
 const says = (role: string, ...content: object[]) => ({ role, content });
 const text = (words: string) => ({ type: "text", text: words });
 const marked = (words: string) => ({ ...text(words), cache_control: { type: "ephemeral" } });
-const POINT = { cachePoint: { type: "default" } };
 const PDF = {
   type: "file",
   file: { file_data: "data:application/pdf;base64,aGk=", filename: "a.pdf" },
@@ -96,6 +96,9 @@ const PDF = {
 const document = (name: string) => ({
   document: { format: "pdf", name, source: { bytes: "aGk=" } },
 });
+/** What a block is, or how long a mark lasts. */
+const kindOf = ({ cachePoint, ...block }: any) =>
+  cachePoint ? (cachePoint.ttl ?? "5m") : Object.keys(block).join();
 const lookTool = (more: object = {}) => [{ type: "function", function: { name: "look", ...more } }];
 
 it("Amazon Bedrock is called by the API of each model", async (t) => {
@@ -149,7 +152,7 @@ describe("a request to Converse", () => {
     assert.deepEqual(contents, [
       [
         { text: "What is it?" },
-        POINT,
+        { cachePoint: { type: "default" } },
         { image: { format: "png", source: { bytes: "aGk=" } } },
         document("file-1"),
       ],
@@ -214,21 +217,24 @@ describe("a request to Converse", () => {
   });
 
   for (const [model, kinds] of [
-    ["profile", ["text", "toolUse", "toolResult", "text"]],
-    ["nova", ["text,cachePoint", "toolUse", "toolResult", "text,cachePoint"]],
-    ["profiled", ["text,cachePoint", "toolUse", "toolResult,cachePoint", "text,cachePoint"]],
+    ["profile", ["text,document,document", "toolUse", "toolResult", "text"]],
+    ["nova", ["text,5m,document,5m,document", "toolUse", "toolResult", "text,5m"]],
+    ["profiled", ["text,5m,document,1h,document", "toolUse", "toolResult,5m", "text,5m"]],
   ] as const)
     it(`has the client's marks where the model takes them: ${model}`, async (t) => {
       const result = resultOf("call_12345", [marked("hi")]);
       const begun = says("assistant", marked("It is "));
+      const csv = { type: "file", file: { file_data: "data:text/csv;base64,aGk=" } };
+      const cache_control = { type: "ephemeral", ttl: "1h" };
+      const files = [PDF, csv].map((part) => ({ ...part, cache_control }));
       const { contents } = await bodyFor(t, {
         model,
-        messages: [says("user", marked("hi")), called("call_12345"), result, begun],
+        messages: [says("user", marked("hi"), ...files), called("call_12345"), result, begun],
         tools: lookTool(),
         tool_choice: "auto",
       });
       assert.deepEqual(
-        contents.map((content: object[]) => content.flatMap(Object.keys).join()),
+        contents.map((content: object[]) => content.map(kindOf).join()),
         kinds,
       );
       assert.equal(contents[3][0].text, "It is");
@@ -267,7 +273,8 @@ describe("a reply of Converse", () => {
       tool_calls: [{ id: "t1", type: "function", function: function_ }],
     });
     assert.equal(finish_reason, "tool_calls");
-    const counts = { prompt: 10, completion: 7, cacheHit: 3, reasoning: 0, cacheWrite: 2 };
+    const written = { cacheWrite: 2, cacheWrite1h: 1 };
+    const counts = { prompt: 10, completion: 7, cacheHit: 3, reasoning: 0, ...written };
     assert.deepEqual(usage, makeUsage(counts));
     const stream = { stream: true, stream_options: { include_usage: true } };
     const { chunks, done } = await readStream(await chat({ ...ASKED, ...stream }));
@@ -279,13 +286,8 @@ describe("a reply of Converse", () => {
   });
 
   it("that is cut or damaged is an error, never an end", async (t) => {
-    const damaged = Buffer.from(STREAM[5]!);
-    damaged[damaged.length - 1] = damaged[damaged.length - 1]! ^ 1;
-    for (const frames of [
-      [...STREAM.slice(0, 5), damaged, ...STREAM.slice(6)],
-      STREAM.slice(0, 6),
-      [...STREAM.slice(0, 6), STREAM[6]!.subarray(0, 20)],
-    ]) {
+    const damaged = Buffer.from(new Uint8Array(STREAM[5]!).fill(0, -4));
+    for (const frames of [STREAM.with(5, damaged), STREAM.slice(0, 6)]) {
       const { chat } = await start(t, streamed(...frames));
       const { done, error } = await readStream(await chat({ ...ASKED, stream: true }));
       assert.deepEqual([done, error?.code], [false, "upstream_error"]);

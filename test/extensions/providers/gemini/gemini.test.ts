@@ -208,6 +208,17 @@ describe("what Gemini is asked", () => {
     }
   });
 
+  it("the names of functions begin with a letter or an underscore", () => {
+    const messages = [...user("hi"), calling(callOf("a", "1st")), resultOf("a", "1")];
+    const choice = { messages, tools: [fn("1st"), fn("_-f"), fn("_g")], tool_choice: fn("1st") };
+    const { contents, tools, toolConfig } = ask({ model: "unsigned", ...choice });
+    const back = says("user", answered("a", { result: "1" }, "_1st"));
+    assert.deepEqual(contents.slice(1), [says("model", called("a", "_1st")), back]);
+    const names = tools[0].functionDeclarations.map(({ name }: Json) => name);
+    assert.deepEqual(names, ["_1st", "__-f", "_g"]);
+    assert.deepEqual(toolConfig.functionCallingConfig.allowedFunctionNames, ["_1st"]);
+  });
+
   it("calls and results have no ids where they are refused", () => {
     const messages = [...user("hi"), calling(callOf("a")), resultOf("a", "1")];
     const vertex = targetOf({ vendor: "vertex", dialect: "gemini" });
@@ -310,10 +321,7 @@ describe("what Gemini is asked", () => {
 });
 
 describe("what Gemini answers", () => {
-  const THOUGHTS = [
-    { text: "Let ", thought: true },
-    { text: "me.", thought: true },
-  ];
+  const THOUGHTS = ["Let ", "me."].map((text) => ({ text, thought: true }));
   const f = ["a", "f", '{"x":"\u00d8"}'];
   const g = ["generated", "g", "{}"];
   const F = called("a", "f", { x: "\u00d8" }, "c2ln");
@@ -339,6 +347,17 @@ describe("what Gemini answers", () => {
       "thoughts, text and calls at once, one of them without an id and arguments",
       [...THOUGHTS, { text: "So:" }, F, { functionCall: { name: "g" } }],
       { text: "So:", reasoning: "Let me.", calls: [f, g] },
+    ],
+    [
+      "calls of functions whose names it refuses: the client's names",
+      [called("b", "_1st"), called("c", "__-f"), called("d", "_g")],
+      {
+        calls: [
+          ["b", "1st"],
+          ["c", "_-f"],
+          ["d", "_g"],
+        ].map((call) => [...call, "{}"]),
+      },
     ],
     [
       "calls without ids, of one function",

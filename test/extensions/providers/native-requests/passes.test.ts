@@ -149,7 +149,9 @@ describe("a request", () => {
 it("what belongs to a beta that clouds do not know goes with it, in system texts, tools, messages and settings", () => {
   const plain = { cache_control: { type: "ephemeral", ttl: "1h" } };
   const scoped = { cache_control: { ...plain.cache_control, scope: "global" } };
-  const bodyOf = (marks: object, extras: object, budget: object) => ({
+  const found = { type: "tool_reference", tool_name: "f" };
+  const words = { type: "text", text: "The tool f can be called now." };
+  const bodyOf = (marks: object, extras: object, budget: object, part: object) => ({
     ...marks,
     output_config: { effort: "high", ...budget },
     system: [{ type: "text", text: "s", ...marks }],
@@ -157,11 +159,12 @@ it("what belongs to a beta that clouds do not know goes with it, in system texts
     messages: [
       { role: "user", content: [{ type: "text", text: "hi", ...marks }] },
       { role: "assistant", content: "Hi." },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "t", content: [part] }] },
     ],
   });
-  const body = bodyOf(scoped, { defer_loading: true }, { task_budget: { tokens: 1 } });
+  const body = bodyOf(scoped, { defer_loading: true }, { task_budget: { tokens: 1 } }, found);
   assert.deepEqual(bodyAt(OWN, body), body);
-  assert.deepEqual(bodyAt(CLOUD, body), bodyOf(plain, {}, {}));
+  assert.deepEqual(bodyAt(CLOUD, body), bodyOf(plain, {}, {}, words));
 });
 
 const VERSION = { "anthropic-version": "2023-06-01" };
