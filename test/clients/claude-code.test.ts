@@ -93,10 +93,20 @@ function startPlace(): string {
   return place;
 }
 
+/** What it says of a model whose name it does not know, unless the lines state the window. */
+const NOTICE =
+  "so it assumes a context window of 1m tokens. Update Claude Code, or see " +
+  "https://code.claude.com/docs/en/model-config#correct-the-window-for-a-gateway-or-custom-model-id " +
+  "to set the window.\n";
+
 /** Claude Code carries out the task by these lines, and reaches nothing but the gateway. */
 async function assertDone(t: TestContext, place: string, lines: string): Promise<void> {
+  const [, model] = /claude --model (\S+)/.exec(lines)!;
+  const isStated = lines.includes("CLAUDE_CODE_MAX_CONTEXT_TOKENS=");
+  const notice = isStated ? "" : `Claude Code doesn't recognize the model "${model}", ${NOTICE}`;
+  const unknown = `[claude-code:unrecognized_model] {"model":"${model}","query_source":"sdk"}\n`;
   const ended = await run(t, lines, place);
-  assert.deepEqual(ended, { code: 0, output: LAST_WORDS, reached: [] });
+  assert.deepEqual(ended, { code: 0, output: notice + unknown + LAST_WORDS, reached: [] });
   assert.equal(readFileSync(join(place, "note.txt"), "utf8"), "goodbye\nworld\n");
   assert.equal(readFileSync(join(place, "lines.txt"), "utf8").trim(), "2");
 }
