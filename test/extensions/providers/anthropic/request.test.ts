@@ -66,7 +66,8 @@ describe("what goes out", () => {
   const ANY = { type: "object", additionalProperties: false };
   const [A, B] = [{ const: "a" }, { const: "b" }];
   const $defs = { B: { properties: { kind: B }, required: ["kind"] } };
-  const oneOf = [{ properties: { kind: A, a: {} } }, { $ref: "#/$defs/B" }];
+  const REF = { $ref: "#/$defs/B" };
+  const oneOf = [{ properties: { kind: A, a: {} } }, { anyOf: [REF] }, REF, { $ref: "#" }];
   const JOINED = { $defs, type: "object", properties: { kind: { anyOf: [A, B] }, a: {} } };
   const format = (schema: object) => ({ format: { type: "json_schema", schema } });
   const schema = (schema: object | undefined) => ({
