@@ -478,7 +478,8 @@ describe("system messages", () => {
       { type: "text", text: "\n\nb", ...MARK },
     ]);
     const [, told] = backMarked([...user("hi"), system("b")], 1);
-    assert.deepEqual(told!["content"][1], { type: "text", text: "b", ...MARK });
+    const text = "(What follows is an instruction of the system.)\nb"; // a part, as without a mark
+    assert.deepEqual(told!["content"], [{ type: "text", text, ...MARK }]);
   });
 });
 
