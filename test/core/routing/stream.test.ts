@@ -97,6 +97,7 @@ describe("the decoding of a stream's events", () => {
   it("refuses more than 4 MiB of events before the first content", () => {
     const silent = Array.from({ length: 5 }, () => [{ ...usage, more: "x".repeat(1_000_000) }]);
     const { decoding, say } = setUp();
+    decoding.push([`[${" ".repeat(5_000_000)}]`]); // nothing of it is kept
     say(...silent.slice(1), [text("a")], ...silent);
     assert.equal(decoding.error, undefined);
     const other = setUp();
