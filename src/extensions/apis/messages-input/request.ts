@@ -123,6 +123,10 @@ function noteNativeOnlyFields(request: MessagesRequest, note: Note): void {
     if (!type.startsWith("clear_")) note(["context_management", "edits", index]);
 }
 
+/** OpenAI refuses a schema without properties, as tools without parameters often have. */
+const withProperties = (schema: Record<string, unknown>) =>
+  "properties" in schema ? schema : { ...schema, properties: {} };
+
 /** The client's own tools, and their marks for the provider's cache by name. */
 function toolsOf(request: MessagesRequest, note: Note) {
   const tools: Tool[] = [];
@@ -134,8 +138,7 @@ function toolsOf(request: MessagesRequest, note: Note) {
     else if (!TOOL_NAME.pattern.test(tool.name)) note(["tools", index, "name"], tool);
     else {
       const { name, description, input_schema, cache_control } = tool;
-      // OpenAI refuses a schema without properties, as tools without parameters often have.
-      const parameters = { properties: {}, ...input_schema };
+      const parameters = withProperties(input_schema);
       const strict = tool.strict && requiresAll(parameters) ? true : undefined;
       tools.push({ type: "function", function: { name, description, parameters, strict } });
       places.push(index);
