@@ -49,8 +49,8 @@ export class EventDecoding {
   #parts: Part[] = [];
   #contentParts = 0;
   /**
-   * Characters of the events before the first content, from the first one whose parts are kept. Some
-   * servers send long events without parts, such as the ids of all tokens of the prompt.
+   * Characters of the events before the first content, from the first one whose parts are kept.
+   * Some servers send long events without parts, such as the ids of all tokens of the prompt.
    */
   #silentChars = 0;
   #calls = 0;
