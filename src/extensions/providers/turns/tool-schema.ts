@@ -30,8 +30,8 @@ export function objectSchema(schema: object | undefined): Record<string, unknown
 
 const REFERENCE = /^#\/(\$defs|definitions)\/([^/]+)$/;
 
-/** What a reference such as `#/$defs/Cat` means in the schema `root`. */
-function referred(reference: unknown, root: Record<string, unknown>): unknown {
+/** What a reference such as `#/$defs/Cat` means in the schema `root`. Undefined: nothing. */
+export function referred(reference: unknown, root: Record<string, unknown>): unknown {
   const [, section = "", name = ""] = REFERENCE.exec(asString(reference) ?? "") ?? [];
   return asObject(root[section])[name];
 }

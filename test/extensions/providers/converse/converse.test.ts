@@ -126,8 +126,10 @@ describe("Amazon Bedrock", () => {
 
 describe("a request to Converse", () => {
   it("has the conversation, the parameters and the tools in its own words", async (t) => {
-    const properties = { at: { type: "integer" } };
-    const parameters = { properties, anyOf: [{ required: ["at"] }], additionalProperties: false };
+    const properties = { at: { type: "integer" }, next: { $ref: "#/$defs/Next" } };
+    const $defs = { Next: { type: "object", properties } };
+    const anyOf = [{ required: ["at"] }];
+    const parameters = { properties, anyOf, $defs, additionalProperties: false };
     const image = { type: "image_url", image_url: { url: "data:image/png;base64,aGk=" } };
     const {
       messages: _,
@@ -158,7 +160,8 @@ describe("a request to Converse", () => {
       [{ toolUse: { toolUseId, name: "look", input: { at: 1 } } }],
       [{ toolResult: { toolUseId, content: [{ text: "(nothing)" }] } }],
     ]);
-    const json = { properties, type: "object" };
+    const next = { type: "object", properties: { at: { type: "integer" }, next: {} } };
+    const json = { properties: { at: { type: "integer" }, next }, type: "object" };
     assert.deepEqual(others, {
       system: [{ text: "Be brief." }],
       inferenceConfig: { maxTokens: 50, temperature: 1, stopSequences: ["END"] },
