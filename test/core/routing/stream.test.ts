@@ -75,11 +75,10 @@ describe("the decoding of a stream's events", () => {
 
   const parts = (count: number) => Array.from({ length: count }, () => text("a"));
   const call = (id = ""): Part[] => [{ type: "tool_call", call: 0, id, name: "f" }];
-  const calls = Array.from({ length: 10_000 }, () => call());
   const silent = Array.from({ length: 4 }, () => [{ ...usage, more: "x".repeat(1_000_000) }]);
   for (const [what, within, beyond] of [
     ["10000 parts at once", [parts(10_000)], [parts(10_001)]],
-    ["10000 tool calls", calls, [call()]],
+    ["10000 tool calls", Array.from({ length: 10_000 }, () => call()), [call()]],
     ["10000 tool calls", [], [call("x".repeat(10_240_000))]], // each KiB of an id is one more
     ["4 MiB without content", silent, silent],
   ] as const)

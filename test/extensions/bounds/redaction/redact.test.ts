@@ -42,7 +42,6 @@ describe("what looks like a key", () => {
     ["a Slack token", "xoxb-12-CANARY", "[redacted]"],
     ["a JSON web token with a short end", "eyJhbGciOi.eyJDQU5B.CA-NA_RY", "[redacted]"],
     ["user and password of a URL", "redis://me:CAN/ARY@host:1/0", "redis://[redacted]@host:1/0"],
-    ["32 hex digits", `id ${"0a1b2c3d".repeat(4)} there`, "id [redacted] there"],
     ["base64", "dGhpcyBpcyBhIENBTkFSWQ==", "[redacted]"],
     ["letters alone, 20 of them", "abcdefghijklmnopqrst", "[redacted]"],
     ["a UUID", "0b5d8b4e-1f3c-4a56-9d2e-3c5a7f9b1d2e", "[redacted]"],

@@ -67,7 +67,8 @@ describe("what goes out", () => {
   const [A, B] = [{ const: "a" }, { const: "b" }];
   const $defs = { B: { properties: { kind: B }, required: ["kind"] } };
   const REF = { $ref: "#/$defs/B" };
-  const oneOf = [{ properties: { kind: A, a: {} } }, { anyOf: [REF] }, REF, { $ref: "#" }];
+  const anyOf = [{ allOf: [REF, REF, { $ref: "#" }] }];
+  const oneOf = [{ properties: { kind: A, a: {} } }, { anyOf }];
   const JOINED = { $defs, type: "object", properties: { kind: { anyOf: [A, B] }, a: {} } };
   const format = (schema: object) => ({ format: { type: "json_schema", schema } });
   const schema = (schema: object | undefined) => ({

@@ -126,10 +126,8 @@ describe("Amazon Bedrock", () => {
 
 describe("a request to Converse", () => {
   it("has the conversation, the parameters and the tools in its own words", async (t) => {
-    const properties = { at: { type: "integer" }, next: { $ref: "#/$defs/Next" } };
-    const $defs = { Next: { type: "object", properties } };
-    const anyOf = [{ required: ["at"] }];
-    const parameters = { properties, anyOf, $defs, additionalProperties: false };
+    const properties = { at: { type: "integer" } };
+    const parameters = { properties, anyOf: [{ required: ["at"] }], additionalProperties: false };
     const image = { type: "image_url", image_url: { url: "data:image/png;base64,aGk=" } };
     const {
       messages: _,
@@ -160,8 +158,7 @@ describe("a request to Converse", () => {
       [{ toolUse: { toolUseId, name: "look", input: { at: 1 } } }],
       [{ toolResult: { toolUseId, content: [{ text: "(nothing)" }] } }],
     ]);
-    const next = { type: "object", properties: { at: { type: "integer" }, next: {} } };
-    const json = { properties: { at: { type: "integer" }, next }, type: "object" };
+    const json = { properties, type: "object" };
     assert.deepEqual(others, {
       system: [{ text: "Be brief." }],
       inferenceConfig: { maxTokens: 50, temperature: 1, stopSequences: ["END"] },
@@ -170,6 +167,17 @@ describe("a request to Converse", () => {
         toolChoice: { any: {} },
       },
     });
+  });
+
+  it("has schemas without references for Nova, and none without end", async (t) => {
+    const ref = (name: number) => ({ $ref: `#/$defs/${name}` });
+    const growing = Array.from({ length: 40 }, (_, at) => ({ items: Array(10).fill(ref(at + 2)) }));
+    const $defs = [{ items: ref(0) }, ...growing];
+    const tools = lookTool({ parameters: { properties: { me: ref(0), many: ref(1) }, $defs } });
+    const { toolConfig } = await bodyFor(t, { tools, tool_choice: "auto" });
+    const { json } = toolConfig.tools[0].toolSpec.inputSchema;
+    assert.deepEqual([Object.keys(json).length, json.properties.me], [2, { items: {} }]);
+    assert.ok(JSON.stringify(json).length < 1_000_000);
   });
 
   it("has no tools where none may be called: earlier calls and their results are texts", async (t) => {
