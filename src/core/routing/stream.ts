@@ -48,7 +48,10 @@ export class EventDecoding {
   unreadable = 0;
   #parts: Part[] = [];
   #contentParts = 0;
-  /** Characters of the events before the first content, which are all kept. */
+  /**
+   * Characters of the events before the first content, from the first one whose parts are kept.
+   * Some servers send long events without parts, such as the ids of all tokens of the prompt.
+   */
   #silentChars = 0;
   #calls = 0;
   readonly #decoder: Decoder;
@@ -86,7 +89,7 @@ export class EventDecoding {
   #decode(data: string): boolean {
     try {
       for (const part of boundedParts(this.#partsOf(data))) this.#accept(part);
-      if (!this.begun) this.#silentChars += data.length;
+      if (!this.begun && this.#parts.length > 0) this.#silentChars += data.length;
       if (this.#silentChars > 4 * 1024 * 1024) throw tooMuch("more than 4 MiB without content");
       return true;
     } catch (thrown) {

@@ -166,7 +166,8 @@ type OwnTool = Exclude<MessagesRequest["tools"][number], { readonly type: string
 
 function functionFor({ name, description, input_schema, strict: isStrict }: OwnTool): Tool {
   // OpenAI refuses a schema without properties, as tools without parameters often have.
-  const parameters = { properties: {}, ...input_schema };
+  const parameters =
+    "properties" in input_schema ? input_schema : { ...input_schema, properties: {} };
   const strict = isStrict && requiresAll(parameters) ? true : undefined;
   return { type: "function", function: { name, description, parameters, strict } };
 }

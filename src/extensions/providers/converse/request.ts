@@ -15,6 +15,7 @@ import {
   type SystemMessage,
   type Turn,
 } from "../turns/index.ts";
+import { createNovaSchemas } from "./nova-schema.ts";
 
 export function requestBody(chat: ChatRequest, target: Target): object {
   const conversation = turnsOf(chat);
@@ -159,21 +160,13 @@ export const typeRule: MediaRule = ({ type }, { mediaType, url }) => {
   return `this model takes data of ${types}, got ${cut(found, 100)}`;
 };
 
-/** Nova knows no other members at the top of a tool's schema, such as the usual `$schema`. */
-const novaSchema = ({ properties, required, $defs }: Record<string, unknown>): object => ({
-  type: "object",
-  properties,
-  required,
-  $defs,
-});
-
 function toolConfig({ tools, tool_choice: choice }: ChatRequest, target: Target) {
-  const schemaOf = isNovaModel(target) ? novaSchema : (schema: object) => schema;
+  const schemaOf = isNovaModel(target) ? createNovaSchemas() : objectSchema;
   const declared = tools?.map(({ function: { name, description, parameters } }) => ({
     toolSpec: {
       name,
       description: description?.trim() ? description : undefined, // it must not be empty
-      inputSchema: { json: schemaOf(objectSchema(parameters)) },
+      inputSchema: { json: schemaOf(parameters) },
     },
   }));
   if (typeof choice === "object")

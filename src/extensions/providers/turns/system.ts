@@ -10,7 +10,7 @@ const SYSTEM_HEADING = "(What follows is an instruction of the system.)\n";
 export const asUserMessage = ({ content, marked }: SystemMessage): Message => ({
   role: "user",
   content: SYSTEM_HEADING + content,
-  marked: marked && [{ type: "text", text: SYSTEM_HEADING }, ...marked],
+  marked: marked && preceded(SYSTEM_HEADING, marked),
 });
 
 /** System messages as one, each a paragraph. It has parts if one has a mark for the cache. */
@@ -23,13 +23,13 @@ export function joinedSystem(system: readonly SystemMessage[]): SystemMessage {
 
 /** The parts of several contents, each a paragraph. */
 export const paragraphs = (contents: readonly (string | readonly ContentPart[])[]) =>
-  contents.map(partsOf).flatMap((parts, index) => (index === 0 ? parts : separated(parts)));
+  contents.map(partsOf).flatMap((parts, index) => (index === 0 ? parts : preceded("\n\n", parts)));
 
 const partsOf = (content: string | readonly ContentPart[]): readonly ContentPart[] =>
   typeof content === "string" ? [{ type: "text", text: content }] : content;
 
-/** The parts as a paragraph of its own. */
-const separated = (parts: readonly ContentPart[]): readonly ContentPart[] =>
+/** The parts with a text before them, which does not become a part of its own. */
+const preceded = (text: string, parts: readonly ContentPart[]): readonly ContentPart[] =>
   parts.map((part, index) =>
-    index === 0 && part.type === "text" ? { ...part, text: `\n\n${part.text}` } : part,
+    index === 0 && part.type === "text" ? { ...part, text: text + part.text } : part,
   );

@@ -1,6 +1,6 @@
 // The parameters of a tool for models that refuse a schema with alternatives at its top, and with
-// it the whole request: Claude and Nova. OpenAI's and Gemini's accept it.
-import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
+// it the whole request: Claude and Nova. Gemini and many compatible servers accept it.
+import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 
 /**
  * The schema as one object with the properties of all alternatives. A property that several of them
@@ -8,15 +8,19 @@ import { asArray, asObject, asString } from "../../../core/schema/untrusted-json
  */
 export function objectSchema(schema: object | undefined): Record<string, unknown> {
   const { oneOf, anyOf, allOf, ...others } = asObject(schema);
-  const alternatives = [oneOf, anyOf, allOf].flatMap(asArray);
-  const parts = [others, ...alternatives.map((part) => referred(asObject(part), others))];
-  if (parts.length === 1) return { ...others, type: "object" };
+  if (!(oneOf ?? anyOf ?? allOf)) return { ...others, type: "object" };
   const forms = new Map<string, unknown[]>();
-  for (const { properties } of parts)
-    for (const [name, form] of Object.entries(asObject(properties))) {
+  // It grows while it is read, and has each part once, however many references lead there.
+  const parts = new Set<unknown>([schema]);
+  for (const part of parts) {
+    const here = asObject(part);
+    for (const [name, form] of Object.entries(asObject(here["properties"]))) {
       if (!forms.has(name)) forms.set(name, []);
       forms.get(name)!.push(form);
     }
+    const nested = [referred(here["$ref"], others), here["oneOf"], here["anyOf"], here["allOf"]];
+    for (const next of nested.flat()) parts.add(next);
+  }
   const properties = [...forms].map(([name, all]) => [
     name,
     all.length > 1 ? { anyOf: all } : all[0],
@@ -26,8 +30,8 @@ export function objectSchema(schema: object | undefined): Record<string, unknown
 
 const REFERENCE = /^#\/(\$defs|definitions)\/([^/]+)$/;
 
-/** A part of the schema `root`, with what it refers to: `{ "$ref": "#/$defs/Cat" }`. */
-function referred(part: Record<string, unknown>, root: Record<string, unknown>) {
-  const [, section = "", name = ""] = REFERENCE.exec(asString(part["$ref"]) ?? "") ?? [];
-  return { ...asObject(asObject(root[section])[name]), ...part };
+/** What a reference such as `#/$defs/Cat` means in the schema `root`. Undefined: nothing. */
+export function referred(reference: unknown, root: Record<string, unknown>): unknown {
+  const [, section = "", name = ""] = REFERENCE.exec(asString(reference) ?? "") ?? [];
+  return asObject(root[section])[name];
 }

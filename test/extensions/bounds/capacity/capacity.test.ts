@@ -162,6 +162,7 @@ describe("what a stream keeps", () => {
     return kept;
   }
   const text: Part = { type: "text", text: "y" };
+  const STREAM = { stream: true, native: {} };
 
   it("has so many blocks at most, streamed and whole", () => {
     const thought: Part = { type: "reasoning", text: "x" };
@@ -176,16 +177,13 @@ describe("what a stream keeps", () => {
 
   it("counts log probabilities", () => {
     const token = { token: "x", logprob: -1, bytes: null, top_logprobs: [] };
-    const kept = play([{ ...text, logprobs: Array(200).fill(token) }], {
-      stream: true,
-      native: {},
-    });
+    const kept = play([{ ...text, logprobs: Array(200).fill(token) }], STREAM);
     assert.ok(kept > 200 * 50, `${kept} bytes`);
   });
 
   it("counts the provider's own events from the first one that is held back", () => {
     const own = (type: string): Part => ({ type: "native", event: { type }, content: false });
-    const keptOf = (...types: string[]) => play(types.map(own), { stream: true, native: {} });
+    const keptOf = (...types: string[]) => play(types.map(own), STREAM);
     assert.deepEqual([keptOf("ping"), keptOf("message_delta", "ping")], [0, 39]);
   });
 

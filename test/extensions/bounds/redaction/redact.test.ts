@@ -8,7 +8,7 @@ import { secretsIn } from "../../../../src/extensions/bounds/redaction/index.ts"
 import { createRedact } from "../../../../src/extensions/bounds/redaction/redact.ts";
 import { priced, settles } from "../../../support/books.ts";
 import { installed, checkConfig } from "../../../support/config.ts";
-import { collectGarbage, startEffort } from "../../../support/effort.ts";
+import { heldNow, startEffort } from "../../../support/effort.ts";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
 import {
   chunk,
@@ -40,7 +40,6 @@ describe("what looks like a key", () => {
     ["a Slack token", "xoxb-12-CANARY", "[redacted]"],
     ["a JSON web token with a short end", "eyJhbGciOi.eyJDQU5B.CA-NA_RY", "[redacted]"],
     ["user and password of a URL", "redis://me:CAN/ARY@host:1/0", "redis://[redacted]@host:1/0"],
-    ["32 hex digits", `id ${"0a1b2c3d".repeat(4)} there`, "id [redacted] there"],
     ["base64", "dGhpcyBpcyBhIENBTkFSWQ==", "[redacted]"],
     ["letters alone, 20 of them", "abcdefghijklmnopqrst", "[redacted]"],
     ["a UUID", "0b5d8b4e-1f3c-4a56-9d2e-3c5a7f9b1d2e", "[redacted]"],
@@ -111,10 +110,9 @@ describe("the form of what is shown", () => {
   });
 
   it("holds nothing of the text that it was cut from", () => {
-    const before = process.memoryUsage().heapUsed;
+    const before = heldNow();
     const shown = Array.from({ length: 20 }, (_, at) => redact(at + "ab ".repeat(500_000)));
-    collectGarbage();
-    assert.ok(process.memoryUsage().heapUsed - before < 5_000_000, `${shown.length} texts`);
+    assert.ok(heldNow() - before < 5_000_000, `${shown.length} texts`);
   });
 
   it("does not show the half of a secret at which the text was cut before it was looked at", () => {

@@ -66,7 +66,9 @@ describe("what goes out", () => {
   const ANY = { type: "object", additionalProperties: false };
   const [A, B] = [{ const: "a" }, { const: "b" }];
   const $defs = { B: { properties: { kind: B }, required: ["kind"] } };
-  const oneOf = [{ properties: { kind: A, a: {} } }, { $ref: "#/$defs/B" }];
+  const REF = { $ref: "#/$defs/B" };
+  const anyOf = [{ allOf: [REF, REF, { $ref: "#" }] }];
+  const oneOf = [{ properties: { kind: A, a: {} } }, { anyOf }];
   const JOINED = { $defs, type: "object", properties: { kind: { anyOf: [A, B] }, a: {} } };
   const format = (schema: object) => ({ format: { type: "json_schema", schema } });
   const schema = (schema: object | undefined) => ({

@@ -450,8 +450,6 @@ describe("system messages", () => {
       const asked = [...user("hi"), ...asTold("Be polite.")];
       assert.deepEqual(back(vendor, [...user("hi"), POLITE]), asked);
       assert.deepEqual(back(vendor, [system("a"), system("b")]), [system("a\n\nb")]);
-      const usual = [system("Be brief."), ...user("hi")];
-      assert.deepEqual(back(vendor, usual), usual);
     });
 
   for (const vendor of ["openai", "deepseek", "generic"])
@@ -467,7 +465,7 @@ describe("system messages", () => {
       { type: "text", text: "\n\nb", ...MARK },
     ]);
     const [, told] = backMarked([...user("hi"), system("b")], 1);
-    assert.deepEqual(told!["content"][1], { type: "text", text: "b", ...MARK });
+    assert.deepEqual(told!["content"], [{ type: "text", text: asTold("b")[0]!.content, ...MARK }]);
   });
 });
 

@@ -170,6 +170,17 @@ describe("a request to Converse", () => {
     });
   });
 
+  it("has schemas without references for Nova, and none without end", async (t) => {
+    const ref = (name: number) => ({ $ref: `#/$defs/${name}` });
+    const growing = Array.from({ length: 40 }, (_, at) => ({ items: Array(10).fill(ref(at + 2)) }));
+    const $defs = [{ items: ref(0) }, ...growing];
+    const tools = lookTool({ parameters: { properties: { me: ref(0), many: ref(1) }, $defs } });
+    const { toolConfig } = await bodyFor(t, { tools, tool_choice: "auto" });
+    const { json } = toolConfig.tools[0].toolSpec.inputSchema;
+    assert.deepEqual([Object.keys(json).length, json.properties.me], [2, { items: {} }]);
+    assert.ok(JSON.stringify(json).length < 1_000_000);
+  });
+
   it("has no tools where none may be called: earlier calls and their results are texts", async (t) => {
     const { messages, toolConfig, inferenceConfig } = await bodyFor(t, {
       messages: [...user("What is it?"), called("1"), resultOf("1", "A cat.")],

@@ -128,7 +128,7 @@ describe("system texts", () => {
     const part = { type: "text" as const, text: "Stop.", cache_control: { type: "ephemeral" } };
     const marked: Message = { role: "system", content: "Stop.", marked: [part] };
     const { turns } = turnsOf({ messages: [user("hi"), marked], native });
-    assert.deepEqual(turns[0]!.items.slice(1), [{ type: "text", text: heading }, part]);
+    assert.deepEqual(turns[0]!.items[1], { ...part, text: `${heading}Stop.` });
   });
 });
 

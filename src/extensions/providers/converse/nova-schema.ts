@@ -1,0 +1,41 @@
+// The parameters of a tool for Nova, which refuses any member at the top of a schema other than
+// type, properties and required. So what `$defs` define has to be where it is used.
+import { asObject } from "../../../core/schema/untrusted-json.ts";
+import { objectSchema, referred } from "../turns/index.ts";
+
+/** The most values in the schemas of one request: references can multiply what they refer to. */
+const MAX_VALUES = 50_000;
+/** The most references within each other. */
+const MAX_DEPTH = 10;
+
+type Json = Record<string, unknown>;
+
+/** Returns a function that writes the schemas of one request. */
+export function createNovaSchemas(): (parameters: object | undefined) => Json {
+  let values = 0;
+
+  /** `within`: what the references around this node refer to. Beyond a bound anything is valid. */
+  function withoutReferences(node: unknown, root: Json, within: readonly unknown[]): unknown {
+    values += 1;
+    if (typeof node !== "object" || node === null) return node;
+    if (values > MAX_VALUES || within.length > MAX_DEPTH) return {};
+    if (Array.isArray(node)) return node.map((each) => withoutReferences(each, root, within));
+    const { $ref, ...others } = asObject(node);
+    const target = referred($ref, root);
+    if (within.includes(target)) return {};
+    if (target !== undefined)
+      return withoutReferences({ ...asObject(target), ...others }, root, [...within, target]);
+    const members = Object.entries(node).map(([name, member]) => [
+      name,
+      withoutReferences(member, root, within),
+    ]);
+    return Object.fromEntries(members);
+  }
+
+  return (parameters = {}) => {
+    const root = asObject(parameters);
+    const { $defs: _, definitions: __, ...written } = root;
+    const { properties, required } = objectSchema(asObject(withoutReferences(written, root, [])));
+    return { type: "object", properties, required };
+  };
+}
