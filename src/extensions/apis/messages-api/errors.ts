@@ -46,6 +46,7 @@ const ACTED_ON: readonly RegExp[] = [
   /invalid .?signature.? in .?thinking.? block/i,
   /[\w.]{1,80}: extra inputs are not permitted/i,
   /unexpected value\(s\) [\w`, -]{1,200} for the .anthropic-beta. header/i,
+  /messages\.\d{1,6}\.content\.\d{1,6}\.(tool_result\.content\.\d{1,6}\.)?(image|document)\b/,
 ];
 /**
  * Words of providers that say no more than these phrases, on which Claude Code acts too. It leaves

@@ -327,7 +327,7 @@ describe("a provider of the same format", () => {
 
   it("says what it refuses in words on which Claude Code acts, and in no others", async (t) => {
     for (const [said, words = said] of [
-      ["image exceeds 5 MB", "could not process image"],
+      ["messages.0.content.1.image.source: exceeds 5 MB", "messages.0.content.1.image"],
       ["PDF found, expected tags: 'text', 'image'", "could not process pdf"],
       ["adaptive thinking is not supported"],
       ["does not support the effort parameter"],
