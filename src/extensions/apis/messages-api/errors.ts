@@ -1,6 +1,6 @@
 // Errors in the form of the Messages API, and its header for the request id. The vendor's SDKs use
-// the status and details of a refusal, so those of a provider of this format are passed on. Of its
-// messages only the phrases are that Claude Code looks for.
+// the status and details of a refusal, so those of a provider of this format are passed on. Of the
+// messages of any provider only the phrases are that Claude Code looks for.
 import { ApiError } from "../../../core/openai/errors.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 import type { Attempt } from "../../../core/routing/attempt.ts";
@@ -41,22 +41,30 @@ const TOO_LONG = "prompt is too long";
 const ACTED_ON: readonly RegExp[] = [
   /adaptive thinking is not supported|thinking\.type\.enabled\W{1,3}is not supported/i,
   /does not support the effort parameter/i,
-  /role .?system.? is not supported|unexpected role .?system.{0,150}input message role/i,
+  /role .?system.? is not supported/i,
   /(unknown variant .?system.?, expected|input should be) .user. or .assistant./i,
   /invalid .?signature.? in .?thinking.? block/i,
   /[\w.]{1,80}: extra inputs are not permitted/i,
   /unexpected value\(s\) [\w`, -]{1,200} for the .anthropic-beta. header/i,
+  /messages\.\d{1,6}\.content\.\d{1,6}\.(tool_result\.content\.\d{1,6}\.)?(image|document)\b/,
 ];
-/** Claude Code's words for the images or documents of a conversation, which it then leaves out. */
-const MEDIA: readonly (readonly [words: RegExp, phrase: string])[] = [
+/**
+ * Words of providers that say no more than these phrases, on which Claude Code acts too. It leaves
+ * out the images or the documents of a conversation.
+ */
+const PHRASES: readonly (readonly [words: RegExp, phrase: string])[] = [
+  [/unexpected role .?system.{0,150}input message role/i, "Unexpected role: no input message role"],
   [/\bimages?\b/i, "could not process image"],
   [/\b(pdf|document)s?\b|not take files/i, "could not process pdf"],
 ];
+/** What follows is not what is refused: what could be there instead, a tool, a page to read. */
+const OTHERS = /\b(expected|should be|must be|tools\.\d+|function|https?)\b/i;
 
 /** The message, with the words on which Claude Code acts, if the reason has any. */
 function withPhrase(message: string, reason = ""): string {
   const [said] = ACTED_ON.flatMap((words) => words.exec(reason)?.[0] ?? []);
-  const phrase = said ?? MEDIA.find(([words]) => words.test(reason))?.[1];
+  const refused = reason.split(OTHERS, 1)[0]!;
+  const phrase = said ?? PHRASES.find(([words]) => words.test(refused))?.[1];
   return phrase ? `${message.replace(/\.$/, "")}: ${phrase}.` : message;
 }
 

@@ -300,9 +300,8 @@ describe("a provider of the same format", () => {
       status(code, { type: "error", error: { type: "x", message: "Secret words.", details } });
     const unsupported = { error_code: "thread_unsupported_request", unsupported: ["thinking"] };
     const image = { error_code: "image_dimensions_too_large", max_side_length_pixels: 8_000 };
-    const paths = ["messages.0.content.1"];
     const claude = {
-      large: refusal(400, { ...image, paths: [...paths, "secret"] }),
+      large: refusal(400, { ...image, paths: ["messages.0.content.1", "secret"] }),
       lost: refusal(404, { error_code: "thread_not_found", org: "secret" }),
       mixed: refusal(400, { ...unsupported, unsupported: ["hipaa", "thinking"] }),
       poor: refusal(402, { error_code: "linked_organization_spend_limit_reached" }),
@@ -310,7 +309,7 @@ describe("a provider of the same format", () => {
     };
     const { ask } = await start(t, { claude }, { apis: ["messages", "responses"] });
     for (const [model, expected] of [
-      ["large", [400, "invalid_request_error", { ...image, paths }]],
+      ["large", [400, "invalid_request_error", { ...image, paths: ["messages.0.content.1"] }]],
       ["lost", [404, "not_found_error", { error_code: "thread_not_found" }]],
       ["mixed", [400, "invalid_request_error", unsupported]],
       ["poor", [503, "api_error", undefined]],
@@ -328,11 +327,12 @@ describe("a provider of the same format", () => {
 
   it("says what it refuses in words on which Claude Code acts, and in no others", async (t) => {
     for (const [said, words = said] of [
-      ["image exceeds 5 MB", "could not process image"],
-      ["PDF is not valid", "could not process pdf"],
+      ["messages.0.content.1.image.source: exceeds 5 MB", "messages.0.content.1.image"],
+      ["PDF found, expected tags: 'text', 'image'", "could not process pdf"],
       ["adaptive thinking is not supported"],
       ["does not support the effort parameter"],
       ["role 'system' is not supported"],
+      ["Unexpected role system as an input message role", "Unexpected role: no input message role"],
       ["Input should be 'user' or 'assistant'"],
       ["Invalid `signature` in `thinking` block"],
       ["x.y: Extra inputs are not permitted"],

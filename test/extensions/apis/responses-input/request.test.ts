@@ -411,7 +411,7 @@ describe("a request of the Responses API", () => {
   it("has the effort and the format that its conversation has changed last", () => {
     const type = "configuration_update";
     const first = { type, reasoning: { effort: "low" }, text: { format: { type: "text" } } };
-    const input = [first, asked, { type, reasoning: { effort: "max" } }];
+    const input = [first, asked, { type, reasoning: { effort: "max" } }, { type, reasoning: {} }];
     const { effort, ...chat } = read({ text: { format: { type: "json_object" } } }, input).chat;
     assert.deepEqual([effort, chat.response_format, chat.messages.length], ["max", undefined, 1]);
   });
