@@ -43,6 +43,7 @@ describe("what looks like a key", () => {
     ["32 hex digits", `id ${"0a1b2c3d".repeat(4)} there`, "id [redacted] there"],
     ["base64", "dGhpcyBpcyBhIENBTkFSWQ==", "[redacted]"],
     ["letters alone, 20 of them", "abcdefghijklmnopqrst", "[redacted]"],
+    ["an AWS key", "AKIACANARY0EXAMPLE00", "[redacted]"],
     ["a UUID", "0b5d8b4e-1f3c-4a56-9d2e-3c5a7f9b1d2e", "[redacted]"],
     ["a key that a control character divides", "sk-CAN\u0000ARY", "[redacted]"],
     ["a key that an invisible character divides", "sk-\u200bCANARY", "[redacted]"],
