@@ -1,5 +1,5 @@
-// The conformance suite against a gateway of its own, both as built files. `GATEWAY` and `SUITE` are
-// dist/chat-gateway.mjs and dist/conformance.mjs, `CORE` dist/chat-gateway-core.mjs:
+// The conformance suite against a gateway of its own, both as built files. `GATEWAY` and `SUITE`
+// are dist/chat-gateway.mjs and dist/conformance.mjs, `CORE` dist/chat-gateway-core.mjs:
 //
 //   node --import tsx scripts/conform.ts GATEWAY SUITE        all of it, nothing skipped
 //   node --import tsx scripts/conform.ts GATEWAY SUITE CORE   the level spec, of the reference edition

@@ -1,13 +1,13 @@
 // Attacks the built gateway as hostile clients do: with mutated HTTP requests over raw sockets
 // (fuzz/mutated.ts), and with thousands of connections, streams that nobody reads and JSON that is
-// expensive to process (fuzz/load-attacks.ts): `npm run build && node --import tsx scripts/fuzz.ts [--cases 100000]
-// [--scale 1] [--seed N] [--case 7,8]`.
-// Loopback only; bounded in count, concurrency and time: some four minutes in all.
+// expensive to process (fuzz/load-attacks.ts): `npm run build && node --import tsx scripts/fuzz.ts
+// [--cases 100000] [--scale 1] [--seed N] [--case 7,8]`. Loopback only; bounded in count,
+// concurrency and time: some four minutes in all.
 //
-// It passes if every answer is well-formed and correct (fuzz/judge.ts), and if the gateway survives each
-// attack within its bounds (fuzz/attack.ts). Otherwise it exits with 1 and prints the reasons: for a
-// mutated request its seed, number and bytes. `--case` repeats cases one after another. First a
-// self-test proves that the judge finds wrong answers.
+// It passes if every answer is well-formed and correct (fuzz/judge.ts), and if the gateway survives
+// each attack within its bounds (fuzz/attack.ts). Otherwise it exits with 1 and prints the reasons:
+// for a mutated request its seed, number and bytes. `--case` repeats cases one after another. First
+// a self-test proves that the judge finds wrong answers.
 
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";

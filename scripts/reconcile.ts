@@ -1,11 +1,11 @@
-// Reconciles the gateway's books, to the pico-unit, with the ledger of a provider: `npm run build &&
-// node --import tsx scripts/reconcile.ts [--requests 20000] [--seed N] [--postgres] [--redis]
-// [--self-test]`. It exits with 1 if anything differs. With --core it runs the reference edition, which
-// `npm run build:core` makes.
+// Reconciles the gateway's books, to the pico-unit, with the ledger of a provider: `npm run build
+// && node --import tsx scripts/reconcile.ts [--requests 20000] [--seed N] [--postgres] [--redis]
+// [--self-test]`. It exits with 1 if anything differs. With --core it runs the reference edition,
+// which `npm run build:core` makes.
 //
-// It runs phases one after another. In each phase gateways are under load and are killed, until enough
-// requests have ended. Then the evidence about the phase (scripts/reconcile/evidence.ts) is collected
-// and judged.
+// It runs phases one after another. In each phase gateways are under load and are killed, until
+// enough requests have ended. Then the evidence about the phase (scripts/reconcile/evidence.ts) is
+// collected and judged.
 
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,8 +1,9 @@
-// Simulates gateways from seeds: one number determines clock, network, disk, chance and other processes,
-// so a run that fails can be repeated event by event. `npm run --silent simulate -- --seeds 100`
+// Simulates gateways from seeds: one number determines clock, network, disk, chance and other
+// processes, so a run that fails can be repeated event by event. `npm run --silent simulate --
+// --seeds 100`
 //
-// The manual's page "simulation" has the options, and says how to find a bug with it. The exit code is 1
-// if a run finds a violation, or if the self-test does not find a bug.
+// The manual's page "simulation" has the options, and says how to find a bug with it. The exit code
+// is 1 if a run finds a violation, or if the self-test does not find a bug.
 
 import { parseArgs } from "node:util";
 import { selfTest } from "./simulate/bugs.ts";

@@ -3,10 +3,10 @@
 // So each check is known to be able to fail.
 //
 // The short form leaves out the checks that keep a machine busy for seconds. It tries one fault of
-// every twelfth check, others each day, and a fault meets its own check, or all of those about every
-// answer. With CONFORMANCE_MATRIX=1, as in .ci/run, nothing is left out, and a fault meets the whole
-// suite, one of the level robust its own check. CONFORMANCE_PART=1/2 and 2/2 divide the faults
-// between two processes.
+// every twelfth check, others each day, and a fault meets its own check, or all of those about
+// every answer. With CONFORMANCE_MATRIX=1, as in .ci/run, nothing is left out, and a fault meets
+// the whole suite, one of the level robust its own check. CONFORMANCE_PART=1/2 and 2/2 divide the
+// faults between two processes.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";

@@ -1,6 +1,7 @@
-// The configurations of scripts/examples and scripts/deploy: `check` takes each of them as it stands,
-// in a folder that has the files and the optional packages that it names, with its secrets in the
-// environment or in files. The schemas of the other deploy files are checked in test/clients.
+// The configurations of scripts/examples and scripts/deploy: `check` takes each of them as it
+// stands, in a folder that has the files and the optional packages that it names, with its secrets
+// in the environment or in files. The schemas of the other deploy files are checked in
+// test/clients.
 
 import assert from "node:assert/strict";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-// The table of src/extensions.ts says of each extension what it brings, because that decides when it
-// is loaded. Most tests load all of them, and would not see that a configuration loads too few.
+// The table of src/extensions.ts says of each extension what it brings, because that decides when
+// it is loaded. Most tests load all of them, and would not see that a configuration loads too few.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

@@ -30,8 +30,8 @@ const excessOf = (what: string, figures: typeof WHOLE, allowed: typeof WHOLE): s
     .map((name) => `${what}: ${figures[name]} ${name}`);
 
 /**
- * A busy machine cuts what is sent into more pieces, each of which costs some memory. A gateway that
- * itself creates more does so in each of these counts.
+ * A busy machine cuts what is sent into more pieces, each of which costs some memory. A gateway
+ * that itself creates more does so in each of these counts.
  */
 const TRIES = 3;
 

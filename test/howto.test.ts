@@ -1,5 +1,5 @@
-// The page "How do I ...?": each task is carried out with its configuration and its lines, against a
-// provider of the test's own. Only addresses, the program's name, and what the test says differ.
+// The page "How do I ...?": each task is carried out with its configuration and its lines, against
+// a provider of the test's own. Only addresses, the program's name, and what the test says differ.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

@@ -1,5 +1,5 @@
-// The package that npm makes: it holds the built file and the manual and nothing else. That npx runs
-// it in an empty folder, without a registry to ask, is for scripts/smoke.ts.
+// The package that npm makes: it holds the built file and the manual and nothing else. That npx
+// runs it in an empty folder, without a registry to ask, is for scripts/smoke.ts.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

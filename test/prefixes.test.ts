@@ -1,6 +1,6 @@
-// What providers can find in their caches: from one turn of a conversation to the next its beginning
-// leaves the gateway byte for byte the same, in every dialect and through every client API, although
-// clients move their marks for the cache. And where these marks go.
+// What providers can find in their caches: from one turn of a conversation to the next its
+// beginning leaves the gateway byte for byte the same, in every dialect and through every client
+// API, although clients move their marks for the cache. And where these marks go.
 
 import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";

@@ -1,6 +1,6 @@
 // Recorded traffic of real providers, replayed through a running gateway. The client gets what a
-// recorded reply says, which is read by support/recording.ts, not by the gateway's dialects. What it
-// gets of errors, and of what is easily read wrongly (filtered replies, failed tool calls, two
+// recorded reply says, which is read by support/recording.ts, not by the gateway's dialects. What
+// it gets of errors, and of what is easily read wrongly (filtered replies, failed tool calls, two
 // replies in one stream), is written down here by hand; test/core/routing/content-failures.test.ts
 // has what an alias and the breaker make of that. The recordings are kept beside the project, or
 // where RECORDINGS says (a folder for each vendor) and CASES: bodies (*.json), streams as they came

@@ -1,5 +1,5 @@
-// The simulation: a few seeds, the same seed twice, and whether it has everything that the sources take
-// from Node. scripts/simulate.ts runs many seeds.
+// The simulation: a few seeds, the same seed twice, and whether it has everything that the sources
+// take from Node. scripts/simulate.ts runs many seeds.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,6 +1,6 @@
-// The chat requests that all targets of the benchmark get, and whether a target answers them right. A
-// gateway that answers with less than the provider sent, or holds a stream back until it is whole,
-// would be measured doing less than the others.
+// The chat requests that all targets of the benchmark get, and whether a target answers them right.
+// A gateway that answers with less than the provider sent, or holds a stream back until it is
+// whole, would be measured doing less than the others.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -116,8 +116,8 @@ export async function answersOf(run: any, name: string, expected = 200): Promise
 }
 
 /**
- * Asks for whole replies on so many connections, each for one at a time, until there are so many, or
- * after some seconds. What is still under way then is broken off and not counted, but has cost
+ * Asks for whole replies on so many connections, each for one at a time, until there are so many,
+ * or after some seconds. What is still under way then is broken off and not counted, but has cost
  * something. That does not matter where thousands of replies are small.
  */
 export async function wholeReplies(

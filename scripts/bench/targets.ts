@@ -1,5 +1,6 @@
-// What the benchmark measures: processes that take chat requests, each on a core of its own. How one
-// is started, found to listen, and stopped; the floor and this gateway; and the provider behind all.
+// What the benchmark measures: processes that take chat requests, each on a core of its own. How
+// one is started, found to listen, and stopped; the floor and this gateway; and the provider behind
+// all.
 
 import { spawnSync } from "node:child_process";
 import { lstatSync, readdirSync, writeFileSync } from "node:fs";

@@ -1,6 +1,6 @@
-// The HTTP client of the suite. It keeps each answer as received (raw headers and text), parses whole
-// replies and streams, can watch a stream and leave it early, and can send raw bytes that no other client
-// would send. Each wait has a deadline, whose error names what was waited for.
+// The HTTP client of the suite. It keeps each answer as received (raw headers and text), parses
+// whole replies and streams, can watch a stream and leave it early, and can send raw bytes that no
+// other client would send. Each wait has a deadline, whose error names what was waited for.
 
 import { isUtf8 } from "node:buffer";
 import http, { type IncomingHttpHeaders, type IncomingMessage } from "node:http";
@@ -53,8 +53,8 @@ export interface Opened {
 export type Client = ReturnType<typeof createClient>;
 
 /**
- * Creates a client. `baseUrl`: the address before `/v1`. `deadlineMs`: for each wait. `common`: headers of
- * every request except raw ones.
+ * Creates a client. `baseUrl`: the address before `/v1`. `deadlineMs`: for each wait. `common`:
+ * headers of every request except raw ones.
  */
 export function createClient(
   baseUrl: string,
@@ -103,7 +103,7 @@ export function createClient(
     open,
     /** Sends a request. Resolves with the whole answer, whatever its status is. */
     send: async (request: Request): Promise<Answer> => (await open(request)).rest(),
-    /** Sends raw bytes. Resolves with everything received when the server has closed the connection. */
+    /** Sends raw bytes. Resolves with all that came when the server has closed the connection. */
     async raw(bytes: string | Buffer): Promise<string> {
       const socket = connect(bytes);
       const pieces: Buffer[] = [];

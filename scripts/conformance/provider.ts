@@ -1,7 +1,7 @@
-// The suite's own provider. It behaves as the name of the requested model says (behaviours.ts). A model
-// is called `behaviour:anything`, so that each check has models of its own, whose calls are recorded for
-// it. And a configuration for the whole suite: the demo models for most levels, and for each check of the
-// level `robust` models at this provider.
+// The suite's own provider. It behaves as the name of the requested model says (behaviours.ts). A
+// model is called `behaviour:anything`, so that each check has models of its own, whose calls are
+// recorded for it. And a configuration for the whole suite: the demo models for most levels, and
+// for each check of the level `robust` models at this provider.
 
 import { EventEmitter, once } from "node:events";
 import http, {
@@ -53,7 +53,7 @@ export interface Provider {
 /** The provider's key, for the gateway's configuration. */
 export const PROVIDER_KEY = "sk-canary-of-the-provider";
 
-/** Starts the provider. `port`: of its first address; the second one is the next port. Absent: any. */
+/** Starts the provider. `port`: of its first address; the second has the next one. Absent: any. */
 export async function startProvider(port = 0): Promise<Provider> {
   const calls = new Map<string, Call[]>();
   const behaviours = new Map<string, string>();
@@ -147,8 +147,8 @@ export interface ProviderSetup {
   /** The provider's behaviours, with a model for each. An alias has these models in this order. */
   readonly behaviours: readonly string[];
   /**
-   * The provider of the first model: `impatient` has short deadlines, `lone` has connections of its own,
-   * `gone` has an address at which nothing listens. Absent: the usual one.
+   * The provider of the first model: `impatient` has short deadlines, `lone` has connections of its
+   * own, `gone` has an address at which nothing listens. Absent: the usual one.
    */
   readonly at?: string | undefined;
 }
@@ -174,7 +174,7 @@ export const aliasOf = ({ id }: ProviderSetup): string => `auto/robust.${id}`;
 /** A configuration for the whole suite. `key`: the client's. */
 export function readyConfig(
   { url, loneUrl, goneUrl }: Pick<Provider, "url" | "loneUrl" | "goneUrl">,
-  labs: readonly ProviderSetup[],
+  setups: readonly ProviderSetup[],
   key: string,
 ) {
   const lab = { dialect: "openai", base_url: url, api_key: PROVIDER_KEY, thinking: "thinking" };
@@ -184,7 +184,7 @@ export function readyConfig(
     context_tokens: 32768,
     max_output_tokens: 4096,
   };
-  const models = [READY, ...labs].flatMap((each) =>
+  const models = [READY, ...setups].flatMap((each) =>
     modelsOf(each).map((name, index) => {
       const provider = (index === 0 && each.at) || "lab";
       return [name, { provider, reasoning: name.startsWith("reasoning:") }] as const;
@@ -213,7 +213,7 @@ export function readyConfig(
     aliases: {
       "auto/reasoning": { policy: "reasoning" },
       "auto/chat": { policy: "value" },
-      ...Object.fromEntries(labs.map((each) => [aliasOf(each), { models: modelsOf(each) }])),
+      ...Object.fromEntries(setups.map((each) => [aliasOf(each), { models: modelsOf(each) }])),
     },
     accounts: { crowded: { max_in_flight: CROWDED.maxInFlight } },
     keys: [

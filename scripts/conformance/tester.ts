@@ -1,4 +1,5 @@
-// How the checks ask a gateway: what a tester offers to one of them, and the requests of the sample.
+// How the checks ask a gateway: what a tester offers to one of them, and the requests of the
+// sample.
 
 import { exchangeOf, parseJson, type Client, type Exchange } from "./client.ts";
 import type { Opened, Request } from "./client.ts";
@@ -144,7 +145,7 @@ export function testerOf(run: Run, check: string): Tester {
   };
 }
 
-/** Requests for an answer of every kind: rules about every answer always have something to look at. */
+/** Requests for an answer of every kind, so that rules about every answer have some to look at. */
 export function sample(t: Tester, lacks: ReadonlyMap<Need, string>): (() => Promise<unknown>)[] {
   const ways = [{}, { stream: true }];
   const usage = { stream: true, stream_options: { include_usage: true } };

@@ -1,7 +1,7 @@
-// Runs one attack of scripts/fuzz.ts on a gateway of its own. Each attack defines what its clients do.
-// The same must hold for all: /healthz answers throughout (bench/probe.ts), memory has a bound, memory
-// and descriptors are released, no request stays in flight, the logs have no unexpected line, SIGTERM
-// ends the process, and the books are correct.
+// Runs one attack of scripts/fuzz.ts on a gateway of its own. Each attack defines what its clients
+// do. The same must hold for all: /healthz answers throughout (bench/probe.ts), memory has a bound,
+// memory and descriptors are released, no request stays in flight, the logs have no unexpected
+// line, SIGTERM ends the process, and the books are correct.
 
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

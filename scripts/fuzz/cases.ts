@@ -1,5 +1,5 @@
-// The cases of scripts/fuzz.ts: valid requests, and their mutations. The seed and the number of a case
-// determine it, so a case that failed can be repeated.
+// The cases of scripts/fuzz.ts: valid requests, and their mutations. The seed and the number of a
+// case determine it, so a case that failed can be repeated.
 
 import { createRandom } from "../../test/support/random.ts";
 import { mutateJson, validRequest, type Random } from "./valid-requests.ts";
@@ -165,8 +165,8 @@ const HTTP_MUTATIONS: Readonly<Record<string, Mutate>> = {
     headers.splice(between(0, headers.length - 1), 1),
   "many headers": ({ headers }, { between, pick }) =>
     headers.push(...many(between(1, pick([400, 6_000])))),
-  // The gateway looks for the request id in a malformed head. A pattern of quadratic time would take
-  // seconds for so many blanks.
+  // The gateway looks for the request id in a malformed head. A pattern of quadratic time would
+  // take seconds for so many blanks.
   "blanks in a header": ({ headers }, { between }) =>
     headers.push(`X-Request-Id:${" ".repeat(between(30_000, 60_000))}`, "no colon"),
   "long header": ({ headers }, { between }) =>

@@ -1,6 +1,6 @@
 // The judge of scripts/fuzz.ts: parses everything received on a connection as strictly as HTTP/1.1
-// allows, and applies the conformance suite's rules about every answer. It knows the bytes that were
-// sent, but not how they were mutated.
+// allows, and applies the conformance suite's rules about every answer. It knows the bytes that
+// were sent, but not how they were mutated.
 
 import { isUtf8 } from "node:buffer";
 import { RULES } from "../conformance/checks/all.ts";
@@ -21,8 +21,8 @@ const demand: (holds: unknown, what: string) => asserts holds = (holds, what) =>
 };
 
 /**
- * The type of the error with each status: those that a client's bytes can cause, and the 503 of a busy
- * gateway or a failed provider. A 429 and every other 5xx are faults.
+ * The type of the error with each status: those that a client's bytes can cause, and the 503 of a
+ * busy gateway or a failed provider. A 429 and every other 5xx are faults.
  */
 const ERROR_TYPES: ReadonlyMap<number, string> = new Map([
   ...[400, 404, 405, 408, 413, 415, 417, 426, 431].map(
@@ -66,8 +66,8 @@ export function judge({ sent, received, mayBeCut, mayBeBusy }: Exchanged): numbe
       last = isLast(headers);
       statuses.push(status);
     }
-    // After another answer the connection may end instead, because the gateway drops a pipelined request
-    // whose body is malformed.
+    // After another answer the connection may end instead, because the gateway drops a pipelined
+    // request whose body is malformed.
     if (continued && statuses.length === 0) throw new Truncated("nothing follows 100 Continue");
   } catch (error) {
     if (!(error instanceof Truncated && mayBeCut)) throw error;
@@ -179,8 +179,8 @@ const FORMS: Readonly<Record<string, RegExp>> = {
 };
 
 /**
- * Applies the rules of the conformance suite. It assumes a request with the answer's own id, which asked
- * for everything that the answer contains.
+ * Applies the rules of the conformance suite. It assumes a request with the answer's own id, which
+ * asked for everything that the answer contains.
  */
 function checkRules(status: number, headers: Answer["headers"], text: string): void {
   const stream = headers.get("content-type")?.startsWith("text/event-stream") === true;

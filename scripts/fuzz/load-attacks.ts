@@ -1,5 +1,5 @@
-// The attacks of scripts/fuzz.ts by load: thousands of connections, streams that nobody reads, and large
-// or costly JSON. Each has a provider behind the gateway that makes the attack possible.
+// The attacks of scripts/fuzz.ts by load: thousands of connections, streams that nobody reads, and
+// large or costly JSON. Each has a provider behind the gateway that makes the attack possible.
 
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -88,7 +88,7 @@ const EVENT = event(chunk({ content: "x".repeat(65_000) }));
 
 type Costly = Awaited<ReturnType<typeof startCostly>>;
 
-/** The attacks, with providers that run until the end of the scope. `scale`: 1 for the full load. */
+/** The attacks, with providers that run until the scope ends. `scale`: 1 for the full load. */
 export async function startLoadAttacks(t: Scope, scale: number): Promise<Attack[]> {
   const costly = await startCostly(t);
   const patient = await startBenchProvider();
@@ -161,16 +161,16 @@ function attacksOfConnections(scale: number, eager: Provider, patientUrl: string
   const sum = () => taken().reduce((total, bytes) => total + bytes, 0);
   const slow: Attack = {
     ...behind("slow readers", eager.url),
-    // An unread stream may fill the kernel's buffers of four sockets, and keep an event or two in the
-    // gateway.
+    // An unread stream may fill the kernel's buffers of four sockets, and keep an event or two in
+    // the gateway.
     heightMb: 300 * Math.max(0.25, scale) + 60,
     afterMb: 150,
     p99Ms: 3_000,
     worstMs: 5_000,
     async run({ port, collect, descriptors, expect }) {
       const count = Math.max(50, scaled(200, scale));
-      // Until the kernel's buffers are full, and again when the clients have left, the gateway reads
-      // gigabytes within seconds, which leave garbage.
+      // Until the kernel's buffers are full, and again when the clients have left, the gateway
+      // reads gigabytes within seconds, which leave garbage.
       const collecting = setInterval(collect, 50);
       const sockets = await openSockets(port, count, post(CHAT, bodyOf("events", "m")));
       expect(await until(() => taken().length === count, 30_000), "all streams begin");
@@ -207,7 +207,7 @@ async function largeBodies(gateway: AttackedGateway, count: number, model: strin
   return [`${count} bodies of 4.5 MB at once, to all APIs`, countStatuses(answers)] as const;
 }
 
-/** Sends costly requests and replies one after another. None may block /healthz for half a second. */
+/** Sends costly requests and replies one after another. None may block /healthz for 0.5 s. */
 async function costlyJson(gateway: AttackedGateway, answer: Costly["answer"]) {
   const requests = [...chatRequests(), ...responsesRequests(), ...messagesRequests()];
   for (const each of requests)
@@ -228,7 +228,8 @@ function attacksOfBodies(scale: number, costly: Costly): Attack[] {
   const common = (name: string) => ({ ...behind(name, "", costly.config), mayBeBusy: true });
   return [
     {
-      // Each alone takes a good part of a second. The gateway refuses those that exceed its capacity.
+      // Each alone takes a good part of a second. The gateway refuses those that exceed its
+      // capacity.
       ...common("a hundred large bodies"),
       heightMb: 3_000,
       afterMb: 500,

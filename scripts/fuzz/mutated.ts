@@ -1,6 +1,6 @@
-// The attack of scripts/fuzz.ts with mutated requests over raw sockets, many at a time, until all cases
-// have run or one has found a fault. If the gateway crashes, it reports the cases that were in flight or
-// had just ended, because any of them may be the reason.
+// The attack of scripts/fuzz.ts with mutated requests over raw sockets, many at a time, until all
+// cases have run or one has found a fault. If the gateway crashes, it reports the cases that were
+// in flight or had just ended, because any of them may be the reason.
 
 import { join } from "node:path";
 import { inspect } from "node:util";
@@ -91,9 +91,9 @@ export const mutatedRequests = (options: MutatedOptions): Attack => ({
   name: "mutated requests",
   config: configIn,
   mayBeBusy: false,
-  // A small young generation, because otherwise its size varies more than a leak would show. The heap of
-  // a warm gateway takes up to 100 MB more than that of a fresh one, however many requests it gets, so a
-  // small leak only shows in a run with more cases.
+  // A small young generation, because otherwise its size varies more than a leak would show. The
+  // heap of a warm gateway takes up to 100 MB more than that of a fresh one, however many requests
+  // it gets, so a small leak only shows in a run with more cases.
   flags: ["--max-semi-space-size=4"],
   heightMb: 400,
   afterMb: 150,

@@ -104,8 +104,8 @@ function resultOf({ pieces, ending, expected }: CaseInput, seen: ConnectionRecor
     const statuses = judge({
       sent: Buffer.concat(pieces),
       received,
-      // A reset discards bytes that are on their way. The server causes one if it closes the connection
-      // while more bytes arrive.
+      // A reset discards bytes that are on their way. The server causes one if it closes the
+      // connection while more bytes arrive.
       mayBeCut: ending !== "server" || reset,
       mayBeBusy: expected?.includes(503) ?? false,
     });

@@ -1,5 +1,5 @@
-// The self-test of scripts/fuzz.ts: a small server gives correct answers, in which the judge must find
-// nothing, and wrong answers of every kind, which it must find.
+// The self-test of scripts/fuzz.ts: a small server gives correct answers, in which the judge must
+// find nothing, and wrong answers of every kind, which it must find.
 import { once } from "node:events";
 import net, { type AddressInfo } from "node:net";
 import { chunk, completion, event } from "../../test/support/provider.ts";
@@ -55,8 +55,8 @@ const streamed = (...events: string[]) => {
 const DONE = event("[DONE]");
 
 /**
- * Answers, each with a pattern of the fault that the judge must find; undefined: none. They break one of
- * the suite's rules of each kind; test/conformance.test.ts breaks the others.
+ * Answers, each with a pattern of the fault that the judge must find; undefined: none. They break
+ * one of the suite's rules of each kind; test/conformance.test.ts breaks the others.
  */
 const ANSWERS: readonly [answer: string, noticed: RegExp | undefined][] = [
   [answer("200 OK", OK), undefined],

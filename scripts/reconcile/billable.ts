@@ -32,8 +32,8 @@ const promptAlone = (prefillBytes: number, { promptBytes }: ClientRequest): Coun
 });
 
 /**
- * An estimate: four bytes a token, and no more tokens than were requested. Figures of the prompt that
- * the provider stated before the text are kept.
+ * An estimate: four bytes a token, and no more tokens than were requested. Figures of the prompt
+ * that the provider stated before the text are kept.
  */
 function estimate(call: Call, request: ClientRequest): Counts {
   const prompt = call.early ?? promptAlone(call.prefillBytes, request);
@@ -108,8 +108,8 @@ function optionsOfContinued(
 
 /**
  * Whether it is unknown how much of a call was read: the network broke its connection, or the
- * reference edition handled it. That edition bills nothing if the client left before any of the reply
- * came, and its fetch may lose what came just before the provider broke off.
+ * reference edition handled it. That edition bills nothing if the client left before any of the
+ * reply came, and its fetch may lose what came just before the provider broke off.
  */
 function isReadUnknown(status: string, call: Call, isReference: boolean): boolean {
   if (call.interruptions.length > 0) return true;

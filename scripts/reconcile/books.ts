@@ -1,6 +1,6 @@
-// Reads the books without the gateway's code. Each request must have one open line and one settle line
-// in a segment of the spend log, and one usage record with the same values, in the file of the day on
-// which the request is booked.
+// Reads the books without the gateway's code. Each request must have one open line and one settle
+// line in a segment of the spend log, and one usage record with the same values, in the file of the
+// day on which the request is booked.
 
 import { createHash } from "node:crypto";
 import { type Evidence, type JsonObject, type JsonLinesFile, textOf } from "./evidence.ts";
@@ -23,8 +23,8 @@ const dayAfter = (day: string): string =>
   new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10);
 
 /**
- * The day on which a settle line is booked: the first day, not before its request ended, whose line in
- * days.jsonl covers the settle line; if there is none, the first day that is still open.
+ * The day on which a settle line is booked: the first day, not before its request ended, whose line
+ * in days.jsonl covers the settle line; if there is none, the first day that is still open.
  */
 function bookedDay(
   days: readonly JsonObject[],

@@ -181,8 +181,8 @@ const OVERLOADED = 503;
 export type ClientLoad = ReturnType<typeof createClientLoad>;
 
 /**
- * Starts clients, which wait until connectTo() names their gateway. `clients`: their number for each
- * gateway. `enough`: after so many requests in all, clients wait longer between requests.
+ * Starts clients, which wait until connectTo() names their gateway. `clients`: their number for
+ * each gateway. `enough`: after so many requests in all, clients wait longer between requests.
  */
 export function createClientLoad(random: Random, phase: Phase, clients: number, enough = Infinity) {
   const plan = createPlanner(random, phase.isReference === true);

@@ -1,5 +1,5 @@
-// Collects the evidence about a phase: budgets while the gateways run, their files after their end, the
-// output of their commands, and receipts on the next day.
+// Collects the evidence about a phase: budgets while the gateways run, their files after their end,
+// the output of their commands, and receipts on the next day.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
-// The evidence about one phase when it is over: what the provider and the clients recorded, what the
-// gateways' files contain, and what their commands and HTTP paths answered. It is plain data, so that
-// the self-test can corrupt a copy of it.
+// The evidence about one phase when it is over: what the provider and the clients recorded, what
+// the gateways' files contain, and what their commands and HTTP paths answered. It is plain data,
+// so that the self-test can corrupt a copy of it.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -66,12 +66,12 @@ export interface Period {
 /** A failure of the environment of a gateway. */
 export interface Disturbance extends Period {
   /**
-   * "kill" and "kill worker": a gateway or one of its workers was killed. The other kinds only happen
-   * in a simulation. "power": the machine lost power, and may have lost what was written in the last
-   * second. "provider": a connection to the provider was reset or stalled. "stop": the gateway was
-   * told to stop, and closed connections on which no request had arrived. "freeze": the gateway's
-   * process was suspended, so everything was late. "store lost": the shared store of limits and
-   * budgets restarted empty or with an older state.
+   * "kill" and "kill worker": a gateway or one of its workers was killed. The other kinds only
+   * happen in a simulation. "power": the machine lost power, and may have lost what was written in
+   * the last second. "provider": a connection to the provider was reset or stalled. "stop": the
+   * gateway was told to stop, and closed connections on which no request had arrived. "freeze": the
+   * gateway's process was suspended, so everything was late. "store lost": the shared store of
+   * limits and budgets restarted empty or with an older state.
    */
   readonly kind: "kill" | "kill worker" | "power" | "provider" | "stop" | "freeze" | "store lost";
   /** The number of the gateway. Absent: it concerned all gateways. */
@@ -104,13 +104,13 @@ export const createEvidence = (phase: Phase, calls: Map<number, readonly Call[]>
   isShared: phase.postgres !== undefined,
   /** By the gateways' numbers. */
   gateways: Array.from({ length: phase.gateways }, emptyGatewayEvidence),
-  /** Rows of usage_records in the form of the files' lines. Undefined: the files are the records. */
+  /** Rows of usage_records in the form of the files' lines. Undefined: the records are in files. */
   rows: undefined as JsonObject[] | undefined,
   statements: [] as Statement[],
   receipts: [] as ReceiptAnswer[],
   /** `budget show --json` of an account, and the gateway whose command printed it. */
   budgets: [] as { readonly gateway: number; readonly shown: JsonObject }[],
-  /** Errors found while collecting: exit codes, unexpected lines on stderr, lines that are no JSON. */
+  /** Errors while collecting: exit codes, unexpected lines on stderr, lines that are no JSON. */
   complaints: [] as string[],
 });
 

@@ -1,5 +1,5 @@
-// Judges what the gateway and its commands print (statements, budgets, audits, receipts, and the lines
-// of days.jsonl) against the entries of the spend log, which were judged before.
+// Judges what the gateway and its commands print (statements, budgets, audits, receipts, and the
+// lines of days.jsonl) against the entries of the spend log, which were judged before.
 
 import { countsOf, type Entry, factsOf } from "./books.ts";
 import type { Evidence, JsonObject, Statement } from "./evidence.ts";
@@ -131,7 +131,7 @@ export function judgeBudgets({ evidence, matches, findings }: JudgedPhase): void
   }
 }
 
-/** `audit` of each gateway must find no difference and nothing held, and state our count and sum. */
+/** `audit` of each gateway must find no difference and nothing held, and our count and sum. */
 export function judgeAudits({ evidence, matches, findings }: JudgedPhase): void {
   for (const [gateway, { audit }] of evidence.gateways.entries()) {
     const own = matches.filter(({ entry }) => entry.gateway === gateway);
@@ -153,8 +153,8 @@ export function judgeAudits({ evidence, matches, findings }: JudgedPhase): void 
 }
 
 /**
- * Each line of days.jsonl must state our own count and sum of its day. `seal verify` checks the hashes,
- * the signatures and the heads that were taken earlier.
+ * Each line of days.jsonl must state our own count and sum of its day. `seal verify` checks the
+ * hashes, the signatures and the heads that were taken earlier.
  */
 export function judgeSeals({ evidence, entries, findings }: JudgedPhase): void {
   for (const [gateway, { days, verify }] of evidence.gateways.entries()) {

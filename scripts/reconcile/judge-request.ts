@@ -1,5 +1,5 @@
-// Judges one request: how the gateway handled it, and whether its entry in the spend log follows, by
-// the rules of books.md, from the provider's ledger and what the client saw.
+// Judges one request: how the gateway handled it, and whether its entry in the spend log follows,
+// by the rules of books.md, from the provider's ledger and what the client saw.
 
 import { isDeepStrictEqual } from "node:util";
 import {

@@ -2,8 +2,8 @@
 // pico-units (1e-12 of the currency), every price a BigInt of millionths per million tokens.
 
 /**
- * Token counts of a reply. `prompt` includes `hit` (read from the cache) and `write` (written to it);
- * `write` includes `write1h` (kept there for an hour); `completion` includes `reasoning`.
+ * Token counts of a reply. `prompt` includes `hit` (read from the cache) and `write` (written to
+ * it); `write` includes `write1h` (kept there for an hour); `completion` includes `reasoning`.
  */
 export const NO_COUNTS = { prompt: 0, hit: 0, write: 0, write1h: 0, completion: 0, reasoning: 0 };
 /** As NO_COUNTS. */

@@ -1,5 +1,5 @@
-// The plan of a run: accounts, keys and models, two price tables, the clients' requests, the phases, and
-// the configuration of each gateway.
+// The plan of a run: accounts, keys and models, two price tables, the clients' requests, the
+// phases, and the configuration of each gateway.
 
 import { createHash } from "node:crypto";
 import type { Price } from "./money.ts";
@@ -167,9 +167,9 @@ export const LEAVE_MS = 300;
 const SEGMENT_BYTES = 16_384;
 
 /**
- * What happens during a phase. "kill": a gateway is killed, and then the process that takes over its
- * books. "kill worker": one of its workers is killed. "kill database": as "kill", and PostgreSQL is
- * killed at the same time.
+ * What happens during a phase. "kill": a gateway is killed, and then the process that takes over
+ * its books. "kill worker": one of its workers is killed. "kill database": as "kill", and
+ * PostgreSQL is killed at the same time.
  */
 export type PhaseEvent = "kill" | "kill worker" | "kill database";
 

@@ -1,5 +1,6 @@
-// The provider of a run. It speaks the formats of OpenAI and Anthropic, and replies, fails and breaks
-// off at random. Its ledger records what it wrote to each connection, independently of the gateway.
+// The provider of a run. It speaks the formats of OpenAI and Anthropic, and replies, fails and
+// breaks off at random. Its ledger records what it wrote to each connection, independently of the
+// gateway.
 
 import http from "node:http";
 import type { AddressInfo } from "node:net";
@@ -153,10 +154,10 @@ interface CallInProgress {
 
 const WORDS = ["one ", "two ", "drei ", "vier, ", "Größe ", "李 ", "\n", "zehntausend "];
 
-/** The mark at the start of each reply, by which a client recognizes the reply of another request. */
+/** The mark at the start of each reply, by which a client recognizes replies of other requests. */
 export const markOf = (serial: number): string => `<${serial}>`;
 
-/** Random figures within the bounds of a tokenizer: a token is at least a byte, and max_tokens holds. */
+/** Random figures as a tokenizer gives them: a token is at least a byte, and max_tokens holds. */
 function figures({ between, random }: Random, bytes: number, maxTokens: number): Counts {
   const prompt = between(1, bytes);
   const completion = between(1, maxTokens);
@@ -167,8 +168,8 @@ function figures({ between, random }: Random, bytes: number, maxTokens: number):
 }
 
 /**
- * The words of a reply. A continuation starts with a blank, because the gateway cuts the blank off the
- * end of the partial reply that it sends.
+ * The words of a reply. A continuation starts with a blank, because the gateway cuts the blank off
+ * the end of the partial reply that it sends.
  */
 function wordsOf({ call, random }: CallInProgress): string[] {
   const isContinuation = call.prefillBytes > 0;

@@ -1,5 +1,5 @@
-// The self-test: corrupts a copy of the evidence in one way at a time, and checks that the judge reports
-// the expected violation. Otherwise a judge that accepts anything would go unnoticed.
+// The self-test: corrupts a copy of the evidence in one way at a time, and checks that the judge
+// reports the expected violation. Otherwise a judge that accepts anything would go unnoticed.
 
 import { isDeepStrictEqual } from "node:util";
 import { countsOf } from "./books.ts";

@@ -1,5 +1,5 @@
-// The actors of a simulation, which are bundled as a program of their own: the provider with its ledger,
-// and the clients. scripts/reconcile uses the same with real gateways.
+// The actors of a simulation, which are bundled as a program of their own: the provider with its
+// ledger, and the clients. scripts/reconcile uses the same with real gateways.
 
 import http from "node:http";
 import { createClientLoad } from "../reconcile/client.ts";
@@ -7,7 +7,7 @@ import { startProvider } from "../reconcile/provider.ts";
 
 export { createClientLoad, startProvider };
 
-/** Sends a GET request. Returns the status and the text. Status 0: there was no complete response. */
+/** Sends a GET request. Returns the status and the text. Status 0: no complete response came. */
 export const get = (url: string, key = ""): Promise<{ status: number; text: string }> =>
   new Promise((resolve) => {
     const headers = { authorization: `Bearer ${key}` };

@@ -1,6 +1,6 @@
-// The self-test, which proves that the simulation can fail: it plants bugs in the sources, one at a time,
-// and runs seeds until one finds a violation. The same seed must find none in the sources as they are.
-// Each bug is a change that could be made by mistake.
+// The self-test, which proves that the simulation can fail: it plants bugs in the sources, one at a
+// time, and runs seeds until one finds a violation. The same seed must find none in the sources as
+// they are. Each bug is a change that could be made by mistake.
 
 import { bundleActors, bundleGateway, type Bundles, type Change } from "./process.ts";
 import { simulate } from "./run.ts";

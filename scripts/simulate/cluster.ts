@@ -1,5 +1,5 @@
-// A simulated node:cluster: a primary process that starts workers, and messages between them. A message
-// is cloned, arrives with a delay, and never overtakes another.
+// A simulated node:cluster: a primary process that starts workers, and messages between them. A
+// message is cloned, arrives with a delay, and never overtakes another.
 
 import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
@@ -33,7 +33,7 @@ function createChannel(sim: Simulator, to: SimProcess, receive: (message: unknow
   };
 }
 
-/** The cluster of a primary process. When it ends, its workers end too, because their channel closes. */
+/** The cluster of a primary process. Its workers end with it, because their channel closes. */
 export function createCluster(sim: Simulator, owner: SimProcess, start: StartWorker): Cluster {
   let last = 0;
   const workers: Record<number, EventEmitter> = {};

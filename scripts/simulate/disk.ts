@@ -1,10 +1,10 @@
-// A simulated disk with one tree of files, like a journaling file system. What was written survives the
-// end of the process; only what was synced survives a power failure. The disk can be full, and a sync
-// can fail.
+// A simulated disk with one tree of files, like a journaling file system. What was written survives
+// the end of the process; only what was synced survives a power failure. The disk can be full, and
+// a sync can fail.
 
 import type { Simulator } from "./simulator.ts";
 
-/** A file, a folder or a socket. The disk maps names to inodes, so an inode may have several names. */
+/** A file, a folder or a socket. The disk maps names to inodes: an inode may have several names. */
 export interface Inode {
   readonly number: number;
   readonly kind: "file" | "folder" | "socket";
@@ -75,7 +75,7 @@ export function createDisk(sim: Simulator, numbersFrom = 1) {
     /** Gives an inode another name. What had that name before loses it. */
     link: (inode: Inode, path: string) => change((tree) => tree.set(path, inode)),
     remove: (path: string) => change((tree) => tree.delete(path)),
-    /** Appends bytes to a file. If the disk is full, it appends a part of them and throws ENOSPC. */
+    /** Appends bytes to a file. If the disk is full, it appends a part and throws ENOSPC. */
     append(inode: Inode, bytes: Buffer): void {
       const fits = faults.isFull ? Math.min(bytes.length, between(0, 40)) : bytes.length;
       inode.content = Buffer.concat([inode.content, bytes.subarray(0, fits)]);

@@ -1,5 +1,5 @@
-// The faults of the simulation. Each of them ends with a gateway that serves. The seed draws which faults
-// may happen in a run, so that runs differ in how much fails.
+// The faults of the simulation. Each of them ends with a gateway that serves. The seed draws which
+// faults may happen in a run, so that runs differ in how much fails.
 
 import type { ClientLoad } from "../reconcile/client.ts";
 import type { Disturbance, Evidence } from "../reconcile/evidence.ts";
@@ -64,7 +64,7 @@ async function killWorker(target: Installation, run: RunContext): Promise<void> 
   await awaitReplacement(target, run);
 }
 
-/** Changes of the usage records of a day, or of their cursor. Segments of the log have other names. */
+/** Changes of the usage records of a day, or of their cursor. Segments have other names. */
 const RECORD_FILES = /cursor\.json|-\d\d\.jsonl$|cuts a file/;
 
 /** Kills a process between two changes of its disk, or in the middle of one. */
@@ -188,12 +188,12 @@ async function runCommand({ sim, run }: Installation): Promise<void> {
   await run(...sim.random.pick(commands).split(" "));
 }
 
-/** Together with a freeze before it and one after it, this is below the 15 s in which holds expire. */
+/** Together with a freeze before it and one after it, this is less than the 15 s of a hold. */
 const OUTAGE_MS = 6_000;
 
 /**
- * Lets Redis fail for the gateways that share it: it is down or out of reach of one gateway for a while,
- * slow, empty after a restart, or restored from an older state.
+ * Lets Redis fail for the gateways that share it: it is down or out of reach of one gateway for a
+ * while, slow, empty after a restart, or restored from an older state.
  */
 async function failStore(target: Installation, { evidence, all }: RunContext): Promise<void> {
   if (all.length === 1) return;

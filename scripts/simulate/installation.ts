@@ -1,6 +1,6 @@
-// The installations of a simulation, each a machine with a gateway, its configuration and its commands,
-// and the environment that they share. The asynchronous functions here are called from outside of the
-// simulation, and run it until their work is done.
+// The installations of a simulation, each a machine with a gateway, its configuration and its
+// commands, and the environment that they share. The asynchronous functions here are called from
+// outside of the simulation, and run it until their work is done.
 
 import { configOf, type Phase } from "../reconcile/plan.ts";
 import type * as Actors from "./actors.ts";
@@ -41,7 +41,7 @@ export function createEnvironment(sim: Simulator, bundles: Bundles) {
     throw new Error(message);
   }
 
-  /** Runs events until a condition holds. Fails if it takes too long or if there are no more events. */
+  /** Runs events until a condition holds. Fails after a long time, or without any more events. */
   async function until(isDone: () => boolean, what: string, ms = 600_000): Promise<void> {
     const deadline = sim.time() + ms;
     const isOver = (): boolean => sim.time() > deadline;
@@ -84,7 +84,7 @@ export function createInstallation(
 ) {
   const { sim, network, redis, postgres, fail, until } = environment;
   const disk = createDisk(sim, 1_000_000 * number + 1);
-  /** A process that is to die at one of its next changes of the disk. `changes`: how many are left. */
+  /** A process that is to die at one of its next changes of the disk; `changes` are left. */
   let dying: { readonly owner: SimProcess; readonly at: RegExp; changes: number } | undefined;
   function beforeChange(owner: SimProcess, what: string): void {
     sim.note(what);

@@ -1,5 +1,5 @@
-// Judges a run: reconciles the books with what clients and provider recorded, as scripts/reconcile does,
-// and checks in the log that limits and budgets were kept.
+// Judges a run: reconciles the books with what clients and provider recorded, as scripts/reconcile
+// does, and checks in the log that limits and budgets were kept.
 
 import type { Entry } from "../reconcile/books.ts";
 import type { Disturbance, Evidence } from "../reconcile/evidence.ts";
@@ -29,8 +29,8 @@ const LONG_FREEZE_MS = 5_000;
 const RESTORED_MS = 20_000;
 
 /**
- * Whether gateways that share a budget may overspend it, as the manual's page "budgets" says: one of
- * them counted as dead, or one started while the rows of the others were lost.
+ * Whether gateways that share a budget may overspend it, as the manual's page "budgets" says: one
+ * of them counted as dead, or one started while the rows of the others were lost.
  */
 function mayOverspend(disturbances: readonly Disturbance[]): boolean {
   const starts = disturbances.filter(({ kind }) => /^(kill|stop|power)$/.test(kind));

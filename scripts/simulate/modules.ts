@@ -40,7 +40,7 @@ const REAL_MODULES = [
   ...["node:string_decoder", "node:util", "node:zlib"],
 ];
 
-/** The deterministic functions of node:crypto. Creating a key is random, but the key is then in a file. */
+/** The deterministic functions of node:crypto. Keys are random, but are kept in files. */
 const PURE: readonly (keyof typeof crypto)[] = [
   ...(["createHash", "createHmac", "hash", "timingSafeEqual", "createCipheriv"] as const),
   ...(["createDecipheriv", "hkdfSync", "createPrivateKey", "createPublicKey"] as const),

@@ -1,5 +1,5 @@
-// A simulated network: TCP and Unix sockets between processes. Bytes arrive in order, but delayed and in
-// random portions. When a process ends, its sockets are closed, as a kernel does.
+// A simulated network: TCP and Unix sockets between processes. Bytes arrive in order, but delayed
+// and in random portions. When a process ends, its sockets are closed, as a kernel does.
 
 import type net from "node:net";
 import { Duplex } from "node:stream";
@@ -227,8 +227,8 @@ export class SimSocket extends Duplex {
   /** Called when the process ends. Nothing of the process may run then. */
   readonly #ownerEnded = (): void => {
     this.#close(this.readableLength > 0);
-    // Node's HTTP parser keeps the whole simulation in memory until it is closed. It may be at work in
-    // this turn of the event loop.
+    // Node's HTTP parser keeps the whole simulation in memory until it is closed. It may be at work
+    // in this turn of the event loop.
     realImmediate(() => {
       const { parser } = this as { parser?: { remove: () => void; close: () => void } | null };
       parser?.remove();
@@ -289,7 +289,7 @@ export function createNetwork(sim: Simulator) {
       if (worker !== undefined) shared.set(first!, port);
       return port;
     },
-    /** `options`: those of net.connect(). `refusal`: the error code if nobody listens at the place. */
+    /** `options`: those of net.connect(). `refusal`: the error code if nobody listens there. */
     connect(owner: SimProcess, place: string, refusal: string, options: object): SimSocket {
       const client = new SimSocket(sim, owner, options);
       client.connecting = true;

@@ -1,6 +1,6 @@
-// A simulated PostgreSQL: a model of the statements about usage records that gateways send, and the part
-// of the package `pg` that they use. A statement is atomic. Its connection may break after it has run,
-// and then the gateway cannot know whether it has.
+// A simulated PostgreSQL: a model of the statements about usage records that gateways send, and the
+// part of the package `pg` that they use. A statement is atomic. Its connection may break after it
+// has run, and then the gateway cannot know whether it has.
 
 import { isDeepStrictEqual } from "node:util";
 import * as sql from "../../src/extensions/money/postgres/queries.ts";

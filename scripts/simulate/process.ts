@@ -1,6 +1,6 @@
-// Simulated processes: the program as bundled by esbuild, called with simulated globals and modules of
-// Node. So the sources need no hooks: time, chance, network, disk and other processes reach them only
-// through these, and what is not simulated does not exist.
+// Simulated processes: the program as bundled by esbuild, called with simulated globals and modules
+// of Node. So the sources need no hooks: time, chance, network, disk and other processes reach them
+// only through these, and what is not simulated does not exist.
 
 import { EventEmitter } from "node:events";
 import { readFileSync } from "node:fs";

@@ -1,6 +1,6 @@
-// A simulated Redis that all gateways share, and the part of the package `redis` that they use. It runs
-// one script at a time. Faults break connections and delay answers, and then a gateway cannot know
-// whether its script has run.
+// A simulated Redis that all gateways share, and the part of the package `redis` that they use. It
+// runs one script at a time. Faults break connections and delay answers, and then a gateway cannot
+// know whether its script has run.
 
 import { createHash } from "node:crypto";
 import { EventEmitter } from "node:events";

@@ -1,5 +1,6 @@
-// One run of the simulation: gateways under load, while processes die, the network and the disk fail,
-// and the operator works. In the end the run judges what the clients, the provider and the books say.
+// One run of the simulation: gateways under load, while processes die, the network and the disk
+// fail, and the operator works. In the end the run judges what the clients, the provider and the
+// books say.
 
 import { createRandom } from "../../test/support/random.ts";
 import type { ClientRequest } from "../reconcile/client.ts";
@@ -29,10 +30,10 @@ export interface RunOptions {
 }
 
 const DAY_MS = 86_400_000;
-/** The ends of a month, of a year, and of a day. Half of all runs start just before one of these. */
+/** The ends of a month, of a year, and of a day. Half of all runs start just before one. */
 const MIDNIGHTS = [Date.UTC(2026, 3, 1), Date.UTC(2027, 0, 1), Date.UTC(2026, 6, 15)];
 const CLIENTS = 16;
-/** Sets the budget of the account CAPPED: two or three of the most expensive requests fit at once. */
+/** Sets the budget of the account CAPPED: two or three of the dearest requests fit at once. */
 const BUDGETED_REQUESTS = 250;
 /** The share of runs that look at the gateways long after the last request. */
 const REST_SHARE = 0.15;
@@ -97,7 +98,7 @@ interface LoadOptions {
   readonly faults: ReadonlySet<string>;
 }
 
-/** Runs the load while faults happen. Returns the installations, whose gateways have been stopped. */
+/** Runs the load while faults happen. Returns the installations, with their gateways stopped. */
 async function runLoad({ environment, evidence, phase, requests, faults }: LoadOptions) {
   const { sim, callActors, until } = environment;
   const { random, between, pick } = sim.random;
@@ -141,8 +142,8 @@ async function runLoad({ environment, evidence, phase, requests, faults }: LoadO
 const LATENCY_MS = 100;
 
 /**
- * When the gateway made a call. A call over a stalled connection arrives after later calls, which the
- * gateway makes when it has given up waiting.
+ * When the gateway made a call. A call over a stalled connection arrives after later calls, which
+ * the gateway makes when it has given up waiting.
  */
 function departureOf({ at, interruptions }: Call): number {
   const open = interruptions.filter(({ until }) => until > at - LATENCY_MS);
@@ -220,8 +221,8 @@ function breakConnections(
 const SILENCE_MS = 61_000;
 
 /**
- * To a gateway, a client has left if its connection breaks, or if it gives up while the network or the
- * gateway stands still. Returns the request with that outcome, if it has it.
+ * To a gateway, a client has left if its connection breaks, or if it gives up while the network or
+ * the gateway stands still. Returns the request with that outcome, if it has it.
  */
 function withLeaving(request: ClientRequest, disturbances: readonly Disturbance[]): ClientRequest {
   const { outcome, interruptions = [], startedAt, endedAt } = request;

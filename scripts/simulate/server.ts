@@ -1,5 +1,5 @@
-// Node's HTTP servers and agents over the simulated network. Node's own code parses and writes HTTP;
-// listening, connecting and closing are simulated.
+// Node's HTTP servers and agents over the simulated network. Node's own code parses and writes
+// HTTP; listening, connecting and closing are simulated.
 
 import http from "node:http";
 import net from "node:net";
@@ -11,7 +11,7 @@ import type { SimProcess } from "./simulator.ts";
 
 const placeOf = ({ number }: Inode): string => `/socket ${number}`;
 
-/** An internal member of Node's HTTP servers. Undefined: this version of Node has no such member. */
+/** An internal member of Node's HTTP servers. Undefined: this version of Node has none. */
 function internal(server: net.Server, name: string): any {
   const symbols = Object.getOwnPropertySymbols(server);
   const symbol = symbols.find(({ description }) => description === `http.server.${name}`);
@@ -56,7 +56,7 @@ export function createHttp({ network, disk }: Machine, owner: SimProcess) {
       return `127.0.0.1:${port}`;
     }
 
-    /** Closes the oldest first. Node's order depends on memory addresses, and differs between runs. */
+    /** Closes the oldest first. Node's order depends on memory addresses, and so varies. */
     function closeIdleConnections(): void {
       const parsers: any[] = internal(server, "connections")?.idle() ?? [];
       const idle = new Set(parsers.map(({ socket }) => socket));

@@ -1,6 +1,6 @@
 // The core of the simulation: one clock, one queue of events, one source of chance. Everything that
-// happens is an event of a process, and one event runs at a time, so a seed determines the whole run,
-// event by event, on any machine.
+// happens is an event of a process, and one event runs at a time, so a seed determines the whole
+// run, event by event, on any machine.
 
 import { createHash } from "node:crypto";
 import { setImmediate as realTurn } from "node:timers/promises";

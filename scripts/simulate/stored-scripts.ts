@@ -1,5 +1,5 @@
-// A model of the scripts that the gateway runs in Redis. Each call is one event, so it is atomic. A test
-// compares the model with the scripts on a real server.
+// A model of the scripts that the gateway runs in Redis. Each call is one event, so it is atomic. A
+// test compares the model with the scripts on a real server.
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -45,7 +45,7 @@ function valueIn<T>(map: Map<string, T>, key: string, make: () => T): T {
   return value;
 }
 
-/** Runs a script at the time `now`. Its words are the number of keys, the keys, and the arguments. */
+/** Runs a script at the time `now`. Its words: the number of keys, the keys, the arguments. */
 export function runScript(
   data: StoredData,
   script: string,

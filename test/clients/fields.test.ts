@@ -1,5 +1,5 @@
-// The manual's table of request fields against the types of OpenAI's own client: the table has every
-// field that a program can write, and no other.
+// The manual's table of request fields against the types of OpenAI's own client: the table has
+// every field that a program can write, and no other.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

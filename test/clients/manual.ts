@@ -1,5 +1,5 @@
-// The client programs of the manual's page "Connect your client", read from the page itself, so that
-// the tests run what a reader copies.
+// The client programs of the manual's page "Connect your client", read from the page itself, so
+// that the tests run what a reader copies.
 
 import { readFileSync } from "node:fs";
 
@@ -27,7 +27,7 @@ function programIn(section: string) {
     install: /^Install: `(.*?)`\./m.exec(section)?.[1] ?? "",
     test,
     version,
-    /** Lines that a reader copies. Without `file` they are for a shell, or the reader's own program. */
+    /** Lines that a reader copies. Without `file`: for a shell, or the reader's own program. */
     blocks: [...blocks].map(([, file, language = "", text = ""]) => ({ file, language, text })),
   };
 }

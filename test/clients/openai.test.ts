@@ -1,7 +1,7 @@
 // The official openai client for JavaScript, unmodified, against the running gateway: chat
-// completions and the Responses API with its helpers, with models of each format behind the gateway.
-// Other classes of errors are tried with the client for Python. The AI SDK and OpenAI's agents on the
-// Responses API are in frameworks.test.ts.
+// completions and the Responses API with its helpers, with models of each format behind the
+// gateway. Other classes of errors are tried with the client for Python. The AI SDK and OpenAI's
+// agents on the Responses API are in frameworks.test.ts.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";

@@ -1,5 +1,5 @@
-// The official clients for Python, unmodified, against the running gateway. The checks themselves are
-// in the scripts.
+// The official clients for Python, unmodified, against the running gateway. The checks themselves
+// are in the scripts.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";

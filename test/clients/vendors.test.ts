@@ -1,6 +1,6 @@
-// Google's own SDK for JavaScript, unmodified, against the fake provider that speaks its format: what
-// both understand without a complaint is the format. No gateway is in between. Anthropic's SDK meets
-// its fake in anthropic.test.ts: there the gateway passes on what both say.
+// Google's own SDK for JavaScript, unmodified, against the fake provider that speaks its format:
+// what both understand without a complaint is the format. No gateway is in between. Anthropic's SDK
+// meets its fake in anthropic.test.ts: there the gateway passes on what both say.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

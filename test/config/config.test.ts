@@ -232,6 +232,7 @@ describe("references", () => {
   const THINKING = /the anthropic dialect knows adaptive, budget, none/;
   for (const [path, words, over] of [
     ["models.n.provider", /"nobody"/, nest("models.n.provider", "nobody")],
+    ["models.n.provider", /"toString"/, nest("models.n.provider", "toString")],
     ["aliases.a.models[1]", /ghost/, a({ models: ["m", "ghost"] })],
     ["aliases.a.models[1]", /twice/, a({ models: ["m", "m"] })],
     ["aliases.a.models[0]", /no model named "b"/, a({ models: ["b"] })],

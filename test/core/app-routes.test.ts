@@ -100,7 +100,7 @@ for (const [code, { status }] of Object.entries(ERRORS)) {
 const issue = (path: (string | number)[]) =>
   ({ path, code: "invalid_type", message: "expected a string" }) as const;
 
-it("anything thrown that is a ValidationError names the field of its first issue, or the request body", () => {
+it("the answer to a ValidationError names the field of its first issue, or the request body", () => {
   for (const [path, param, subject] of [
     [["messages", 2, "role"], "messages[2].role", "Invalid 'messages[2].role'"],
     [[], null, "The request body"],
@@ -119,7 +119,7 @@ it("anything thrown that is a ValidationError names the field of its first issue
 });
 
 for (const thrown of [new TypeError("secret detail"), "secret detail", undefined])
-  it(`anything thrown that is ${typeof thrown} and no error of ours is a bare 500 that keeps its cause for the log`, () => {
+  it(`the answer to a thrown ${typeof thrown} that is no error of ours is a bare 500, whose cause is kept for the log`, () => {
     const { error, body, headers } = renderError(thrown, "req_1", {});
     assert.deepEqual([error.status, error.code, error.cause], [500, "internal_error", thrown]);
     assert.deepEqual(headers, { "x-should-retry": "false" });

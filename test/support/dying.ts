@@ -1,5 +1,5 @@
-// Simulates a process that dies while it changes files. The chosen change writes only the first half of
-// its bytes, and every later change fails.
+// Simulates a process that dies while it changes files. The chosen change writes only the first
+// half of its bytes, and every later change fails.
 
 import fs from "node:fs";
 import promises, { type FileHandle } from "node:fs/promises";
@@ -41,8 +41,8 @@ const halfOf = (content: Bytes | Pieces): Bytes | Pieces =>
   typeof content === "string" || content instanceof Uint8Array ? half(content) : beginning(content);
 
 /**
- * Does work that dies at its change number `last`, from 0. Resolves with true if the work made fewer
- * changes and ended, else with false.
+ * Does work that dies at its change number `last`, from 0. Resolves with true if the work made
+ * fewer changes and ended, else with false.
  */
 export async function dyingAt(last: number, work: () => Promise<unknown>): Promise<boolean> {
   let changes = 0;

@@ -1,10 +1,10 @@
 // A provider that speaks Gemini's generateContent (wire.md "Gemini requests") and holds its clients
 // to the rules that are published for a conversation. Those of single fields are not here:
-// test/extensions/providers/gemini/gemini.test.ts has what each of them becomes. It is stricter than
-// the service, which takes turns of one role in a row: here only the model's may be in pieces, as
-// Google's SDK sends a streamed reply back. Models are named gemini-2.5-... (thinking has a budget)
-// or gemini-3-... (thinking has a level, calls have ids, and a call that is sent back must carry its
-// signature).
+// test/extensions/providers/gemini/gemini.test.ts has what each of them becomes. It is stricter
+// than the service, which takes turns of one role in a row: here only the model's may be in pieces,
+// as Google's SDK sends a streamed reply back. Models are named gemini-2.5-... (thinking has a
+// budget) or gemini-3-... (thinking has a level, calls have ids, and a call that is sent back must
+// carry its signature).
 
 import type { TestContext } from "node:test";
 import type { Asked } from "./provider.ts";

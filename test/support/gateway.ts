@@ -1,7 +1,8 @@
 // Starts the real gateway on a real port, in this process, and talks to it.
 
 import assert from "node:assert/strict";
-// The gateway writes its log lines at the end of a turn: after one turn, those of an answer are there.
+// The gateway writes its log lines at the end of a turn: after one turn, those of an answer are
+// there.
 import { setImmediate as turn } from "node:timers/promises";
 import demoConfig from "../../src/extensions/providers/demo/demo.json" with { type: "json" };
 import { isObject } from "../../scripts/conformance/shapes.ts";

@@ -1,5 +1,5 @@
-// Programs and packages that may be installed beside the project: finding them, skipping tests without
-// them, and stopping servers.
+// Programs and packages that may be installed beside the project: finding them, skipping tests
+// without them, and stopping servers.
 
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";

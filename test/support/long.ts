@@ -1,6 +1,6 @@
-// Exhaustive tests try every cut of some bytes, or every moment of a kill. Usually they try a few of
-// these, and all of them where LONG_TESTS is set. .ci/run sets it for a twelfth of the files, which is
-// another one for each commit.
+// Exhaustive tests try every cut of some bytes, or every moment of a kill. Usually they try a few
+// of these, and all of them where LONG_TESTS is set. .ci/run sets it for a twelfth of the files,
+// which is another one for each commit.
 
 /** Whether exhaustive tests try everything. */
 export const LONG = process.env["LONG_TESTS"] !== undefined;
@@ -13,8 +13,8 @@ export const PART = number !== undefined && of !== undefined ? { number, of } : 
 const day = Math.floor(Date.now() / 86_400_000);
 
 /**
- * Some of many similar cases that each take long: one of every `share`, at least one, and others each
- * day. If this run is a part of the exhaustive tests, it is that part of a long list.
+ * Some of many similar cases that each take long: one of every `share`, at least one, and others
+ * each day. If this run is a part of the exhaustive tests, it is that part of a long list.
  */
 export function todays<T>(cases: readonly T[], share: number): readonly T[] {
   if (PART && cases.length > PART.of)

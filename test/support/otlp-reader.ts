@@ -1,5 +1,5 @@
-// Reads OTLP/HTTP requests with traces in JSON (opentelemetry/proto/trace/v1/trace.proto). That they
-// have no other fields than the protocol's is for the protocol's own reader to say
+// Reads OTLP/HTTP requests with traces in JSON (opentelemetry/proto/trace/v1/trace.proto). That
+// they have no other fields than the protocol's is for the protocol's own reader to say
 // (test/clients/telemetry.test.ts).
 
 import assert from "node:assert/strict";

@@ -1,5 +1,5 @@
-// Starts the process that measures /healthz while a gateway is under load (scripts/bench/probe.ts), and
-// reads the peak memory of a process.
+// Starts the process that measures /healthz while a gateway is under load (scripts/bench/probe.ts),
+// and reads the peak memory of a process.
 
 import { fork } from "node:child_process";
 import { once } from "node:events";

@@ -19,8 +19,8 @@ export interface Program {
 }
 
 /**
- * COMPILED_PROGRAM: the program as one file, beside all compiled modules, which `npm test` makes before
- * the tests. Absent: a test file runs alone.
+ * COMPILED_PROGRAM: the program as one file, beside all compiled modules, which `npm test` makes
+ * before the tests. Absent: a test file runs alone.
  */
 const { COMPILED_PROGRAM, NODE_V8_COVERAGE } = process.env;
 
@@ -39,7 +39,7 @@ export function fromModules(cwd: string, file = "src/main.ts"): Program {
   return { args: [resolve(dirname(COMPILED_PROGRAM), file.replace(/\.ts$/, ".js"))], cwd };
 }
 
-/** The program as one file, which starts faster. It is written to `place` unless it exists there. */
+/** The program as one file, which starts faster. It is written to `place` unless it is there. */
 export function bundled(place: string, cwd = place): Program {
   const outfile = join(place, "gateway.mjs");
   if (!existsSync(outfile)) {
@@ -68,7 +68,7 @@ export type Running = ReturnType<typeof launch>;
 /** Options of launch(). */
 export interface LaunchOptions {
   readonly env?: NodeJS.ProcessEnv | undefined;
-  /** Whether it leads a process group of its own, as if a terminal had started it. Absent: false. */
+  /** Whether it leads a process group of its own, as if started by a terminal. Absent: false. */
   readonly detached?: boolean;
   /**
    * Called with each line of its output. The output is then only kept until the program listens,
@@ -84,8 +84,9 @@ export function launch(
   { env: over = {}, detached = false, onLine }: LaunchOptions = {},
 ) {
   const { PATH = "" } = process.env;
-  // The program inherits no environment but what coverage needs, and prints no warnings of Node. tsx
-  // must compile it by the same tsconfig.json as the tests, or their coverage could not be added up.
+  // The program inherits no environment but what coverage needs, and prints no warnings of Node.
+  // tsx must compile it by the same tsconfig.json as the tests, or their coverage could not be
+  // added up.
   const env = {
     PATH,
     NODE_NO_WARNINGS: "1",

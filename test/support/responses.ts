@@ -1,6 +1,6 @@
 // Responses as servers send them, and as they should not: several hundred, made of templates; and
-// what two parsers make of the same bytes: that of the pooled client, and Node's own (llhttp), which
-// plays the part of the oracle. Many responses are ideas of the public collections on request
+// what two parsers make of the same bytes: that of the pooled client, and Node's own (llhttp),
+// which plays the part of the oracle. Many responses are ideas of the public collections on request
 // smuggling and response splitting, turned round. What is right about each is not said here. No
 // sockets are needed: node:http gets a stream that plays the bytes.
 

@@ -1,6 +1,6 @@
-// Runs the program's commands in this process: the same arguments, output and exit code, without the
-// time that a process takes to start. Tests in which several processes interact, or one is killed, start
-// real ones (program.ts).
+// Runs the program's commands in this process: the same arguments, output and exit code, without
+// the time that a process takes to start. Tests in which several processes interact, or one is
+// killed, start real ones (program.ts).
 
 import { Writable, type Readable } from "node:stream";
 import { extensions } from "../../src/extensions.ts";

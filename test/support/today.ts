@@ -1,5 +1,5 @@
-// The wall clock of the tests and of the gateways in their processes. In the hour before a midnight of
-// UTC it is an hour slow, so that a test has the same day and month from its start to its end.
+// The wall clock of the tests and of the gateways in their processes. In the hour before a midnight
+// of UTC it is an hour slow, so that a test has the same day and month from its start to its end.
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

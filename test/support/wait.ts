@@ -4,8 +4,8 @@ import { setImmediate as turn, setTimeout as pause } from "node:timers/promises"
 import { within as withDeadline } from "../../scripts/conformance/expect.ts";
 
 /**
- * The usual deadline: longer than anything takes on a slow and busy machine. Deadlines of a gateway under
- * test are far longer, so what happens within this time did not wait for them.
+ * The usual deadline: longer than anything takes on a slow and busy machine. Deadlines of a gateway
+ * under test are far longer, so what happens within this time did not wait for them.
  */
 export const PATIENCE_MS = 60_000;
 
@@ -34,7 +34,7 @@ export async function waitFor<T>(
   }
 }
 
-/** Polls until `look` returns something. Each call asks another process, so it polls every 10 ms. */
+/** Polls until `look` returns something. Each call asks another process, so every 10 ms. */
 export async function until<T>(
   look: () => Promise<T | undefined | false>,
   what: string,
@@ -47,7 +47,7 @@ export async function until<T>(
   }
 }
 
-/** At most this much time between two looks counts, because this process may have been suspended. */
+/** At most this much time between two looks counts, because this process may have stood still. */
 const QUIET_STEP_MS = 10;
 
 /** Waits until a value has not changed for `quietMs`, for things whose end is no event. */

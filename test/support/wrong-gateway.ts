@@ -1,6 +1,6 @@
-// A gateway with one fault at a time: a proxy in front of a correct gateway. The faults are in faults/,
-// one or more for each check of the conformance suite. A fault only changes what its check is about, so
-// that no other check may fail.
+// A gateway with one fault at a time: a proxy in front of a correct gateway. The faults are in
+// faults/, one or more for each check of the conformance suite. A fault only changes what its check
+// is about, so that no other check may fail.
 
 import http, { type IncomingHttpHeaders } from "node:http";
 import net, { type Socket } from "node:net";
@@ -101,7 +101,7 @@ const edited =
     setTimeout(() => res.end(), lateMs);
   };
 
-/** Starts the proxy. `right`: the correct gateway's address. `provider`: the address of its provider. */
+/** Starts the proxy. `right`: the correct gateway's address. `provider`: that of its provider. */
 export async function startWrongGateway(t: TestContext, right: string, provider = right) {
   const { hostname, port } = new URL(right);
   const agent = new http.Agent({ keepAlive: true });
@@ -241,7 +241,7 @@ async function answered(request: http.ClientRequest): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Starts a proxy between the correct gateway and its provider that can change the gateway's requests. */
+/** Starts a proxy before the provider that can change the requests of the correct gateway. */
 export async function startWire(t: TestContext, provider: string) {
   const { hostname, port } = new URL(provider);
   let change: Change | undefined;

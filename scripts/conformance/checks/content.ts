@@ -1,7 +1,7 @@
-// Level `robust`, continued: what becomes of a provider's figures, wherever it states them, and what
-// one request or one reply may do to others. Its content must not close a model to them, nor keep the
-// gateway from answering; settings reach the provider as they are meant; and names that mean
-// something to JavaScript are names like any other.
+// Level `robust`, continued: what becomes of a provider's figures, wherever it states them, and
+// what one request or one reply may do to others. Its content must not close a model to them, nor
+// keep the gateway from answering; settings reach the provider as they are meant; and names that
+// mean something to JavaScript are names like any other.
 
 import { parseRaw, type Exchange, type Opened } from "../client.ts";
 import { positive } from "../forms.ts";

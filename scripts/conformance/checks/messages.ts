@@ -1,5 +1,5 @@
-// Level `messages`: Anthropic's Messages API, as its clients count on it. The requests are not among
-// those that the rules about every answer of chat completions look at.
+// Level `messages`: Anthropic's Messages API, as its clients count on it. The requests are not
+// among those that the rules about every answer of chat completions look at.
 
 import * as expect from "../expect.ts";
 import * as is from "../forms.ts";

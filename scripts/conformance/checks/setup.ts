@@ -60,9 +60,9 @@ export function robust(source: string, entries: Stated<(kit: RobustKit) => unkno
     const { id, words } = headingOf(heading);
     const [first = "good", ...others] = words.filter((word) => word !== "alone");
     const [behaviour = "", at] = first.split("@");
-    const lab: ProviderSetup = { id, behaviours: [behaviour, ...others], at };
-    SETUPS.push(lab);
-    const check = checkOf("robust", source, heading, (t) => run(kitOf(t, lab)));
+    const setup: ProviderSetup = { id, behaviours: [behaviour, ...others], at };
+    SETUPS.push(setup);
+    const check = checkOf("robust", source, heading, (t) => run(kitOf(t, setup)));
     CHECKS.push({ ...check, needs: others.length > 0 ? ["provider", "alias"] : ["provider"] });
   }
 }
@@ -73,12 +73,12 @@ export const alike = (
   run: (kit: RobustKit) => unknown,
 ): void => robust(source, Object.fromEntries(headings.map((heading) => [heading, run])));
 
-function kitOf(t: Tester, lab: ProviderSetup): RobustKit {
+function kitOf(t: Tester, setup: ProviderSetup): RobustKit {
   const provider = t.options.provider!;
-  const models = modelsOf(lab);
+  const models = modelsOf(setup);
   const [model = "", second = model] = models;
   const usual = {
-    model: second === model ? model : aliasOf(lab),
+    model: second === model ? model : aliasOf(setup),
     messages: question("Say something."),
   };
   const ask: RobustKit["ask"] = (fields = {}, headers = {}, signal) =>
@@ -142,7 +142,7 @@ export function refusal({ status, error, shown }: Exchange, expected: number): v
 export function servedBy(reply: Exchange, model: string): void {
   for (const part of reply.parts) expect.same(first(part, "model"), model);
 }
-/** How often the provider was asked for a model; the first of the kit, if none is named. */
+/** How often the provider was asked for a model; the check's first one, if none is named. */
 export function calls(kit: RobustKit, number: number, model?: string): void {
   const got = kit.calls(model).length;
   expect.that(got === number, `${number} requests for ${model ?? "the model"}`, got);

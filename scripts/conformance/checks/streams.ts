@@ -1,5 +1,5 @@
-// Level `robust`, continued: what becomes of a provider's stream in odd forms, and of what the client
-// asked.
+// Level `robust`, continued: what becomes of a provider's stream in odd forms, and of what the
+// client asked.
 
 import { setTimeout as pause } from "node:timers/promises";
 import type { Exchange } from "../client.ts";

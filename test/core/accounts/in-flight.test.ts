@@ -1,5 +1,5 @@
-// The requests that an account or a process may have in flight, over HTTP. The limiter by itself is in
-// limiter.test.ts.
+// The requests that an account or a process may have in flight, over HTTP. The limiter by itself is
+// in limiter.test.ts.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";

@@ -178,7 +178,7 @@ const full = { ...UNLIMITED, admitted: false, rejectedBy: "in_flight" };
 const request = (maxInFlight: number | null) => ({ account: "a", maxInFlight, limits: [] });
 const limiter = () => createLimiter(() => 0);
 
-it("of places in flight 0 is none, null is any number and counts nothing", () => {
+it("a bound of 0 places in flight admits nothing, null admits any number and counts nothing", () => {
   const { admit, release } = limiter();
   assert.deepEqual(admit(request(0)), full);
   for (let at = 0; at < 100; at += 1) assert.ok(admit(request(null)).admitted);
@@ -187,7 +187,7 @@ it("of places in flight 0 is none, null is any number and counts nothing", () =>
   assert.deepEqual(admit(request(1)), full, "what was taken without a place gives none back");
 });
 
-it("places in flight are an account's own, and given back more often than taken they do not become more", () => {
+it("places in flight are an account's own, and do not become more when more are given back than taken", () => {
   const { admit, release } = limiter();
   for (let at = 0; at < 5; at += 1) release(request(2));
   for (const admitted of [true, true, false]) assert.equal(admit(request(2)).admitted, admitted);

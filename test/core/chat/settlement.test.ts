@@ -1,5 +1,5 @@
-// What a request came to, as far as tests over HTTP do not show it: when what it held is free again,
-// times, and the model of a client that left.
+// What a request came to, as far as tests over HTTP do not show it: when what it held is free
+// again, times, and the model of a client that left.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

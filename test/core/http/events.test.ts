@@ -1,5 +1,6 @@
 // Server-sent events. Read: every framing that a provider may use, cut anywhere; the usual mistakes
-// of framing, UTF-8 and buffering. Written: when the head is sent, comments in silence, backpressure.
+// of framing, UTF-8 and buffering. Written: when the head is sent, comments in silence,
+// backpressure.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

@@ -1,7 +1,8 @@
 // The meter: which of a provider's figures count as its own and what an estimate takes from them.
-// And what the client sees of a provider's counts and log probabilities. Then money, against rational
-// numbers of BigInts that know nothing of how the gateway reckons: costs are exact, nothing is
-// rounded, what is printed reads back as what it was, and sums of what was printed are the sums.
+// And what the client sees of a provider's counts and log probabilities. Then money, against
+// rational numbers of BigInts that know nothing of how the gateway reckons: costs are exact,
+// nothing is rounded, what is printed reads back as what it was, and sums of what was printed are
+// the sums.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

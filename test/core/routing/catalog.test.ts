@@ -1,6 +1,6 @@
 // Which model a name stands for: canonical names, aliases and their policies, what a request needs,
-// what a key may use. And system_fingerprint, a keyed hash: stable for a data_dir, different for every
-// other, and of no use to somebody who guesses names.
+// what a key may use. And system_fingerprint, a keyed hash: stable for a data_dir, different for
+// every other, and of no use to somebody who guesses names.
 
 import assert from "node:assert/strict";
 import { it, type TestContext, describe } from "node:test";

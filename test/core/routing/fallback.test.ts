@@ -1,6 +1,6 @@
 // Fallback without a network and without waiting, as far as fallback-gateway.test.ts cannot see it:
-// times, turns of the event loop, whom the breaker blames, and what a client pays that leaves before
-// anything came, by what its provider had at that moment.
+// times, turns of the event loop, whom the breaker blames, and what a client pays that leaves
+// before anything came, by what its provider had at that moment.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// Checks of values, as far as no request, reply or configuration of other tests shows them: words of
-// refusals, bounds, the first issue or every one, paths, and JSON Schemas.
+// Checks of values, as far as no request, reply or configuration of other tests shows them: words
+// of refusals, bounds, the first issue or every one, paths, and JSON Schemas.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

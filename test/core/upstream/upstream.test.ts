@@ -1,6 +1,6 @@
 // What goes out to a provider, and what is left of its answer where it is refused. What each of its
-// faults becomes is in ../routing/faults.test.ts. Then the body of its response, read piece by piece,
-// and pieces that are kept.
+// faults becomes is in ../routing/faults.test.ts. Then the body of its response, read piece by
+// piece, and pieces that are kept.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";

@@ -1,5 +1,5 @@
-// A dialect without a gateway: what it writes as its provider sees it, and what its replies come to,
-// whole and streamed.
+// A dialect without a gateway: what it writes as its provider sees it, and what its replies come
+// to, whole and streamed.
 
 import assert from "node:assert/strict";
 import { keyHeaders } from "../../../src/core/routing/model.ts";

@@ -1,5 +1,5 @@
-// Faults for the checks of the levels `spec`, `messages` and `responses`. A check that has none here
-// is about a request that is to be accepted, or refused: the opposite is done.
+// Faults for the checks of the levels `spec`, `messages` and `responses`. A check that has none
+// here is about a request that is to be accepted, or refused: the opposite is done.
 
 import { CHECKS } from "../../../scripts/conformance/checks/all.ts";
 import { parseJson } from "../../../scripts/conformance/client.ts";

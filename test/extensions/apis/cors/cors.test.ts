@@ -73,7 +73,7 @@ it("a response to others has nothing but Vary", async (t) => {
   assert.deepEqual(corsOf(await rawRequest(gw.url, head)), { vary: "Origin" });
 });
 
-it('a response to others with "*" is for all origins, and does not vary; the admin listener answers no page', async (t) => {
+it('with "*" a response is for all origins, and does not vary; the admin listener answers no page', async (t) => {
   const gw = await startGateway(t, demo(cors("*")));
   const { vary: _, ...allowed } = { ...ALLOWED, "access-control-allow-origin": "*" };
   for (const origin of [from(OTHER), from("null"), {}])
@@ -112,7 +112,7 @@ it("a preflight is answered with all headers, without a key, a place in the limi
   assert.equal(served.status, 200);
 });
 
-it("a preflight of another origin, and OPTIONS that is none, are answered as without cors", async (t) => {
+it("a preflight of another origin, and an OPTIONS request that is no preflight, are answered as without cors", async (t) => {
   const gw = await startGateway(t, demo(cors([PAGE])));
   const other = await preflight(gw.url + CHAT, { origin: OTHER });
   assert.deepEqual([other.status, corsOf(other)], [405, { vary: "Origin" }]);

@@ -82,7 +82,7 @@ function connect(t: TestContext, url: string) {
 }
 
 describe("pipelined requests", () => {
-  it("are bounded behind a large body in chunks, whose end is found by parsing", async (t) => {
+  it("are bounded behind a large body in chunks, whose end is found by parsing, and go on as answers come", async (t) => {
     const { url, taken, bodies } = await startSite(t);
     const large = "b".repeat(300_000);
     const chunks = `${large.length.toString(16)}\r\n${large}\r\n0\r\n\r\n`;
@@ -98,6 +98,9 @@ describe("pipelined requests", () => {
     // It is parsed in pieces of 2 KiB.
     const atMost = MAX_PIPELINED + 2_048 / get("/held").length;
     assert.ok(taken.length <= atMost, `${taken.length} behind the body`);
+    const before = taken.length;
+    for (const { res } of [...taken]) res.end();
+    await waitFor(() => taken.length > before, "further requests to be taken");
   });
 });
 

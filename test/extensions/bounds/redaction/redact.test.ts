@@ -42,6 +42,7 @@ describe("what looks like a key", () => {
     ["user and password of a URL", "redis://me:CAN/ARY@host:1/0", "redis://[redacted]@host:1/0"],
     ["base64", "dGhpcyBpcyBhIENBTkFSWQ==", "[redacted]"],
     ["letters alone, 20 of them", "abcdefghijklmnopqrst", "[redacted]"],
+    ["an AWS key", "AKIACANARY0EXAMPLE00", "[redacted]"],
     ["a UUID", "0b5d8b4e-1f3c-4a56-9d2e-3c5a7f9b1d2e", "[redacted]"],
     ["a key that a control character divides", "sk-CAN\u0000ARY", "[redacted]"],
     ["a key that an invisible character divides", "sk-\u200bCANARY", "[redacted]"],

@@ -1,5 +1,5 @@
-// The same proof, where the usage records are in PostgreSQL. Skipped where PostgreSQL or the package
-// `pg` is not installed.
+// The same proof, where the usage records are in PostgreSQL. Skipped where PostgreSQL or the
+// package `pg` is not installed.
 
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";

@@ -63,13 +63,18 @@ describe("the estimate of a request", () => {
     ["counts the bound of the reply", once, { max_tokens: 5 }],
     ["counts every byte of the prompt as a token", once + 12, { messages, max_tokens: 5 }],
     ["takes a bound by its other name", MARKS + 300, { max_completion_tokens: 3 }],
-    ["takes the client's bound", MARKS + 900_000, { max_tokens: 9_000 }],
-    ["or the model's, if less", MARKS + 700, { max_tokens: 9_000 }, { max_output_tokens: 7 }],
+    ["takes the bound of the client", MARKS + 900_000, { max_tokens: 9_000 }],
+    [
+      "takes the bound of the model, if that is less",
+      MARKS + 700,
+      { max_tokens: 9_000 },
+      { max_output_tokens: 7 },
+    ],
     ["adds nothing for a model that cannot think", once, think],
-    ["has room for thinking that a dialect adds", once + 102_400, think, { reasoning: true }],
-    ["counts each attempt that may continue", 4 * once + 3 * 5, stream, {}, recovering],
-    ["counts no other of a whole reply", once, { max_tokens: 5 }, {}, recovering],
-    ["counts no other of a reply that is held", once, stream, {}, holding],
+    ["has room for the thinking that a dialect adds", once + 102_400, think, { reasoning: true }],
+    ["counts each attempt that may continue a stream", 4 * once + 3 * 5, stream, {}, recovering],
+    ["counts one attempt for a whole reply", once, { max_tokens: 5 }, {}, recovering],
+    ["counts one attempt for a stream that is held", once, stream, {}, holding],
   ];
   for (const [what, cost, ...asked] of COSTS) it(what, () => assert.equal(costOf(...asked), cost));
 

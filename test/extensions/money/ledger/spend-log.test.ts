@@ -1,5 +1,5 @@
-// The spend log of one process: one write a turn, segments and their names, and what is refused when
-// somebody deletes or changes a segment, or takes it over.
+// The spend log of one process: one write a turn, segments and their names, and what is refused
+// when somebody deletes or changes a segment, or takes it over.
 
 import assert from "node:assert/strict";
 import fs, {

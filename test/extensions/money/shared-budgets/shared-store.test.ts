@@ -1,4 +1,5 @@
-// When a gateway writes its rows in the budgets of a shared store, by a store that only takes notes.
+// When a gateway writes its rows in the budgets of a shared store, by a store that only takes
+// notes.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

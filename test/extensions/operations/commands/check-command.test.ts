@@ -25,7 +25,7 @@ const written = (over: object = {}): string => configFile(demo({ data_dir: folde
 
 const check = (file: string, ...more: string[]) => runHere(["check", ...more, "--config", file]);
 
-it("check of a good file: one line that counts, exit 0, also for programs", async () => {
+it("check of a good file prints one line that counts, also for programs, and exits with 0", async () => {
   const report = { models: 2, aliases: 2, keys: 1, warnings: [] };
   const file = written();
   const people = await check(file);

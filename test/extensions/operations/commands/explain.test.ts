@@ -1,5 +1,5 @@
-// `explain`: the candidates of an alias in their order, why, and why others are out; and what bounds
-// candidates that are not comparable, of which `check` warns.
+// `explain`: the candidates of an alias in their order, why, and why others are out; and what
+// bounds candidates that are not comparable, of which `check` warns.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

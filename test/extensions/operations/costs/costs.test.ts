@@ -1,5 +1,6 @@
-// What requests cost, on the admin listener: sums, single records, the csv file, and what is known of
-// a request id. The books are those of made-up days, whose records the answers are compared with.
+// What requests cost, on the admin listener: sums, single records, the csv file, and what is known
+// of a request id. The books are those of made-up days, whose records the answers are compared
+// with.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -1,5 +1,5 @@
-// `status` and `top`: what they say of a running gateway, how they find it, and whom they trust; and
-// a terminal's whole screen.
+// `status` and `top`: what they say of a running gateway, how they find it, and whom they trust;
+// and a terminal's whole screen.
 
 import assert from "node:assert/strict";
 import http from "node:http";

@@ -1,5 +1,6 @@
 // What Anthropic's Messages API is asked: bodies written down by hand from wire.md "Anthropic
-// requests", and held to the provider's rules by the fake. Then JSON Schemas in the form that it takes.
+// requests", and held to the provider's rules by the fake. Then JSON Schemas in the form that it
+// takes.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

@@ -1,5 +1,5 @@
-// Thoughts that are signed go back with the calls that they led to, and thinking stays as it was when
-// the model's turn began.
+// Thoughts that are signed go back with the calls that they led to, and thinking stays as it was
+// when the model's turn began.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";

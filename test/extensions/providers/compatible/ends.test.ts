@@ -1,5 +1,5 @@
-// Where replies of servers that speak OpenAI's format end: streams without a finish_reason, filters,
-// and whole replies that are put together from a stream (the trait stream_only).
+// Where replies of servers that speak OpenAI's format end: streams without a finish_reason,
+// filters, and whole replies that are put together from a stream (the trait stream_only).
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";

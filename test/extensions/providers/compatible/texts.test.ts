@@ -1,5 +1,5 @@
-// The texts of replies in OpenAI's format, in whichever form servers write them, whole and streamed:
-// nothing that was paid for is lost, and nothing comes twice.
+// The texts of replies in OpenAI's format, in whichever form servers write them, whole and
+// streamed: nothing that was paid for is lost, and nothing comes twice.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

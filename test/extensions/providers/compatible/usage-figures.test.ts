@@ -1,6 +1,7 @@
-// Which of a provider's figures are billed, through a gateway: early ones, ones that come in the same
-// event as an error, and estimates of media. Which count: core/ledger/meter.test.ts. Then what the
-// figures of vendors count: tokens, in several places and under several names, and log probabilities.
+// Which of a provider's figures are billed, through a gateway: early ones, ones that come in the
+// same event as an error, and estimates of media. Which count: core/ledger/meter.test.ts. Then what
+// the figures of vendors count: tokens, in several places and under several names, and log
+// probabilities.
 
 import assert from "node:assert/strict";
 import { it, describe } from "node:test";

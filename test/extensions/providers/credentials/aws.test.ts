@@ -1,5 +1,5 @@
-// Amazon's credentials: a provider that computes each signature by itself, and the services from which
-// keys come, each strict about what it is asked.
+// Amazon's credentials: a provider that computes each signature by itself, and the services from
+// which keys come, each strict about what it is asked.
 
 import assert from "node:assert/strict";
 import { createHash, createHmac } from "node:crypto";

@@ -1,5 +1,5 @@
-// Azure OpenAI as a provider that is strict: its paths, its header for a key, and tokens of Entra, of
-// App Service and of the metadata service, each from a server that checks what it is asked.
+// Azure OpenAI as a provider that is strict: its paths, its header for a key, and tokens of Entra,
+// of App Service and of the metadata service, each from a server that checks what it is asked.
 
 import assert from "node:assert/strict";
 import { createServer, type IncomingMessage } from "node:http";

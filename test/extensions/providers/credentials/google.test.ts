@@ -1,6 +1,6 @@
-// Vertex AI as a provider that is strict: the paths of each API, and tokens of a service account and of
-// the metadata service, from servers that check what they are asked. Then tokens that a command
-// prints: real processes, a real provider.
+// Vertex AI as a provider that is strict: the paths of each API, and tokens of a service account
+// and of the metadata service, from servers that check what they are asked. Then tokens that a
+// command prints: real processes, a real provider.
 
 import assert from "node:assert/strict";
 import { verify } from "node:crypto";
@@ -46,7 +46,7 @@ const ANTHROPIC = message([textBlock("Hi.")]);
 const OPENAI = completion({ content: "Hi." });
 const GEMINI = { candidates: [{ content: { parts: [{ text: "Hi." }] }, finishReason: "STOP" }] };
 
-/** A Vertex with a model of each API, which takes the tokens of this service, and a gateway before it. */
+/** A Vertex with a model of each API, which takes tokens of this service, and a gateway. */
 async function gatewayWith(
   t: TestContext,
   { valid }: TokenService,
@@ -128,7 +128,7 @@ it("Vertex AI takes tokens of the metadata service", async (t) => {
   }
 });
 
-/** A gateway whose provider wants what this program prints, and another provider that wants nothing. */
+/** A gateway of a provider that wants what this program prints, and one that wants nothing. */
 async function startWith(
   t: TestContext,
   program: string,
@@ -147,7 +147,7 @@ async function startWith(
 
 const PRINTS = `console.log("token-of-" + process.argv[2].replace(" ", "-"));`;
 
-it("a command that prints a token is run without a shell, once for many requests", async (t) => {
+it("a command for a token is run without a shell, once for many requests", async (t) => {
   const { chat, provider } = await startWith(t, PRINTS);
   const ask = () => chat({ model: "m", messages: user("hello") });
   for (const { status } of [...(await Promise.all([ask(), ask()])), await ask()])
@@ -163,7 +163,7 @@ for (const [name, program, detail] of [
   ["prints nothing", "", /printed no token/],
   ["prints a sentence", `console.log("please log in");`, /printed no token/],
 ] as const) {
-  it(`a command that prints a token that ${name} is a refused key, and another candidate serves`, async (t) => {
+  it(`a command for a token that ${name} counts as a refused key, and another candidate serves`, async (t) => {
     const { chat, diagnostics } = await startWith(t, program);
     assert.equal((await chat({ model: "any", messages: user("hello") })).status, 200);
     const failed = diagnostics.find(({ event }) => event === "credentials_failed");

@@ -224,7 +224,7 @@ for (const [name, schema] of [
     (at) => [`a reference to ${at}`, all({ a: { $ref: at } })] as const,
   ),
 ] as const)
-  it(`a hostile schema, ${name}, is made at once, and is short`, () => {
+  it(`the example of a hostile schema, ${name}, is made at once, and is short`, () => {
     const effort = startEffort();
     const text = JSON.stringify(example(schema));
     const took = effort();

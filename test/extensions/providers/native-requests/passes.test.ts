@@ -1,5 +1,5 @@
-// What of a client's own Messages request passes to the provider by default, and what only where the
-// operator lists it.
+// What of a client's own Messages request passes to the provider by default, and what only where
+// the operator lists it.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -173,7 +173,7 @@ const sent = (betas: string) => ({ ...VERSION, "anthropic-beta": betas, ...PROFI
 const headersWith = (betas: string, traits: Pick<Traits, "omit" | "passes"> = OWN) =>
   withoutUnlisted({ dialect: "anthropic", body: {}, headers: sent(betas) }, traits).headers;
 
-it("headers lose betas that change the price or need what is not listed, and the profile", () => {
+it("the headers of a request lose betas that change the price or need what is not listed, and the profile", () => {
   const betas =
     "claude-code-20250219, interleaved-thinking-2025-05-14,fast-mode-2026-02-01," +
     "context-1m-2025-08-07,mcp-client-2025-11-20,,tomorrow";
@@ -184,7 +184,7 @@ it("headers lose betas that change the price or need what is not listed, and the
   assert.equal(atCloud, "interleaved-thinking-2025-05-14", "what every vendor knows");
 });
 
-it("headers keep those that are listed", () => {
+it("the headers of a request keep the betas that are listed", () => {
   const words =
     "speed context-1m user_profiles advisor billing_policy fallback_credit_token tool_addition";
   const kept =

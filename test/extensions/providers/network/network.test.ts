@@ -1,5 +1,5 @@
-// Providers behind a proxy, with an authority of one's own, and with certificates of the client: real
-// proxies, real TLS.
+// Providers behind a proxy, with an authority of one's own, and with certificates of the client:
+// real proxies, real TLS.
 
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";

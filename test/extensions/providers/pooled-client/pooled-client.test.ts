@@ -1,6 +1,7 @@
 // The pooled client behind a gateway: what a connection that was closed just as it was taken is to
 // books, log and metrics, and whose time a wait for a connection is. Then providers over TLS: whom
-// the client trusts, what it says of the server's name, and how it makes the next handshake shorter.
+// the client trusts, what it says of the server's name, and how it makes the next handshake
+// shorter.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -83,7 +83,7 @@ it("results of calls stand right behind their calls, in the order of these, also
   ]);
 });
 
-it("results of calls of two calls with one id come in the order of these, and one more is the last one's", () => {
+it("results of two calls with one id come in the order of these, and one more is that of the last call", () => {
   const answers = ["a", "b", "c"].map((content) => result("0", content));
   const messages = [user("hi"), calls(["0", "0"]), ...answers];
   const last = wordsOf(turnsOf({ messages }).turns).at(-1);

@@ -1,6 +1,6 @@
 // What a request requires of a model, and what the client reads where no model has it. Images and
-// files that a candidate's format does not take: another candidate is asked, and where there is none,
-// no provider is, and the client reads which message has them.
+// files that a candidate's format does not take: another candidate is asked, and where there is
+// none, no provider is, and the client reads which message has them.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";

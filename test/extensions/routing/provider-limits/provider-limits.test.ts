@@ -1,5 +1,5 @@
-// What a provider or a model can take: gates by a clock that the test moves, and requests beyond them
-// through the gateway.
+// What a provider or a model can take: gates by a clock that the test moves, and requests beyond
+// them through the gateway.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";

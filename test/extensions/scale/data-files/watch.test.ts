@@ -107,7 +107,7 @@ const makeLarge = (path: string) => {
   fs.renameSync(`${path}.large`, path);
 };
 
-it("a file that is gone or is none is told once, and read as soon as it is back; one that never was there is not", async (t) => {
+it("a file that is gone, or is no regular file, is told once, and read as soon as it is back; one that never was there is not told", async (t) => {
   const { dir, file } = place();
   fs.writeFileSync(file, "one");
   const told = watched(t, file);

@@ -1,7 +1,7 @@
-// The windows of a gateway's limits in Redis, a real one: what the comparison in model.test.ts cannot
-// see. Where a minute would have to pass, the admissions of the last one are written into Redis
-// instead. Skipped where Redis or the package `redis` (npm ci in test/clients) is not installed;
-// REQUIRE_REDIS=1 forbids that.
+// The windows of a gateway's limits in Redis, a real one: what the comparison in model.test.ts
+// cannot see. Where a minute would have to pass, the admissions of the last one are written into
+// Redis instead. Skipped where Redis or the package `redis` (npm ci in test/clients) is not
+// installed; REQUIRE_REDIS=1 forbids that.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
