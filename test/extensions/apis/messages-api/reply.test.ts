@@ -18,7 +18,10 @@ type Json = Record<string, any>;
 
 const USAGE = makeUsage({ prompt: 20, completion: 7, cacheHit: 8, reasoning: 3, cacheWrite: 5 });
 
-const seal = (thought: string) => `<${thought}>`;
+function seal(thought: string): string {
+  assert.equal(thought, "Hm.", "only thoughts are sealed");
+  return `<${thought}>`;
+}
 
 function writerFor(stream: boolean, thinking: object = { type: "adaptive" }) {
   const messages = [{ role: "user", content: "Hi" }];
