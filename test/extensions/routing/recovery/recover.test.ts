@@ -234,18 +234,23 @@ describe("what was shown", () => {
   });
 
   it("is reasoning in sealed form: it is not continued, and it is billed", async (t) => {
-    for (const [include, attempts] of [
-      [["reasoning.encrypted_content"], 1],
-      [[], 2],
+    const hidden = { max_tokens: 9, thinking: { type: "adaptive", display: "omitted" } };
+    for (const [path, fields, attempts] of [
+      ["responses", { include: ["reasoning.encrypted_content"] }, 1],
+      ["responses", {}, 2],
+      ["messages", hidden, 1],
+      ["messages", { max_tokens: 9 }, 2],
     ] as const) {
       const thinks = broken([{ reasoning_content: "Let me think." }, ...texts(SHOWN)]);
-      const over = { ...continuing(), apis: ["responses"] };
+      const over = { ...continuing(), apis: [path] };
       const gateway = await startWith(t, { m: inTurn(thinks, goesOn) }, over);
-      const body = { model: "m", input: "hi", stream: true, include };
-      const answer = await post(`${gateway.url}/v1/responses`, body);
-      const text = await answer.text();
+      const body = { model: "m", input: "hi", messages: user("hi"), stream: true, ...fields };
+      const text = await (await post(`${gateway.url}/v1/${path}`, body)).text();
       assert.equal(gateway.provider.asked.length, attempts);
-      assert.match(text, attempts === 1 ? /response\.failed/ : /response\.completed/);
+      assert.match(
+        text,
+        attempts === 1 ? /event: (response\.failed|error)\n/ : /(completed|_stop)\n/,
+      );
       await waitFor(() => gateway.access.length > 0, "the access log's line");
       if (attempts === 1) assert.ok(Number(gateway.access[0]!["completion_tokens"]) > 0);
     }
