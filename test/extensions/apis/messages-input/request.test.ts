@@ -20,8 +20,9 @@ const sealed = (text: string) => ({ ...own, thinking: "", signature: `chat-gatew
 const signed = { type: "thinking", thinking: "Hm.", signature: "EqQB" };
 const HI = [{ role: "user", content: "Hi" }];
 const BASE = { model: "m", max_tokens: 100, messages: HI };
-const read = (over: Json = {}) =>
-  runSync(readRequest({ json: { ...BASE, ...over }, large: false }, {}, open));
+const stepsFor = (over: Json) =>
+  readRequest({ json: { ...BASE, ...over }, large: false }, {}, open);
+const read = (over: Json = {}) => runSync(stepsFor(over));
 const messagesOf = (over: Json) => read(over).messages;
 const user = (...content: Json[]) => ({ role: "user", content });
 const assistant = (...content: Json[]) => ({ role: "assistant", content });
@@ -245,6 +246,10 @@ describe("messages", () => {
     const thoughts = [sealed("ok One."), sealed("Elsewhere."), { ...signed, thinking: "" }];
     const [, calling] = messagesOf({ messages: called([...thoughts, own]) });
     assert.equal(calling?.role === "assistant" && calling.reasoning_content, "One.\nHm.");
+    const [three, six] = [thoughts, [...thoughts, ...thoughts]].map(
+      (blocks) => [...stepsFor({ messages: called(blocks) })].length,
+    );
+    assert.equal(six! - three!, 3, "each takes a step of its own");
   });
 
   it("have the results directly behind their calls, whatever stands between them", () => {
