@@ -224,25 +224,16 @@ describe("a recovery", () => {
 });
 
 describe("what was shown", () => {
-  it("is no thinking that the client does not see, of a model without reasoning", async (t) => {
-    const models = { m: inTurn(broken([{ reasoning_content: "Hm." }, ...texts(SHOWN)]), goesOn) };
-    const request = { thinking: { type: "enabled" } };
-    const config = continuing({ reasoning: false });
-    const { answer } = await askScene(t, { models, config, request });
-    const got = seen(answer);
-    assert.deepEqual([got.text, got.reasoning, got.error], [WHOLE, "", undefined]);
-  });
-
   it("is reasoning in sealed form: it is not continued, and it is billed", async (t) => {
     const hidden = { max_tokens: 9, thinking: { type: "adaptive", display: "omitted" } };
-    for (const [path, fields, attempts] of [
+    for (const [path, fields, attempts, reasoning] of [
       ["responses", { include: ["reasoning.encrypted_content"] }, 1],
       ["responses", {}, 2],
       ["messages", hidden, 1],
-      ["messages", { max_tokens: 9 }, 2],
+      ["messages", hidden, 2, false],
     ] as const) {
       const thinks = broken([{ reasoning_content: "Let me think." }, ...texts(SHOWN)]);
-      const over = { ...continuing(), apis: [path] };
+      const over = { ...continuing({ reasoning }), apis: [path] };
       const gateway = await startWith(t, { m: inTurn(thinks, goesOn) }, over);
       const body = { model: "m", input: "hi", messages: user("hi"), stream: true, ...fields };
       const text = await (await post(`${gateway.url}/v1/${path}`, body)).text();
