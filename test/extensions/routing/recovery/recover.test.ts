@@ -224,24 +224,25 @@ describe("a recovery", () => {
 });
 
 describe("what was shown", () => {
-  it("is reasoning in sealed form: it is not continued, and it is billed", async (t) => {
+  it("is reasoning in sealed form, which is billed, but none that the client does not get", async (t) => {
     const hidden = { max_tokens: 9, thinking: { type: "adaptive", display: "omitted" } };
     for (const [path, fields, attempts, reasoning] of [
       ["responses", { include: ["reasoning.encrypted_content"] }, 1],
       ["responses", {}, 2],
       ["messages", hidden, 1],
       ["messages", hidden, 2, false],
+      ["chat/completions", { thinking: { type: "enabled" } }, 2, false],
     ] as const) {
       const thinks = broken([{ reasoning_content: "Let me think." }, ...texts(SHOWN)]);
-      const over = { ...continuing({ reasoning }), apis: [path] };
+      const over = { ...continuing({ reasoning }), apis: ["messages", "responses"] };
       const gateway = await startWith(t, { m: inTurn(thinks, goesOn) }, over);
       const body = { model: "m", input: "hi", messages: user("hi"), stream: true, ...fields };
       const text = await (await post(`${gateway.url}/v1/${path}`, body)).text();
       assert.equal(gateway.provider.asked.length, attempts);
-      assert.match(
-        text,
-        attempts === 1 ? /event: (response\.failed|error)\n/ : /(completed|_stop)\n/,
-      );
+      const end =
+        attempts === 1 ? /event: (response\.failed|error)\n/ : /(completed|_stop|DONE])\n/;
+      assert.match(text, end);
+      if (attempts === 2) assert.doesNotMatch(text, /think/);
       await waitFor(() => gateway.access.length > 0, "the access log's line");
       if (attempts === 1) assert.ok(Number(gateway.access[0]!["completion_tokens"]) > 0);
     }
