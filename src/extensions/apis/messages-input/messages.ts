@@ -30,7 +30,7 @@ interface Conversation {
   readonly entries: readonly MarkedEntry[];
   /** The path of the first result that answers no earlier call. Undefined: there is none. */
   readonly orphan: Path | undefined;
-  /** The names of the tools that the client's searches have found. */
+  /** The names of the tools that the client's searches have found, or that it demands. */
   readonly found: ReadonlySet<string>;
 }
 
@@ -49,7 +49,8 @@ export function* conversationOf(
   /** The turns with calls, by the ids of the calls. */
   const callers = new Map<string, MarkedEntry[]>();
   let orphan: Path | undefined;
-  const found = new Set<string>();
+  const choice = request.tool_choice;
+  const found = new Set(choice?.type === "tool" ? [choice.name] : []);
 
   function addInput(role: "user" | "system", parts: Parts, path: Path): void {
     turns.add([{ message: inputMessage(role, parts.map(withoutMark)), parts, path }]);

@@ -232,14 +232,14 @@ describe("messages", () => {
     ]);
   });
 
-  it("have a text for a tool that the client's own search has found, which is declared then", () => {
+  it("declare a deferred tool once the client's search has found it, or a choice names it", () => {
     const late = { ...tool("late"), defer_loading: true };
     const tools = [tool("search"), late, { ...late, name: "x".repeat(65) }];
     const over = { tools, messages: called([], [{ type: "tool_reference", tool_name: "late" }]) };
     assert.equal(onlyOf(over), "nothing");
-    const chat = read(over);
-    assert.equal(chat.messages.at(-1)!.content, "The tool late can be called now.");
-    assert.equal(chat.tools!.map(({ function: { name } }) => name).join(), "search,late");
+    const choosing = { tools, tool_choice: { type: "tool", name: "late" } };
+    const declared = [over, choosing, { tools }].map((more) => read(more).tools!.length);
+    assert.deepEqual(declared, [2, 2, 1]);
   });
 
   it("have the thoughts that the gateway sealed in a signature, as far as it can open them", () => {
