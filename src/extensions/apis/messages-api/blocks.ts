@@ -47,8 +47,10 @@ export function createBlocks(emit: Emit, seal: Sealer["seal"] | undefined) {
   function close(): void {
     if (!open) return;
     const { type, index, json, isObject } = open;
-    const signature = seal ? signatureWith(seal(json)) : GATEWAY_SIGNATURE;
-    if (type === "thinking") grow({ type: "signature_delta", signature });
+    if (type === "thinking") {
+      const signature = seal ? signatureWith(seal(json)) : GATEWAY_SIGNATURE;
+      grow({ type: "signature_delta", signature });
+    }
     // A client cannot send back arguments that are not an object.
     if (isObject === false) grow(argumentsDelta(JSON.stringify({ _raw: json })));
     emit({ type: "content_block_stop", index });

@@ -30,7 +30,7 @@ interface Conversation {
   readonly entries: readonly MarkedEntry[];
   /** The path of the first result that answers no earlier call. Undefined: there is none. */
   readonly orphan: Path | undefined;
-  /** The names of the tools that the client's searches have found. */
+  /** The names of the tools that the client's searches have found, or that it demands. */
   readonly found: ReadonlySet<string>;
 }
 
@@ -49,7 +49,8 @@ export function* conversationOf(
   /** The turns with calls, by the ids of the calls. */
   const callers = new Map<string, MarkedEntry[]>();
   let orphan: Path | undefined;
-  const found = new Set<string>();
+  const choice = request.tool_choice;
+  const found = new Set(choice?.type === "tool" ? [choice.name] : []);
 
   function addInput(role: "user" | "system", parts: Parts, path: Path): void {
     turns.add([{ message: inputMessage(role, parts.map(withoutMark)), parts, path }]);
@@ -92,10 +93,9 @@ export function* conversationOf(
     return media;
   }
 
-  /** Thoughts become reasoning. Encrypted thoughts are left out. */
-  function addAssistant(blocks: readonly Block[], path: Path): void {
+  /** Thoughts become reasoning. */
+  function addAssistant(blocks: readonly Block[], path: Path, thoughts: readonly string[]): void {
     const parts = allPartsOf(blocks, path, note);
-    const thoughts = blocks.flatMap((block, index) => thoughtsIn(block, [...path, index], open));
     const tool_calls: ToolCall[] = [];
     const turn: MarkedEntry[] = [];
     for (const block of blocks) {
@@ -113,10 +113,10 @@ export function* conversationOf(
     endsInText = tool_calls.length === 0;
   }
 
-  function addMessage({ role, content }: ClientMessage, path: Path): void {
+  function addMessage({ role, content }: ClientMessage, path: Path, thoughts: string[]): void {
     if (content === undefined) return; // an instruction that only sets output_config
     if (role === "user") addUser(content, path);
-    else if (role === "assistant") addAssistant(content, path);
+    else if (role === "assistant") addAssistant(content, path, thoughts);
     else addInput(role, systemParts(content, path, note), path);
   }
 
@@ -125,19 +125,25 @@ export function* conversationOf(
   for (const [index, message] of request.messages.entries()) {
     if (message.role === "system" && (message.clear_at ?? "never") !== "never")
       note(["messages", index, "clear_at"]);
-    addMessage(message, ["messages", index, "content"]);
+    const path = ["messages", index, "content"];
+    addMessage(message, path, yield* thoughtsIn(message, path, open));
     yield;
   }
   return { entries: [...turns].flat(), orphan, found };
 }
 
-/** The thought of a block, if it has one that can be read. `path`: that of the block. */
-function thoughtsIn(block: Block, path: Path, open: Opener): string[] {
-  if (block.type !== "thinking") return [];
-  const { thinking, signature } = block;
-  const sealed = thinking === "" ? sealedIn(signature) : undefined;
-  const thought = sealed === undefined ? thinking : open(sealed, [...path, "signature"]);
-  return thought ? [thought] : [];
+/** The thoughts of a message that can be read. To open a sealed one takes time. */
+function* thoughtsIn({ content }: ClientMessage, path: Path, open: Opener): Steps<string[]> {
+  const thoughts: string[] = [];
+  for (const [index, block] of (content ?? []).entries()) {
+    if (block.type !== "thinking") continue;
+    const { thinking, signature } = block;
+    const sealed = thinking === "" ? sealedIn(signature) : undefined;
+    const thought = sealed === undefined ? thinking : open(sealed, [...path, index, "signature"]);
+    if (thought) thoughts.push(thought);
+    yield;
+  }
+  return thoughts;
 }
 
 /** A text part. It keeps the client's mark for the provider's cache. */

@@ -6,7 +6,7 @@ import { randomHex } from "../../../core/ids.ts";
 import type { Part, TextPart, TokenLogprob } from "../../../core/openai/parts.ts";
 import { isObject } from "../../../core/schema/checker.ts";
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
-import type { Sealer } from "../../scale/data-files/index.ts";
+import type { Sealer } from "../client-apis/index.ts";
 import { freeFormInput, type ToolOrigin } from "../responses-input/index.ts";
 
 export interface OutputOptions {

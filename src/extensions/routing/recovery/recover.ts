@@ -61,16 +61,18 @@ export const withRecovery =
  * Records what the client is shown. `text`: all of it. Undefined: it is too long to keep, or the
  * client has seen more than text.
  */
-function recordShown({ native, showThinking }: ChatRequest, deliver: Deliver) {
+function recordShown({ native, showThinking, wantsThinking }: ChatRequest, deliver: Deliver) {
   // A client of the Responses API can ask for the reasoning in sealed form.
   const include = native?.dialect === "responses" ? asArray(native.body["include"]) : [];
   const isSealed = include.includes("reasoning.encrypted_content");
+  // One of the Messages API gets thoughts that are not to be shown sealed in their signatures.
+  const hasThoughts = showThinking || (native?.dialect === "anthropic" && wantsThinking);
   let shown: string | undefined = "";
 
   function record(part: Part, { reasoning, provider }: Model): void {
     const isCall = part.type === "tool_call" || part.type === "native";
     const isText = "text" in part && part.text !== "" && part.type !== "tool_arguments";
-    const isHidden = part.type === "reasoning" && !isSealed && !(showThinking && reasoning);
+    const isHidden = part.type === "reasoning" && !isSealed && !(hasThoughts && reasoning);
     if (isHidden || !(isCall || isText)) return;
     shown = part.type === "text" && shown !== undefined ? shown + part.text : undefined;
     if (shown && shown.length > provider.maxReplyBytes) shown = undefined;

@@ -7,6 +7,7 @@ import { configFor, json, KEY, merge, startGateway, user } from "../../../suppor
 import { eventsIn, messageIn } from "../../../support/api-events.ts";
 import {
   chunk,
+  completion,
   held,
   silent,
   speak,
@@ -15,6 +16,7 @@ import {
   stream,
   type Behaviour,
   type Behaviours,
+  type Provider,
 } from "../../../support/provider.ts";
 import { post } from "../post.ts";
 import { waitFor } from "../../../support/wait.ts";
@@ -446,28 +448,36 @@ it("an alias of models of several formats falls back from one format to the othe
 });
 
 /** A gateway with models of a Gemini provider. */
-async function startGemini(t: TestContext, answer: object) {
+async function startGemini(t: TestContext, answer: object, lab: Behaviours = {}) {
   const gemini = await startProvider(t, status(200, answer));
   const google = { vendor: "gemini", base_url: gemini.url, api_key: "k" };
   const modelOf = (upstream_model: string) => ({ provider: "google", upstream_model });
   const models = { g: modelOf("gemini-x"), full: modelOf("models/gemini-x") };
-  return { ...(await start(t, {}, { providers: { google }, models })), gemini };
+  return { ...(await start(t, { lab }, { providers: { google }, models })), gemini };
 }
 
-it("Gemini's signatures are kept by the ids that the client gets", async (t) => {
+it("a model gets Gemini's signatures back, and thoughts that the client does not see", async (t) => {
   const functionCall = { id: "8f2b1a3c", name: "f", args: { a: 1 } };
   const content = { role: "model", parts: [{ functionCall, thoughtSignature: "c2ln" }] };
   const answer = { candidates: [{ content, finishReason: "STOP" }] };
-  const { ask, gemini } = await startGemini(t, answer);
-  const { content: blocks } = await json(await ask({ model: "g" }));
-  const result = { type: "tool_result", tool_use_id: blocks[0].id, content: "x" };
+  const tool_calls = [{ id: "a", type: "function", function: { name: "f", arguments: "{}" } }];
+  const said = { content: null, reasoning_content: "Hm.", tool_calls };
+  const scene = await startGemini(t, answer, status(200, completion(said)));
+  const repeated = async (model: string, provider: Provider) => {
+    const asked = { model, thinking: { type: "adaptive", display: "omitted" } };
+    const { content } = await json(await scene.ask(asked));
+    const result = { type: "tool_result", tool_use_id: content.at(-1).id, content: "x" };
   const turns = [
-    { role: "assistant", content: blocks },
+      { role: "assistant", content },
     { role: "user", content: [result] },
   ];
-  await ask({ model: "g", messages: [...REQUEST.messages, ...turns] });
-  const { body } = await gemini.nth(1);
-  assert.equal(body["contents"][1].parts[0].thoughtSignature, "c2ln");
+    await scene.ask({ ...asked, messages: [...REQUEST.messages, ...turns] });
+    return (await provider.nth(1)).body;
+  };
+  const { contents } = await repeated("g", scene.gemini);
+  assert.equal(contents[1].parts[0].thoughtSignature, "c2ln");
+  const { messages } = await repeated("m", scene.lab);
+  assert.equal(messages[1].reasoning_content, "Hm.");
 });
 
 describe("POST /v1/messages/count_tokens", () => {

@@ -18,7 +18,10 @@ type Json = Record<string, any>;
 
 const USAGE = makeUsage({ prompt: 20, completion: 7, cacheHit: 8, reasoning: 3, cacheWrite: 5 });
 
-const seal = (thought: string) => `<${thought}>`;
+function seal(thought: string): string {
+  assert.equal(thought, "Hm.", "only thoughts are sealed");
+  return `<${thought}>`;
+}
 
 function writerFor(stream: boolean, thinking: object = { type: "adaptive" }) {
   const messages = [{ role: "user", content: "Hi" }];
@@ -80,17 +83,14 @@ describe("a reply", () => {
     });
   });
 
-  it("has no thoughts that were not asked for", () => {
-    const parts: Part[] = [reasoning("Hm."), text("A")];
-    const { content } = messageOf([parts], "stop", { type: "disabled" });
-    assert.deepEqual(content, [{ type: "text", text: "A" }]);
-  });
-
-  it("has thoughts that are not to be shown sealed in their signatures", () => {
-    const parts: Part[] = [reasoning("H"), reasoning("m."), text("A")];
-    const { content } = messageOf([parts], "stop", { type: "adaptive", display: "omitted" });
+  it("has thoughts only if asked for, and those that are not to be shown sealed", () => {
+    const parts = [reasoning("H"), reasoning("m."), text("A"), call(0), args(0, "{}")];
+    const [none, hidden] = [{ type: "disabled" }, { type: "adaptive", display: "omitted" }].map(
+      (thinking) => messageOf([parts], "stop", thinking)["content"],
+    );
+    assert.deepEqual(none[0], text("A"));
     const signature = "chat-gateway:<Hm.>";
-    assert.deepEqual(content[0], { type: "thinking", thinking: "", signature });
+    assert.deepEqual(hidden[0], { type: "thinking", thinking: "", signature });
   });
 
   it("says why it ends", () => {

@@ -20,8 +20,9 @@ const sealed = (text: string) => ({ ...own, thinking: "", signature: `chat-gatew
 const signed = { type: "thinking", thinking: "Hm.", signature: "EqQB" };
 const HI = [{ role: "user", content: "Hi" }];
 const BASE = { model: "m", max_tokens: 100, messages: HI };
-const read = (over: Json = {}) =>
-  runSync(readRequest({ json: { ...BASE, ...over }, large: false }, {}, open));
+const stepsFor = (over: Json) =>
+  readRequest({ json: { ...BASE, ...over }, large: false }, {}, open);
+const read = (over: Json = {}) => runSync(stepsFor(over));
 const messagesOf = (over: Json) => read(over).messages;
 const user = (...content: Json[]) => ({ role: "user", content });
 const assistant = (...content: Json[]) => ({ role: "assistant", content });
@@ -231,20 +232,24 @@ describe("messages", () => {
     ]);
   });
 
-  it("have a text for a tool that the client's own search has found, which is declared then", () => {
+  it("declare a deferred tool once the client's search has found it, or a choice names it", () => {
     const late = { ...tool("late"), defer_loading: true };
     const tools = [tool("search"), late, { ...late, name: "x".repeat(65) }];
     const over = { tools, messages: called([], [{ type: "tool_reference", tool_name: "late" }]) };
     assert.equal(onlyOf(over), "nothing");
-    const chat = read(over);
-    assert.equal(chat.messages.at(-1)!.content, "The tool late can be called now.");
-    assert.equal(chat.tools!.map(({ function: { name } }) => name).join(), "search,late");
+    const choosing = { tools, tool_choice: { type: "tool", name: "late" } };
+    const declared = [over, choosing, { tools }].map((more) => read(more).tools!.length);
+    assert.deepEqual(declared, [2, 2, 1]);
   });
 
   it("have the thoughts that the gateway sealed in a signature, as far as it can open them", () => {
     const thoughts = [sealed("ok One."), sealed("Elsewhere."), { ...signed, thinking: "" }];
     const [, calling] = messagesOf({ messages: called([...thoughts, own]) });
     assert.equal(calling?.role === "assistant" && calling.reasoning_content, "One.\nHm.");
+    const [three, six] = [thoughts, [...thoughts, ...thoughts]].map(
+      (blocks) => [...stepsFor({ messages: called(blocks) })].length,
+    );
+    assert.equal(six! - three!, 3, "each takes a step of its own");
   });
 
   it("have the results directly behind their calls, whatever stands between them", () => {

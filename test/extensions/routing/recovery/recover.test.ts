@@ -224,28 +224,25 @@ describe("a recovery", () => {
 });
 
 describe("what was shown", () => {
-  it("is no thinking that the client does not see, of a model without reasoning", async (t) => {
-    const models = { m: inTurn(broken([{ reasoning_content: "Hm." }, ...texts(SHOWN)]), goesOn) };
-    const request = { thinking: { type: "enabled" } };
-    const config = continuing({ reasoning: false });
-    const { answer } = await askScene(t, { models, config, request });
-    const got = seen(answer);
-    assert.deepEqual([got.text, got.reasoning, got.error], [WHOLE, "", undefined]);
-  });
-
-  it("is reasoning in sealed form: it is not continued, and it is billed", async (t) => {
-    for (const [include, attempts] of [
-      [["reasoning.encrypted_content"], 1],
-      [[], 2],
+  it("is reasoning in sealed form, which is billed, but none that the client does not get", async (t) => {
+    const hidden = { max_tokens: 9, thinking: { type: "adaptive", display: "omitted" } };
+    for (const [path, fields, attempts, reasoning] of [
+      ["responses", { include: ["reasoning.encrypted_content"] }, 1],
+      ["responses", {}, 2],
+      ["messages", hidden, 1],
+      ["messages", hidden, 2, false],
+      ["chat/completions", { thinking: { type: "enabled" } }, 2, false],
     ] as const) {
       const thinks = broken([{ reasoning_content: "Let me think." }, ...texts(SHOWN)]);
-      const over = { ...continuing(), apis: ["responses"] };
+      const over = { ...continuing({ reasoning }), apis: ["messages", "responses"] };
       const gateway = await startWith(t, { m: inTurn(thinks, goesOn) }, over);
-      const body = { model: "m", input: "hi", stream: true, include };
-      const answer = await post(`${gateway.url}/v1/responses`, body);
-      const text = await answer.text();
+      const body = { model: "m", input: "hi", messages: user("hi"), stream: true, ...fields };
+      const text = await (await post(`${gateway.url}/v1/${path}`, body)).text();
       assert.equal(gateway.provider.asked.length, attempts);
-      assert.match(text, attempts === 1 ? /response\.failed/ : /response\.completed/);
+      const end =
+        attempts === 1 ? /event: (response\.failed|error)\n/ : /(completed|_stop|DONE])\n/;
+      assert.match(text, end);
+      if (attempts === 2) assert.doesNotMatch(text, /think/);
       await waitFor(() => gateway.access.length > 0, "the access log's line");
       if (attempts === 1) assert.ok(Number(gateway.access[0]!["completion_tokens"]) > 0);
     }
