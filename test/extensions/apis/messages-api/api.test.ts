@@ -467,10 +467,10 @@ it("a model gets Gemini's signatures back, and thoughts that the client does not
     const asked = { model, thinking: { type: "adaptive", display: "omitted" } };
     const { content } = await json(await scene.ask(asked));
     const result = { type: "tool_result", tool_use_id: content.at(-1).id, content: "x" };
-  const turns = [
+    const turns = [
       { role: "assistant", content },
-    { role: "user", content: [result] },
-  ];
+      { role: "user", content: [result] },
+    ];
     await scene.ask({ ...asked, messages: [...REQUEST.messages, ...turns] });
     return (await provider.nth(1)).body;
   };
