@@ -18,9 +18,6 @@ export interface MeterReading {
   readonly source: UsageSource;
 }
 
-/** The provider's last figures for the prompt. */
-type PromptFigures = Omit<UsageReport, "prompt"> & { readonly prompt: number };
-
 /** The provider's last figures for the completion. */
 interface CompletionFigures {
   readonly tokens: number;
@@ -71,7 +68,8 @@ export class Meter {
    * reply.
    */
   hasPrompt = false;
-  #prompt: PromptFigures | undefined;
+  /** The provider's last figures for the prompt. */
+  #prompt: (Omit<UsageReport, "prompt"> & { readonly prompt: number }) | undefined;
   #completion: CompletionFigures | undefined;
   /** Reasoning tokens from an event that stated no other completion tokens. */
   #reasoningAlone = 0;
