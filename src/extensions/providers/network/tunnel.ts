@@ -41,11 +41,9 @@ export const connectThrough =
         head = Buffer.concat([head, bytes]);
         const end = head.indexOf("\r\n\r\n");
         if (end === -1 && head.length <= MAX_HEAD_BYTES) return;
-        const status = /^HTTP\/1\.[01] (\d{3})/.exec(head.toString("latin1", 0, 20))?.[1];
-        if (end === -1 || end + 4 < head.length || status === undefined)
-          failBy("did not answer by HTTP");
-        else if (!status.startsWith("2")) failBy(`answered with status ${status}`);
-        else begin();
+        const fault = faultIn(head, end);
+        if (fault === undefined) begin();
+        else failBy(fault);
       }
 
       function begin(): void {
@@ -69,6 +67,14 @@ export const connectThrough =
       follow(raw);
     };
   };
+
+/** What is wrong with an answer whose head ends at `end`. A refusal may have a body. */
+function faultIn(answer: Buffer, end: number): string | undefined {
+  const status = /^HTTP\/1\.[01] (\d{3})/.exec(answer.toString("latin1", 0, 20))?.[1];
+  if (end === -1 || status === undefined) return "did not answer by HTTP";
+  if (!status.startsWith("2")) return `answered with status ${status}`;
+  return end + 4 < answer.length ? "did not answer by HTTP" : undefined;
+}
 
 function connectRequest(authority: string, { authorization }: ForwardProxy): string {
   const auth = authorization === undefined ? "" : `Proxy-Authorization: ${authorization}\r\n`;

@@ -113,7 +113,7 @@ describe("a provider behind a proxy", () => {
 
   const AT = "the proxy 127\\.0\\.0\\.1:\\d+";
   for (const [name, answer, detail] of [
-    ["refuses the connection", "HTTP/1.1 407 Who?\r\n\r\n", `${AT} answered with status 407`],
+    ["refuses the connection", "HTTP/1.1 407 Who?\r\n\r\n<p>", `${AT} answered with status 407`],
     ["cuts the connection", "", `${AT} closed the connection without an answer`],
     ["speaks something else", "SSH-2.0-x\r\n\r\n", "did not answer by HTTP"],
     [
