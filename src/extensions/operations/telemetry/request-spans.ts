@@ -160,6 +160,8 @@ function requestFacts(
 const usageAttributes = ({ usage, usageSource, finishReason }: Settlement): Values => ({
   "gen_ai.usage.input_tokens": usageSource === "none" ? undefined : usage.prompt_tokens,
   "gen_ai.usage.output_tokens": usageSource === "none" ? undefined : usage.completion_tokens,
+  // Parts of the input tokens, each absent where it is 0.
+  "gen_ai.usage.cache_read.input_tokens": usage.prompt_cache_hit_tokens || undefined,
   "gen_ai.usage.cache_creation.input_tokens": usage.prompt_tokens_details.cache_write_tokens,
   "gen_ai.response.finish_reasons": finishReason === null ? undefined : [finishReason],
 });

@@ -35,6 +35,7 @@ const SERVED = {
   "gen_ai.response.model": "m",
   "gen_ai.usage.input_tokens": USAGE.prompt_tokens,
   "gen_ai.usage.output_tokens": USAGE.completion_tokens,
+  "gen_ai.usage.cache_read.input_tokens": USAGE.prompt_tokens_details.cached_tokens,
   "gen_ai.response.finish_reasons": ["stop"],
   "http.request.method": "POST",
   "http.response.status_code": 200,
@@ -181,10 +182,8 @@ it("the content of a request is in no span: neither messages, nor replies, nor w
 describe("a trace that the client began", () => {
   it("has the request as its part, also a refused one, and is handed on with its state", async (t) => {
     const { ask, provider } = await bench(t, speak("Fine."));
-    const { request, attempts } = await ask(
-      {},
-      { traceparent: VALID, tracestate: "vendor=opaque" },
-    );
+    const headers = { traceparent: VALID, tracestate: "vendor=opaque" };
+    const { request, attempts } = await ask({}, headers);
     const refused = await ask({ model: "nowhere" }, { traceparent: VALID });
     for (const { traceId, parentSpanId, flags } of [request, refused.request])
       assert.deepEqual([traceId, parentSpanId, flags], [TRACE, PARENT, 0x301]);
