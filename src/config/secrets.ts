@@ -66,6 +66,9 @@ function lookUp(
     );
   const value = Object.hasOwn(env, name) ? env[name] : undefined;
   const variable = `the environment variable ${name}`;
+  // `docker run --env-file` keeps the quotes around a value.
+  if (value && /^(["']).*\1$/.test(value))
+    return fail("invalid_value", `expected no quotes around the secret in ${variable}`);
   if (value) return { value, fault: `${EXPECTED} or line ends in ${variable}` };
   return { value: undefined, fault: `${variable} is ${value === "" ? "empty" : "not set"}` };
 }

@@ -350,6 +350,7 @@ describe("secrets", () => {
       [{ K: "sk-a\n" }, WRONG],
       [{ K: "sk a" }, WRONG],
       [{ K: "sk-\u00e9" }, WRONG],
+      [{ K: '"sk-a"' }, "expected no quotes around the secret in the environment variable K"],
     ] as const)
       it(`${place}: $K is a fault where ${JSON.stringify(env)}`, () =>
         assert.deepEqual(refusedConfig(over("$K"), env), [

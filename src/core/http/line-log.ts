@@ -25,7 +25,8 @@ export function createLineLog(writeLines: WriteLines): LineLog {
 
   function writeText(line: string): void {
     if (waiting === "") setImmediate(flush);
-    waiting += `${line}\n`;
+    // JSON leaves DEL and C1 as they are: terminals obey them, and journalctl hides their line.
+    waiting += `${line}\n`.replace(/[\x7f-\x9f]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`);
   }
 
   return { write: (record) => writeText(JSON.stringify(record)), writeText, flush };

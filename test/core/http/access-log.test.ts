@@ -155,7 +155,7 @@ it("the log writes a line at the end of a response, and is settled with the last
   assert.equal(clock.pending(), 0);
 });
 
-it("a log writes the lines of one turn together, what waits when it is flushed, and nothing twice", async () => {
+it("a log writes the lines of one turn together, what waits when it is flushed, nothing twice, and no controls", async () => {
   const writes: string[] = [];
   const log = createLineLog((lines) => writes.push(lines));
   log.write({ a: 1 });
@@ -163,8 +163,8 @@ it("a log writes the lines of one turn together, what waits when it is flushed, 
   assert.deepEqual(writes, []);
   await new Promise(setImmediate);
   assert.deepEqual(writes, ['{"a":1}\ntext\n']);
-  log.writeText("last");
+  log.write({ last: "\u007f\u009b2J\u00a0" });
   log.flush();
   await new Promise(setImmediate);
-  assert.deepEqual(writes.slice(1), ["last\n"]);
+  assert.deepEqual(writes.slice(1), ['{"last":"\\u007f\\u009b2J\u00a0"}\n']);
 });

@@ -124,8 +124,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
         value: "N",
         meaning: "tokens per minute of the key, in addition to its account's limit",
         fallback: "no limit of its own",
-        test: (text) => /^\d{1,9}$/.test(text),
-        expected: "a number of tokens per minute, at most 999999999",
+        test: (text) => /^\d{1,10}$/.test(text) && Number(text) <= 1_000_000_000,
+        expected: "a number of tokens per minute, at most 1000000000",
       },
       models: {
         value: "a,b",

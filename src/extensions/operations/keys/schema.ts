@@ -62,7 +62,7 @@ const newKey = strict({
   /** The budget of this key alone. Absent: only its account's budget. */
   budget: optional(budget),
   /** Tokens per minute of this key alone. Absent: only its account's limit. */
-  tokens_per_minute: optional(integer(0, 999_999_999)),
+  tokens_per_minute: optional(integer(0, 1_000_000_000)),
   /** Null: never. */
   expires: withDefault(nullable(timeToCome), null),
 });

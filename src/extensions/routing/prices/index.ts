@@ -2,7 +2,9 @@
 // prompts. A client's `service_tier` reaches a model whose configuration has a price for that tier,
 // and the reply is billed by the tier that its provider states.
 import { positive, strict } from "../../../config/fields.ts";
+import { configMoments } from "../../../config/extension.ts";
 import { prices } from "../../../config/providers-and-models.ts";
+import { invalid } from "../../../config/references.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
 import type { Price } from "../../../core/ledger/price.ts";
@@ -10,6 +12,7 @@ import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Dialect } from "../../../core/providers/dialect.ts";
 import type { Model, RoutingSettings } from "../../../core/routing/model.ts";
 import { array, fail, optional, record, refine } from "../../../core/schema/checker.ts";
+import type { ValidationIssue } from "../../../core/schema/checker.ts";
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import { adapted } from "../capabilities/index.ts";
 
@@ -57,7 +60,16 @@ export const settings = [longPrompts, tiers];
 
 export function install(gateway: Installer): void {
   gateway.on(adapted, withPrices);
+  gateway.on(configMoments.issues, issuesIn);
 }
+
+/** Other prices without the usual one: all other replies would be free. */
+const issuesIn = (json: unknown): ValidationIssue[] =>
+  Object.entries(asObject(asObject(json)["models"])).flatMap(([name, model]) => {
+    const { price, long_prompts, service_tiers } = asObject(model);
+    if (price != null || (long_prompts ?? service_tiers) == null) return [];
+    return [invalid(["models", name, "price"], "is required beside long_prompts or service_tiers")];
+  });
 
 /** Adapts the models that have a price for long prompts, or for the tier that the request names. */
 function withPrices(

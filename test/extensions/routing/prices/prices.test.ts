@@ -201,9 +201,16 @@ describe("a long prompt", () => {
   it("is refused with lengths that do not ascend", () => {
     const refused = /^models\.m\.long_prompts: expected each above_tokens to be more than the one /;
     for (const first of [longer, LONG]) {
-      const over = { models: { m: { long_prompts: [first, LONG] } } };
+      const over = { models: { m: { price: PRICE, long_prompts: [first, LONG] } } };
       const config = configFor("http://127.0.0.1:9", ["m"], over);
       assert.throws(() => checkConfig(config), { message: refused });
     }
   });
+
+  for (const setting of [{ long_prompts: [LONG] }, { service_tiers: models.m.service_tiers }])
+    it(`is refused where only ${Object.keys(setting)} have prices`, () => {
+      const message = "models.m.price: is required beside long_prompts or service_tiers";
+      const config = configFor("http://127.0.0.1:9", ["m"], { models: { m: setting } });
+      assert.throws(() => checkConfig(config), { message });
+    });
 });
