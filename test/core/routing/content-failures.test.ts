@@ -100,6 +100,16 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
     assert.equal(breaker()[0], "closed");
   });
 
+  it("a model that is unable refuses the request, unless another candidate can serve it", async (t) => {
+    const bad = status(200, error("Model does not support images. Please use a model that does."));
+    const { ask, breaker } = await bench(t, "lmstudio", bad);
+    assert.equal(await ask("m", "bad"), "400 upstream_rejected");
+    assert.equal(await ask("both", "bad"), "200 next");
+    assert.deepEqual(breaker(), ["closed", 0]);
+    const firewall = await bench(t, "generic", status(403, "<html>", HTML));
+    assert.equal(await firewall.ask("m", "bad"), CLOSED);
+  });
+
   it("the same model is asked again within max_retries, for another generation may succeed", async (t) => {
     let count = 0;
     const bad: Behaviour = (asked) => {
