@@ -79,12 +79,11 @@ export const errorFields = ({ code, blame, detail, message, answer }: ProviderEr
  * until the first of the models may serve.
  */
 export function toClientError(requested: string, failures: readonly FailedAttempt[]): ApiError {
-  const lastByModel = new Map(failures.map((failure) => [failure.model, failure]));
-  const last = [...lastByModel.values()];
+  const last = [...new Map(failures.map((failure) => [failure.model, failure])).values()];
   // Errors of other models are more useful than "too long for this model".
   const others = last.filter(({ error }) => error.code !== "context_length_exceeded");
   const relevant = others.length > 0 ? others : last;
-  const codes = new Set(relevant.map(({ error }) => error.code));
+  const codes = new Set(relevant.map(({ error }) => clientCode(error)));
   const code = codes.size === 1 ? [...codes][0]! : "model_unavailable";
   const seconds = retrySeconds(relevant);
   const room = Math.max(...relevant.map(({ model }) => model.contextTokens ?? 0));
@@ -98,6 +97,10 @@ export function toClientError(requested: string, failures: readonly FailedAttemp
   if (!canRetry || seconds === undefined) return new ApiError(code, text, { param });
   return new ApiError(code, text, { param, headers: { "Retry-After": String(seconds) } });
 }
+
+/** A model that cannot do what the request needs refuses the request: to repeat it cannot help. */
+const clientCode = ({ code, detail: { operator, fromContent } }: ProviderError) =>
+  code === "model_unavailable" && operator === "other" && fromContent ? "upstream_rejected" : code;
 
 /** Undefined: one of the models may be asked at once, so no Retry-After is sent. */
 function retrySeconds(failures: readonly FailedAttempt[]): number | undefined {

@@ -91,14 +91,23 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
     });
   }
 
-  it("a prompt that is too long does not count, nor where its error is no event (llama.cpp)", async (t) => {
-    const error = { code: 400, message: "the request exceeds the available context size" };
-    const bad = rawStream(`error: ${JSON.stringify(error)}\n\n`);
-    const { ask, breaker } = await bench(t, "llama.cpp", bad);
-    for (let count = 0; count < 3; count += 1)
-      assert.equal(await ask("m", "bad", true), "400 context_length_exceeded");
-    assert.equal(breaker()[0], "closed");
-  });
+  const tooLong = { code: 400, message: "the request exceeds the available context size" };
+  const blind = error("Model does not support images. Please use a model that does.");
+  for (const [vendor, bad, outcome] of [
+    [
+      "llama.cpp",
+      rawStream(`error: ${JSON.stringify(tooLong)}\n\n`),
+      "400 context_length_exceeded",
+    ],
+    ["lmstudio", status(200, blind), "400 upstream_rejected"],
+    ["generic", status(403, "<html>", HTML), CLOSED],
+  ] as const)
+    it(`${outcome} of ${vendor} does not count, and another candidate is asked`, async (t) => {
+      const { ask, breaker } = await bench(t, vendor, bad);
+      for (let count = 0; count < 3; count += 1) assert.equal(await ask("m", "bad", true), outcome);
+      assert.equal(await ask("both", "bad"), "200 next");
+      assert.deepEqual(breaker(), ["closed", 0]);
+    });
 
   it("the same model is asked again within max_retries, for another generation may succeed", async (t) => {
     let count = 0;

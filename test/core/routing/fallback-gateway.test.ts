@@ -26,37 +26,29 @@ async function bothFail(t: TestContext, [a, b]: [Behaviour, Behaviour], model = 
     providers: { other: { base_url: second.url } },
   });
   const { got, retryAfter } = await outcome(gateway, model);
-  return [got, retryAfter];
+  return `${got}, ${retryAfter}`;
 }
 
 describe("attempts", () => {
   it("different faults of different models: model_unavailable, with the soonest Retry-After if all are known", async (t) => {
     const nine = refusing(429, "9");
-    assert.deepEqual(
-      await bothFail(t, [status(500), nine]),
-      ["model_unavailable", null],
-      "the first may be asked at once",
-    );
+    const first = await bothFail(t, [status(500), nine]);
+    assert.equal(first, "model_unavailable, null", "the first may be asked at once");
     const told = await bothFail(t, [refusing(503, "9"), status(401)]);
-    assert.deepEqual(told, ["model_unavailable", "9"]);
+    assert.equal(told, "model_unavailable, 9");
   });
 
   it("the model with more room is only shut out for a while: that is no fault of the client", async (t) => {
     const tooLong = status(400, failure("maximum context length"));
     for (const model of ["b", "x"])
-      assert.deepEqual(await bothFail(t, [tooLong, status(401)], model), [
-        "model_unavailable",
-        "15",
-      ]);
+      assert.equal(await bothFail(t, [tooLong, status(401)], model), "model_unavailable, 15");
   });
 
   it("Retry-After: the provider's own, which opens no breaker; of several models the earlier", async (t) => {
     const rules = { breaker: { failures: 1, cooldown_ms: 30_000 }, retry: { max_retries: 0 } };
+    const busy: [Behaviour, Behaviour] = [refusing(429, "2"), refusing(429, "50")];
     for (const model of ["a", "x"])
-      assert.deepEqual(await bothFail(t, [refusing(429, "2"), refusing(429, "50")], model, rules), [
-        "model_overloaded",
-        "2",
-      ]);
+      assert.equal(await bothFail(t, busy, model, rules), "model_overloaded, 2");
   });
 
   it("there is no waiting for a breaker that has just opened, nor beyond the request's own time", async (t) => {
@@ -66,12 +58,8 @@ describe("attempts", () => {
       [refusing(429, "3"), { timeouts: { total_ms: 2_000 } }],
     ] as const) {
       // On a clock that stands still, a wait would never end.
-      const { gateway, first } = await bench(
-        t,
-        busyProvider,
-        { ...rules, ...more },
-        createFakeClock(),
-      );
+      const over = { ...rules, ...more };
+      const { gateway, first } = await bench(t, busyProvider, over, createFakeClock());
       assert.equal((await outcome(gateway, "x")).got, "b");
       assert.equal(first.asked.length, 1);
     }

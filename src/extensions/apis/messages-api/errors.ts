@@ -44,7 +44,7 @@ const ACTED_ON: readonly RegExp[] = [
   /role .?system.? is not supported/i,
   /(unknown variant .?system.?, expected|input should be) .user. or .assistant./i,
   /invalid .?signature.? in .?thinking.? block/i,
-  /[\w.]{1,80}: extra inputs are not permitted/i,
+  /(?<![\w.])[\w.]{1,80}: extra inputs are not permitted/i,
   /unexpected value\(s\) [\w`, -]{1,200} for the .anthropic-beta. header/i,
   /messages\.\d{1,6}\.content\.\d{1,6}\.(tool_result\.content\.\d{1,6}\.)?(image|document)\b/,
 ];

@@ -111,9 +111,9 @@ const NO_FILE = [
 ];
 /** The model, or its server as it is set up, cannot do what this request needs. */
 const UNABLE = [
-  // vLLM, Ollama, Amazon.
+  // vLLM, Ollama, Amazon, LM Studio, Volcengine.
   /^"auto" tool choice requires |^\S+ does not support (tools|thinking)$/i,
-  /^\S+ is not a multimodal model|^this model does not support image/i,
+  /^\S+ is not a multimodal model|^(this )?model do(es)? not support image/i,
   /^this model doesn't support (?!the \S+ field)/i,
   // OpenRouter, llama.cpp.
   /^no endpoints found that (support|can handle)/i,
@@ -160,7 +160,7 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: /^431$/, code: "upstream_rejected" },
   { status: /^(403|404)$/, code: "upstream_rejected", messages: NO_FILE },
   { status: /^403$/, code: "upstream_rejected", messages: NO_CACHE },
-  { status: /^403$/, ...GATEWAY_REFUSED, messages: WEB_PAGE, fromContent: true },
+  { status: /^403$/, ...KEY_REFUSED, messages: WEB_PAGE, fromContent: true },
   { status: /^402$/, ...KEY_REFUSED, messages: CREDIT_TOO_LOW, fromContent: true },
   { status: /^402$/, code: "model_overloaded", messages: CREDIT_HELD },
   { status: /^(401|402|403)$/, ...KEY_REFUSED },

@@ -308,6 +308,7 @@ describe("a provider of the same format", () => {
       mixed: refusal(400, { ...unsupported, unsupported: ["hipaa", "thinking"] }),
       poor: refusal(402, { error_code: "linked_organization_spend_limit_reached" }),
       strange: refusal(400, { error_code: "organization_on_hold" }),
+      blind: status(400, { message: "this model does not support image input" }),
     };
     const { ask } = await start(t, { claude }, { apis: ["messages", "responses"] });
     for (const [model, expected] of [
@@ -316,6 +317,7 @@ describe("a provider of the same format", () => {
       ["mixed", [400, "invalid_request_error", unsupported]],
       ["poor", [503, "api_error", undefined]],
       ["strange", [400, "invalid_request_error", undefined]],
+      ["blind", [400, "invalid_request_error", undefined]],
     ] as const) {
       const response = await ask({ model });
       const text = await response.text();

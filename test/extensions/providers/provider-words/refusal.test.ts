@@ -140,6 +140,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [400, "org/model is not a multimodal model"],
     [400, "This model doesn't support tool use."],
     [400, "This model does not support image inputs"],
+    [400, "Model do not support image input."],
     [500, "tools param requires --jinja flag"],
     [500, "image input is not supported - hint: x"],
   ],
