@@ -12,6 +12,35 @@ import {
 import { createHost } from "../../../../src/extensions/scale/installation/host.ts";
 
 describe("a host", () => {
+  it("shows each model as the process has it that keeps requests off it, and longest", async () => {
+    const reportOf = (...breakers: readonly (readonly [state: string, retry_ms: number])[]) => {
+      const named = breakers.map(([state, retry_ms], at) => ({ at, breaker: { state, retry_ms } }));
+      const models = named.map(({ at, breaker }) => ({ model: `m${at}`, breaker }));
+      return { extensions: { installation: { delays: {}, models } } };
+    };
+    const reports = [
+      reportOf(["closed", 30], ["open", 60], ["closed", 0]),
+      reportOf(["closed", 0], ["open", 0], ["open", 0]),
+    ];
+    const current = () => ({ keys: [], aliases: new Map() });
+    for (const all of [reports, reports.toReversed()]) {
+      let host: Host | undefined;
+      const part = (found: Host): HostPart => {
+        host = found;
+        return {};
+      };
+      const installed = install([{ name: "part", install: (gateway) => gateway.on(once, part) }]);
+      createHost({ current, installed, reports: () => Promise.resolve(all) } as never);
+      const { models } = (await host!.collectStatus()).status;
+      const seen = models.map(({ breaker }) => [breaker.state, breaker.retry_ms]);
+      assert.deepEqual(seen, [
+        ["closed", 30],
+        ["open", 60],
+        ["open", 0],
+      ]);
+    }
+  });
+
   it("closes the parts that have started if one cannot", async () => {
     const closed: string[] = [];
     const part = (name: string, startOnce: () => HostPart): Extension => ({
