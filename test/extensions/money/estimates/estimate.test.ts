@@ -61,7 +61,6 @@ describe("the estimate of a request", () => {
   const holding = { models: { m: { recovery: "hold" } } };
   const once = MARKS + 500;
   const COSTS: readonly (readonly [string, number, ...Parameters<typeof costOf>])[] = [
-    ["counts the bound of the reply", once, { max_tokens: 5 }],
     ["counts every byte of the prompt as a token", once + 12, { messages, max_tokens: 5 }],
     ["takes a bound by its other name", MARKS + 300, { max_completion_tokens: 3 }],
     ["takes the bound of the client", MARKS + 900_000, { max_tokens: 9_000 }],

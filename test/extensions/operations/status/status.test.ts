@@ -50,24 +50,15 @@ describe("status", () => {
     const { file, ask, port } = await running(t);
     await ask("good");
     const stdout = outputOf(await status(file));
-    const expected = [
-      /^healthy: 2 models can serve, 0 requests in flight$/,
-      /^$/,
-      /^requests in the last 15 minutes: 1; ok 1, 429 0, other 4xx 0, 5xx 0; in the last minute [\d.]+\/s$/,
-      /^tokens in 20, out 7; first token: half [\d.]+ s, 95 % [\d.]+ s$/,
-      /^refused or failed: none$/,
-      /^version \d+\.\d+\.\d+; requests in flight: 0; processes: 1; event loop late by \d+ ms; limits in memory; configuration of 20\d\d-.*Z$/,
-      /^$/,
-      /^ {2}model +provider +state +asked +failed +tokens out +last fault$/,
-      /^ {2}good +lab +is healthy +1 +0 +7 +-$/,
-      /^ {2}bad +lab +is healthy +0 +0 +0 +-$/,
-      /^$/,
-      /^ {2}account +requests a minute +of at most$/,
-      /^ {2}acme +1 +100$/,
-    ];
-    const printed = stdout.trimEnd().split("\n");
-    assert.equal(printed.length, expected.length, stdout);
-    for (const [at, line] of expected.entries()) assert.match(printed[at]!, line);
+    for (const line of [
+      /^healthy: 2 models can serve, 0 requests in flight$/m,
+      /^requests in the last 15 minutes: 1; ok 1, 429 0, .* in the last minute [\d.]+\/s$/m,
+      /^tokens in 20, out 7; first token: half [\d.]+ s, 95 % [\d.]+ s$/m,
+      /^refused or failed: none\nversion .*; event loop late by \d+ ms; .* configuration of 20\d\d-.*Z$/m,
+      /^ {2}good +lab +is healthy +1 +0 +7 +-$/m,
+      /^ {2}acme +1 +100$/m,
+    ])
+      assert.match(stdout, line);
     const { models, ...said } = JSON.parse((await status(file, "--json")).stdout);
     assert.deepEqual([said.healthy, said.status, said.version], [true, "serving", VERSION]);
     assert.deepEqual([said.address, models.length], [`http://127.0.0.1:${port}`, 2]);

@@ -11,6 +11,21 @@ import {
 } from "../../../../src/extensions/scale/installation/index.ts";
 import { createHost } from "../../../../src/extensions/scale/installation/host.ts";
 
+type Sources = Parameters<typeof createHost>[0];
+
+/** A host with one part, which `prepare` may use. */
+function hostOf(sources: object, prepare: (host: Host) => void = () => undefined): Host {
+  let host: Host | undefined;
+  const part = (found: Host): HostPart => {
+    host = found;
+    prepare(found);
+    return {};
+  };
+  const installed = install([{ name: "part", install: (gateway) => gateway.on(once, part) }]);
+  createHost({ ...(sources as Sources), installed });
+  return host!;
+}
+
 describe("a host", () => {
   it("shows each model as the process has it that keeps requests off it, and longest", async () => {
     const reportOf = (...breakers: readonly (readonly [state: string, retry_ms: number])[]) => {
@@ -24,14 +39,8 @@ describe("a host", () => {
     ];
     const current = () => ({ keys: [], aliases: new Map() });
     for (const all of [reports, reports.toReversed()]) {
-      let host: Host | undefined;
-      const part = (found: Host): HostPart => {
-        host = found;
-        return {};
-      };
-      const installed = install([{ name: "part", install: (gateway) => gateway.on(once, part) }]);
-      createHost({ current, installed, reports: () => Promise.resolve(all) } as never);
-      const { models } = (await host!.collectStatus()).status;
+      const host = hostOf({ current, reports: () => Promise.resolve(all) });
+      const { models } = (await host.collectStatus()).status;
       const seen = models.map(({ breaker }) => [breaker.state, breaker.retry_ms]);
       assert.deepEqual(seen, [
         ["closed", 30],
@@ -57,7 +66,7 @@ describe("a host", () => {
       throw new Error("no such file");
     });
     const installed = install([starts("first"), starts("second"), fails, starts("fourth")]);
-    const sources = { installed } as unknown as Parameters<typeof createHost>[0];
+    const sources = { installed } as unknown as Sources;
     assert.throws(() => createHost(sources), /no such file/);
     await setImmediate();
     assert.deepEqual(closed, ["second", "first"]);
@@ -69,26 +78,16 @@ describe("a host", () => {
       ...{ draining: false, inFlight, droppedLines: { access: 0, diagnostics: 0 } },
       extensions: { installation: { delays: {}, models: [] } },
     });
-    const sources = {
-      reports: () =>
-        new Promise((resolve) => {
-          const report = reportOf(answers.length);
-          answers.push(() => resolve([report]));
-        }),
-    } as unknown as Parameters<typeof createHost>[0];
-    let host: Host | undefined;
+    const reports = () =>
+      new Promise((resolve) => {
+        const report = reportOf(answers.length);
+        answers.push(() => resolve([report]));
+      });
     const seen: (number | undefined)[] = [];
-    const part: Extension = {
-      name: "part",
-      install: (gateway) =>
-        gateway.on(once, (found) => {
-          host = found;
-          found.onStatus(({ reports }) => seen.push(reports[0]?.inFlight));
-          return {};
-        }),
-    };
-    createHost({ ...sources, installed: install([part]) });
-    const collected = [host!.collectStatus(), host!.collectStatus(), host!.collectStatus()];
+    const host = hostOf({ reports }, (found) =>
+      found.onStatus((collected) => seen.push(collected.reports[0]?.inFlight)),
+    );
+    const collected = [host.collectStatus(), host.collectStatus(), host.collectStatus()];
     for (const answer of answers.toReversed()) {
       answer();
       await setImmediate();
