@@ -7,7 +7,6 @@ import { PassThrough } from "node:stream";
 import { describe, it } from "node:test";
 import { VERSION } from "../../../../src/core/version.ts";
 import { openScreen } from "../../../../src/extensions/operations/status/screen.ts";
-import { linesOf } from "../../../../src/extensions/operations/status/view.ts";
 import { reloadStatus, startRecord } from "../../../../src/reload.ts";
 import { configFile } from "../../../support/books.ts";
 import { certificate } from "../../../support/certificate.ts";
@@ -27,6 +26,7 @@ async function running(t: Scope, over: object = {}, deps: GatewayDeps = {}, env 
   const { url } = await startProvider(t, {
     good: answers(200, completion({ content: "Hello." })),
     bad: answers(500, { error: { message: "the model's machine is on fire" } }),
+    busy: answers(429, {}, { "retry-after": "30" }),
   });
   const port = await freePort();
   const breaker = { failures: 1, cooldown_ms: 60_000 };
@@ -50,15 +50,24 @@ describe("status", () => {
     const { file, ask, port } = await running(t);
     await ask("good");
     const stdout = outputOf(await status(file));
-    for (const line of [
-      /^healthy: 2 models can serve, 0 requests in flight$/m,
-      /^requests in the last 15 minutes: 1; ok 1, 429 0, .* in the last minute [\d.]+\/s$/m,
-      /^tokens in 20, out 7; first token: half [\d.]+ s, 95 % [\d.]+ s$/m,
-      /^refused or failed: none\nversion .*; event loop late by \d+ ms; .* configuration of 20\d\d-.*Z$/m,
-      /^ {2}good +lab +is healthy +1 +0 +7 +-$/m,
-      /^ {2}acme +1 +100$/m,
-    ])
-      assert.match(stdout, line);
+    const expected = [
+      /^healthy: 2 models can serve, 0 requests in flight$/,
+      /^$/,
+      /^requests in the last 15 minutes: 1; ok 1, 429 0, other 4xx 0, 5xx 0; in the last minute [\d.]+\/s$/,
+      /^tokens in 20, out 7; first token: half [\d.]+ s, 95 % [\d.]+ s$/,
+      /^refused or failed: none$/,
+      /^version \d+\.\d+\.\d+; requests in flight: 0; processes: 1; event loop late by \d+ ms; limits in memory; configuration of 20\d\d-.*Z$/,
+      /^$/,
+      /^ {2}model +provider +state +asked +failed +tokens out +last fault$/,
+      /^ {2}good +lab +is healthy +1 +0 +7 +-$/,
+      /^ {2}bad +lab +is healthy +0 +0 +0 +-$/,
+      /^$/,
+      /^ {2}account +requests a minute +of at most$/,
+      /^ {2}acme +1 +100$/,
+    ];
+    const printed = stdout.trimEnd().split("\n");
+    assert.equal(printed.length, expected.length, stdout);
+    for (const [at, line] of expected.entries()) assert.match(printed[at]!, line);
     const { models, ...said } = JSON.parse((await status(file, "--json")).stdout);
     assert.deepEqual([said.healthy, said.status, said.version], [true, "serving", VERSION]);
     assert.deepEqual([said.address, models.length], [`http://127.0.0.1:${port}`, 2]);
@@ -84,6 +93,16 @@ describe("status", () => {
     const stdout = outputOf(await status(file));
     assert.match(stdout, /^ {2}bad +lab +failed, and is tried again with the next request/m);
     await assertState(1);
+  });
+
+  it("of one with a model whose provider is overloaded: until when, exit 1", async (t) => {
+    const models = { bad: { upstream_model: "busy" } };
+    const { file, ask } = await running(t, { models }, { monotonic: () => 0 });
+    await ask("bad");
+    const { code, stdout } = await status(file);
+    assert.equal(code, 1);
+    assert.match(stdout, /^not healthy: bad is overloaded: next try in 30 s$/m);
+    assert.match(stdout, /^ {2}bad +lab +is overloaded: next try in 30 s /m);
   });
 
   it("of one that refuses an account: whose requests, how many of all its keys, why", async (t) => {
@@ -126,69 +145,6 @@ describe("status", () => {
       const { code, stdout } = await status(fileFor(Number(port)));
       assert.deepEqual([code, /is not a chat-gateway$/m.test(stdout)], [1, true]);
     }
-  });
-});
-
-describe("the lines of a status", () => {
-  const model = (name: string, state: string, retry_ms: number) => ({
-    ...{ model: name, provider: "lab", breaker: { state, retry_ms, last_fault: null } },
-  });
-  const outcomes = { ok: 1, "401": 2, "402": 3, "429": 4, "4xx": 5, "5xx": 6, cancelled: 7 };
-  const status = {
-    ...{ version: "1.2.3", status: "draining", workers: 2, in_flight: 1 },
-    ...{ event_loop_delay: { "0.99": 0.0123 }, config_file: "g.json", config_loaded_at: "10:00" },
-    config_fault: { time: "11:00", path: "server.port", message: "is \u001bwrong", count: 2 },
-    restart_needed: ["admin", "data_dir"],
-    ...{ keys: { fault: "EACCES" }, spend: { fault: "ENOSPC" }, usage: { fault: "EIO" } },
-    models: [model("m", "probing", 1), model("n", "closed", 29_001)],
-    limits: {
-      ...{ store: "redis", fault: "ETIMEDOUT" },
-      accounts: ["idle", "busy"].map((account, used) => ({ account, used, rpm: used ? 9 : null })),
-    },
-  };
-  const refused = Array.from("abcdef", (account, at) => ({ account, code: "c", count: 9 - at }));
-  const history = {
-    bins: [{ ...outcomes, seconds: 10 }, null, ...Array(6).fill({ ...outcomes, seconds: 2 })],
-    total: { ...outcomes, first_token: { p50: null, p95: null } },
-    ...{ accounts: [{ prompt_tokens: 1, completion_tokens: 2 }], models: [] },
-    refused: [
-      { account: null, code: "c", count: 12 },
-      { account: null, code: null, count: 11 },
-      ...refused,
-    ],
-  };
-  const first = (over: object) => linesOf({ status: { ...status, ...over } } as never)[0];
-
-  it("name each problem, and count everything", () => {
-    assert.deepEqual(linesOf({ status, history } as never), [
-      "not healthy: the gateway is stopping; the spend log cannot be written, so requests are " +
-        "refused: ENOSPC; no model can serve; m is being tried again; n is overloaded: next try " +
-        "in 30 s; the usage records cannot be written: EIO; the limits' store cannot be asked: " +
-        "ETIMEDOUT",
-      "reload failed at 11:00, and the configuration before it stays in force: server.port: is " +
-        "wrong (2 faults in all)",
-      "a restart is needed: admin, data_dir changed, and are read at start only",
-      "keys.json cannot be read, and the keys before it stay in force: EACCES",
-      "",
-      "requests in the last 15 minutes: 28; ok 1, 429 4, other 4xx 10, 5xx 6; in the last " +
-        "minute 14.0/s",
-      "tokens in 1, out 2; no first token yet",
-      "refused or failed: no valid key 12 (c), others 11, a 9 (c), b 8 (c), c 7 (c), 3 more",
-      "version 1.2.3; requests in flight: 1; processes: 2; event loop late by 12 ms; limits in " +
-        "redis; configuration g.json of 10:00",
-      "",
-      "  model  provider  state                            asked  failed  tokens out  last fault",
-      "  m      lab       is being tried again                 0       0           0           -",
-      "  n      lab       is overloaded: next try in 30 s      0       0           0           -",
-      "",
-      "  account  requests a minute  of at most",
-      "  busy                     1  9",
-      "  idle                     -  unlimited",
-    ]);
-    const well = { status: "serving", spend: {}, usage: {}, limits: { fault: null, accounts: [] } };
-    const one = { ...well, models: [model("m", "closed", 0)] };
-    assert.equal(first(one), "healthy: 1 model can serve, 1 request in flight");
-    assert.equal(first({ ...well, models: [] }), "not healthy: no model is configured");
   });
 });
 

@@ -13,40 +13,29 @@ import { createHost } from "../../../../src/extensions/scale/installation/host.t
 
 type Sources = Parameters<typeof createHost>[0];
 
-/** A host with one part, which `prepare` may use. */
-function hostOf(sources: object, prepare: (host: Host) => void = () => undefined): Host {
-  let host: Host | undefined;
+/** A host with one part. */
+function hostOf(sources: object): Host {
+  let host!: Host;
   const part = (found: Host): HostPart => {
     host = found;
-    prepare(found);
     return {};
   };
   const installed = install([{ name: "part", install: (gateway) => gateway.on(once, part) }]);
   createHost({ ...(sources as Sources), installed });
-  return host!;
+  return host;
 }
 
 describe("a host", () => {
-  it("shows each model as the process has it that keeps requests off it, and longest", async () => {
-    const reportOf = (...breakers: readonly (readonly [state: string, retry_ms: number])[]) => {
-      const named = breakers.map(([state, retry_ms], at) => ({ at, breaker: { state, retry_ms } }));
-      const models = named.map(({ at, breaker }) => ({ model: `m${at}`, breaker }));
+  it("shows a model as the process has it that keeps requests off it, and longest", async () => {
+    const current = () => ({ keys: [], aliases: new Map() });
+    const reportOf = (state: string, retry_ms: number) => {
+      const models = [{ model: "m", breaker: { state, retry_ms } }];
       return { extensions: { installation: { delays: {}, models } } };
     };
-    const reports = [
-      reportOf(["closed", 30], ["open", 60], ["closed", 0]),
-      reportOf(["closed", 0], ["open", 0], ["open", 0]),
-    ];
-    const current = () => ({ keys: [], aliases: new Map() });
+    const reports = [reportOf("open", 0), reportOf("open", 60), reportOf("closed", 90)];
     for (const all of [reports, reports.toReversed()]) {
-      const host = hostOf({ current, reports: () => Promise.resolve(all) });
-      const { models } = (await host.collectStatus()).status;
-      const seen = models.map(({ breaker }) => [breaker.state, breaker.retry_ms]);
-      assert.deepEqual(seen, [
-        ["closed", 30],
-        ["open", 60],
-        ["open", 0],
-      ]);
+      const { status } = await hostOf({ current, reports: async () => all }).collectStatus();
+      assert.deepEqual(status.models[0]!.breaker, { state: "open", retry_ms: 60 });
     }
   });
 
@@ -84,9 +73,8 @@ describe("a host", () => {
         answers.push(() => resolve([report]));
       });
     const seen: (number | undefined)[] = [];
-    const host = hostOf({ reports }, (found) =>
-      found.onStatus((collected) => seen.push(collected.reports[0]?.inFlight)),
-    );
+    const host = hostOf({ reports });
+    host.onStatus((status) => seen.push(status.reports[0]?.inFlight));
     const collected = [host.collectStatus(), host.collectStatus(), host.collectStatus()];
     for (const answer of answers.toReversed()) {
       answer();
