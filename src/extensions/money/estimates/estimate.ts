@@ -47,10 +47,6 @@ const TOKENS_FOR_TOOLS = 600;
 const TOKENS_FOR_KNOWN_TOOL = 1_300;
 /** Tokens that a dialect may add to the bound of a reply, so that the model can think. */
 const TOKENS_FOR_THINKING = 1_024;
-/** The default of retry.max_recoveries. */
-const MAX_RECOVERIES = 2;
-/** Tokens beyond this are not counted, so that the product with a price is an exact integer. */
-const MAX_TOKENS = 1_000_000_000;
 /** The shortest reply that is offered, in tokens: a shorter one is not worth its prompt. */
 const MIN_OUTPUT = 256;
 /** An offer must leave room for others: this many times the cost of its reply must be free. */
@@ -86,7 +82,7 @@ export function estimateOf(request: Estimated, hasBudget: boolean): Estimate {
     const counted = chat.maxTokens === undefined ? Math.min(maxTokens, assumed) : maxTokens;
     tokens = Math.max(tokens, estimatePrompt(chat, () => media) + counted + thinking);
     const reasoned = hasBudget ? mostReasonedTokens(chat, model, caller.account) : 0;
-    const prompt = Math.min(MAX_TOKENS, Math.max(serialized, reasoned) + media);
+    const prompt = Math.max(serialized, reasoned) + media;
     // An attempt that continues a reply is billed for its beginning as a part of the prompt.
     const longest = prompt + (recoveries > 0 ? maxTokens + thinking : 0);
     const { output = 0, ...inputPrices }: Partial<Price> = model.highestPrice(longest) ?? {};
@@ -102,8 +98,8 @@ export function estimateOf(request: Estimated, hasBudget: boolean): Estimate {
 
 /** The most tokens of a reply, without those that a dialect may add. */
 function maxOutput({ maxTokens }: ChatRequest, model: Model): number {
-  if (maxTokens === undefined) return Math.min(MAX_TOKENS, longestReply(model));
-  return Math.min(MAX_TOKENS, model.traits.max_output_tokens ?? Infinity, maxTokens);
+  if (maxTokens === undefined) return longestReply(model);
+  return Math.min(model.traits.max_output_tokens ?? Infinity, maxTokens);
 }
 
 /** The cost of the most expensive candidate with a reply of `tokens` tokens. */
@@ -118,7 +114,7 @@ function costWith(costs: readonly CandidateCost[], tokens: number): bigint {
 
 /** The whole cost of the request. The provider gets no bound beyond the client's. */
 function fullOffer(costs: readonly CandidateCost[]): Offer {
-  const cost = costWith(costs, MAX_TOKENS);
+  const cost = costWith(costs, Infinity);
   return { room: cost, cost };
 }
 
@@ -142,12 +138,12 @@ function shrinkingOffers(costs: readonly CandidateCost[]): readonly Offer[] {
 
 /**
  * How many attempts may continue a broken stream. Each of them is billed; other failed attempts are
- * not. The settings belong to `recovery`, which may be absent.
+ * not. The settings belong to `recovery`: if it is absent, so are they, and none may.
  */
 function recoveriesOf(chat: ChatRequest, { aliases, models, retry }: Config): number {
   const { recovery } = asObject(aliases.get(chat.model) ?? models.get(chat.model));
   if (recovery !== "continue" || !chat.stream) return 0;
-  return asCount(asObject(retry)["max_recoveries"]) ?? MAX_RECOVERIES;
+  return asCount(asObject(retry)["max_recoveries"]) ?? 0;
 }
 
 /** The most tokens of a prompt, in the gateway's format or in that of the client's API. */
@@ -215,10 +211,8 @@ function mediaIn(messages: readonly Message[]): number {
 
 /** The member of a content part that has its data or its URL. Undefined: it has none. */
 function mediaOf(part: ContentPart) {
-  if (part.type === "text") return undefined;
   const inner = asObject(asObject(part)[part.type]);
-  const names = part.type === "image_url" ? ["url"] : ["data", "file_data"];
-  const name = names.find((each) => typeof inner[each] === "string");
+  const name = ["url", "data", "file_data"].find((each) => typeof inner[each] === "string");
   return name === undefined ? undefined : { inner, name, text: asString(inner[name]) ?? "" };
 }
 

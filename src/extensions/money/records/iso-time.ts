@@ -20,9 +20,8 @@ function textsOf(second: number): typeof last {
 export function isoTime(ms: number): string {
   const second = Math.floor(ms / 1_000);
   const { text } = textsOf(second);
-  const millis = Math.trunc(ms - second * 1_000);
-  if (millis > 99) return `${text}${millis}Z`;
-  return `${text}${String(millis).padStart(3, "0")}Z`;
+  const millis = String(Math.trunc(ms - second * 1_000)).padStart(3, "0");
+  return `${text}${millis}Z`;
 }
 
 /** Whether a value is a time in the format of isoTime(). */

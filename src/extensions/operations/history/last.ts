@@ -60,7 +60,7 @@ export function createFaults() {
   const faults = new Map<string, ModelFault>();
   function add(fault: ModelFault): void {
     const known = faults.get(fault.model);
-    if (!known || known.time < fault.time) putLast(faults, fault.model, fault, MAX_KEPT);
+    if (!known || known.time <= fault.time) putLast(faults, fault.model, fault, MAX_KEPT);
   }
   return {
     add,

@@ -72,7 +72,6 @@ function matches(entry: RequestEntry, filter: RequestFilter, now: number): boole
 
 function hasStatus(entry: RequestEntry, status: string): boolean {
   if (status === "running") return entry.ended === null;
-  if (entry.status === null) return false;
   if (!status.endsWith("xx")) return String(entry.status) === status;
   // A broken stream has the status 200, but is a failure.
   if (entry.outcome === "5xx") return status === "5xx";

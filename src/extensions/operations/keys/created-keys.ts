@@ -119,10 +119,9 @@ export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): Key
 
   async function reload(found: ReadResult): Promise<void> {
     const isAbsent = "error" in found && ABSENT.includes(whyUnreadable(found.error));
-    if (isAbsent && current.byDigest.size === 0) return;
+    const before = current;
     try {
-      const before = current;
-      current = await keysFound(file, found);
+      if (!isAbsent || before.byDigest.size > 0) current = await keysFound(file, found);
       faults.delete(file);
       changed();
       const created = changedIds(before, current, false);
@@ -146,19 +145,15 @@ export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): Key
   };
 }
 
-/**
- * Changes keys.json under a lock. `change` returns the keys to write, or undefined to leave the
- * file unchanged.
- */
+/** Changes keys.json under a lock. `change` returns the keys to write. */
 function updateKeys(
   dataDir: string,
-  change: (keys: CreatedKey[]) => CreatedKey[] | undefined,
+  change: (keys: readonly CreatedKey[]) => readonly CreatedKey[],
 ): Promise<void> {
   const file = keyFile(dataDir);
-  return withLock({ dir: join(dataDir, "spend"), name: "keys" }, async () => {
-    const keys = change(readKeys(file));
-    if (keys) await replaceFile(file, `${JSON.stringify(keys, null, 2)}\n`);
-  });
+  return withLock({ dir: join(dataDir, "spend"), name: "keys" }, () =>
+    replaceFile(file, `${JSON.stringify(change(readKeys(file)), null, 2)}\n`),
+  );
 }
 
 /**
@@ -196,7 +191,7 @@ export async function revokeKey(
     const rows = keys.filter(isOfId);
     for (const row of rows) row.revoked ??= new Date(now).toISOString();
     [key] = rows;
-    return key && keys;
+    return keys;
   });
   return key;
 }

@@ -3,7 +3,7 @@
 import { fail, isObject, wrongType } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { VENDOR_ROWS } from "../vendor-models/index.ts";
-import { readDeployment, type Deployment } from "./deployment.ts";
+import { optionalText, readDeployment, type Deployment } from "./deployment.ts";
 import { freeName, convertGroups } from "./groups.ts";
 import {
   createLeftOutList,
@@ -104,8 +104,8 @@ function providersOf(deployments: readonly Deployment[], variables: Variables): 
     if (variable !== undefined) variables.names.add(variable);
     providers[name] = {
       vendor,
-      ...(baseUrl !== undefined && { base_url: baseUrl }),
-      ...(apiVersion !== undefined && { api_version: apiVersion }),
+      base_url: baseUrl,
+      api_version: apiVersion,
       ...(variable !== undefined && { api_key: `$${variable}` }),
     };
   }
@@ -158,11 +158,9 @@ function createVariables(file: unknown, leftOut: LeftOutList): Variables {
 function clientKey(section: Fields, variables: Variables, leftOut: LeftOutList): string {
   const { master_key, ...others } = section;
   const path = "general_settings.master_key";
-  if (master_key !== undefined && master_key !== null && typeof master_key !== "string")
-    return fail("invalid_type", `${path}: expected a text`);
-  const variable = master_key
-    ? variables.nameFor(master_key, path, CLIENT_VARIABLE)
-    : CLIENT_VARIABLE;
+  const secret = optionalText(master_key, path);
+  const variable =
+    secret === undefined ? CLIENT_VARIABLE : variables.nameFor(secret, path, CLIENT_VARIABLE);
   variables.names.add(variable);
   leftOut.addRest("general_settings", others, []);
   return `$${variable}`;

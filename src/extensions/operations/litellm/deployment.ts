@@ -125,7 +125,7 @@ function whyUnservable(group: string, model: string, info: Fields): string | und
 }
 
 /** Undefined if the value is absent. */
-const optionalText = (value: unknown, path: string): string | undefined =>
+export const optionalText = (value: unknown, path: string): string | undefined =>
   value === undefined || value === null ? undefined : textAt(value, path);
 
 function textAt(value: unknown, path: string): string {
@@ -198,7 +198,7 @@ function abilitiesIn(info: Fields, vendor: string): readonly string[] {
 /** The settings that follow from `model_info`. */
 function settingsIn(info: Fields, abilities: readonly string[], vendor: string): Fields {
   const context = info["max_input_tokens"];
-  const output = info["max_output_tokens"] ?? info["max_tokens"];
+  const output = [info["max_output_tokens"], info["max_tokens"]].find(isSize);
   const supports = supportsOf(info, abilities, vendor);
   return {
     ...(isSize(context) && { context_tokens: context }),
@@ -231,12 +231,7 @@ function priceIn(fields: Fields): object | undefined {
   const [hit, write] = CACHE_PRICES.map((name) => perMillion(fields[name]));
   if (typeof input !== "number" || typeof output !== "number") return undefined;
   if (hit === null || write === null) return undefined;
-  return {
-    ...(hit !== undefined && { input_cache_hit: hit }),
-    input_cache_miss: input,
-    ...(write !== undefined && { input_cache_write: write }),
-    output,
-  };
+  return { input_cache_hit: hit, input_cache_miss: input, input_cache_write: write, output };
 }
 
 /** Undefined: there is no price. Null: it cannot be stated with six decimals per million tokens. */

@@ -127,12 +127,8 @@ function fallbacksIn(
   isGroup: IsGroup,
   leftOut: LeftOutList,
 ): Fallbacks[] {
-  if (value === undefined || value === null) return [];
-  if (!Array.isArray(value)) {
-    leftOut.add(path, "expected a list");
-    return [];
-  }
-  return value.flatMap((row, at) =>
+  if (!Array.isArray(value ?? [])) leftOut.add(path, "expected a list");
+  return asArray(value).flatMap((row, at) =>
     Object.entries(asObject(row)).flatMap(([name, listed]): Fallbacks[] => {
       const listPath = `${path}[${at}].${name}`;
       if (!isGroup(name, listPath)) return [];

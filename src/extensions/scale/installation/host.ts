@@ -118,15 +118,13 @@ function statusOf(
   return Object.assign(core, ...added);
 }
 
-/** For each model, the status from the process in which its breaker is most open. */
+/** For each model, the status from the process in which its breaker is most open, and longest. */
 function worstBreakers(reports: readonly ProcessReport[]): ReadonlyMap<string, ModelStatus> {
   const openness = ({ breaker }: ModelStatus): number => BREAKER_STATES.indexOf(breaker.state);
-  const worst = new Map<string, ModelStatus>();
-  for (const model of reports.flatMap(({ models }) => models)) {
-    const known = worst.get(model.model);
-    if (!known || openness(model) >= openness(known)) worst.set(model.model, model);
-  }
-  return worst;
+  const wait = ({ breaker }: ModelStatus): number => breaker.retry_ms;
+  const models = reports.flatMap((report) => report.models);
+  models.sort((one, other) => openness(one) - openness(other) || wait(one) - wait(other));
+  return new Map(models.map((model) => [model.model, model])); // of each model the last counts
 }
 
 const ignore = (): void => undefined;

@@ -60,6 +60,7 @@ describe("what looks like a key", () => {
     "Missing bearer token",
     "InvalidParameterException: GenerateContentRequestsPerMinute was exceeded",
     "模型不存在,请检查模型代码。",
+    "no 123456789012345 but characteristically",
     "A task-based risk-free plan 🙂",
     "",
   ];
@@ -75,7 +76,7 @@ describe("secrets of the configuration", () => {
   const config = checkConfig(
     configFor(base_url, ["m"], {
       providers: { lab: { api_key: "horse" }, other, longer, local },
-      keys: [{ account: "acme", key: "client-key" }],
+      keys: ["client-key", "a/client+key"].map((key) => ({ account: "acme", key })),
       usage: { store: "postgres://me:p%40ss@127.0.0.1/books" },
     }),
   );
@@ -90,6 +91,7 @@ describe("secrets of the configuration", () => {
     ["in base64", Buffer.from("horse-battery").toString("base64"), "[redacted]=="],
     ["a client's key", 'You said "client-key", client-key.', 'You said "[redacted]", [redacted]'],
     ["a client's key in a word", '\\"client-key\\" x:client-key', '\\"[redacted]\\" x:[redacted]'],
+    ["one of several pieces", "You said a/client+key.", "You said [redacted]"],
     ["one in an address", "https://h/?k=client-key&b=1|z", "https://h/?k=[redacted]&b=1|z"],
     ["a database's password, as written and as meant", "p%40ss p@ss", "[redacted] [redacted]"],
     ["no placeholder", "x marks the text", "x marks the text"],

@@ -57,10 +57,10 @@ describe("the estimate of a request", () => {
   const think = { thinking: { type: "enabled" }, max_tokens: 5 };
   const stream = { max_tokens: 5, stream: true };
   const recovering = { models: { m: { recovery: "continue" } }, retry: { max_recoveries: 3 } };
+  const alias = { aliases: { a: { models: ["m"], recovery: "continue" } } };
   const holding = { models: { m: { recovery: "hold" } } };
   const once = MARKS + 500;
   const COSTS: readonly (readonly [string, number, ...Parameters<typeof costOf>])[] = [
-    ["counts the bound of the reply", once, { max_tokens: 5 }],
     ["counts every byte of the prompt as a token", once + 12, { messages, max_tokens: 5 }],
     ["takes a bound by its other name", MARKS + 300, { max_completion_tokens: 3 }],
     ["takes the bound of the client", MARKS + 900_000, { max_tokens: 9_000 }],
@@ -73,6 +73,7 @@ describe("the estimate of a request", () => {
     ["adds nothing for a model that cannot think", once, think],
     ["has room for the thinking that a dialect adds", once + 102_400, think, { reasoning: true }],
     ["counts each attempt that may continue a stream", 4 * once + 3 * 5, stream, {}, recovering],
+    ["asks the alias for that", 3 * once + 2 * 5, { ...stream, model: "a" }, {}, alias],
     ["counts one attempt for a whole reply", once, { max_tokens: 5 }, {}, recovering],
     ["counts one attempt for a stream that is held", once, stream, {}, holding],
   ];
@@ -106,7 +107,8 @@ describe("the estimate of a request", () => {
   it("neither writes nor bounds a request that no budget pays for", () => {
     const response_format = { toJSON: () => assert.fail("it is written") };
     const chat = { ...requestOf({}), response_format } as never;
-    const { offers, tokens } = wish(chat, [modelWith()], configWith(), false);
+    const models = [{}, { max_output_tokens: 10 }].map(modelWith);
+    const { offers, tokens } = wish(chat, models, configWith(), false);
     assert.deepEqual([offers[0]?.maxTokens, tokens], [undefined, 1_001]);
   });
 

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { keyIdOf } from "../../../../src/core/accounts/keyring.ts";
 import { sha256 } from "../../../../src/core/hash.ts";
+import { keysFault } from "../../../../src/extensions/operations/keys/created-keys.ts";
 import { configFile, only, type Line } from "../../../support/books.ts";
 import { assertFails, assertOneLine, ended } from "../../../support/command.ts";
 import { folder } from "../../../support/folder.ts";
@@ -221,7 +222,11 @@ describe("a keys.json that cannot be read", () => {
     });
 
   it("the gateway keeps the keys that it has and says so; one that starts does not", async (t) => {
-    const { gw, config, ask, write } = await world(t);
+    const { dir, gw, config, ask, write } = await world(t);
+    fs.writeFileSync(join(dir, "keys.json"), "[{");
+    await waitFor(() => keysFault(dir) !== null, "the fault of a file that never had a key");
+    fs.rmSync(join(dir, "keys.json"));
+    await waitFor(() => keysFault(dir) === null, "the end of this fault with its file");
     const key = "sk-made-by-hand";
     const good = { ...entry, sha256: sha256(key) };
     write([good]);
@@ -232,7 +237,7 @@ describe("a keys.json that cannot be read", () => {
     ] as const;
     for (const [at, [keys, words]] of faults.entries()) {
       write(keys);
-      const find = () => gw.diagnostics.filter(({ event }) => event === "keys_unreadable")[at];
+      const find = () => gw.diagnostics.filter(({ event }) => event === "keys_unreadable")[at + 1];
       const { level, detail } = await waitFor(find, "the fault to be told");
       assert.match(`${level}: ${detail}`, words);
       assert.doesNotMatch(String(detail), /CANARY/);

@@ -215,13 +215,13 @@ describe("refusals and faults", () => {
   it("a provider's faults count against the model that was asked; the last of each is told with the provider's words", () => {
     const { clock, pass, range, tell } = bench();
     const bad = { model: "bad", outcome: "upstream_error", status: 500, detail: "out of GPUs" };
-    const failed = (requestId: string, fault: Partial<AttemptRecord>) =>
-      tell.fine({ requestId }, { attempts: [attempt(fault), attempt()] });
+    const failed = (requestId: string, ...failures: Partial<AttemptRecord>[]) =>
+      tell.fine({ requestId }, { attempts: [...failures, {}].map(attempt) });
     failed("first", bad);
     failed("other", { ...bad, model: "worse" });
     failed("picky", { model: "picky", outcome: "content_filter", status: 400, detail: "no" });
     clock.advance(1);
-    failed("second", bad);
+    failed("second", { ...bad, detail: "no disk" }, bad);
     for (let n = 0; n < 1_000; n += 1) tell.fine();
     for (let look = 0; look < 2; look += 1) pass();
     const { faults, models, total } = range("15m");
@@ -233,8 +233,8 @@ describe("refusals and faults", () => {
       { ...all, time: START + 1, request_id: "second" },
     ]);
     const counts = pickAll(models, "model", "attempts", "faults").toSorted();
-    assert.deepEqual(counts, ["bad 2 2", "m 1004 0", "picky 1 0", "worse 1 1"]);
-    assert.equal(total.faults, 3);
+    assert.deepEqual(counts, ["bad 3 3", "m 1004 0", "picky 1 0", "worse 1 1"]);
+    assert.equal(total.faults, 4);
   });
 });
 

