@@ -8,7 +8,7 @@ import { textOf, type ChatRequest } from "../../../core/openai/request.ts";
 import type { Model } from "../../../core/routing/model.ts";
 
 const HINT = "prompt_cache_key";
-/** Characters of a message that are hashed. */
+/** Characters of a conversation's beginning that are hashed. */
 const MAX_CHARS = 16 * 1024;
 /** Hexadecimal digits. OpenAI takes 64 characters. */
 const DIGITS = 32;
@@ -38,9 +38,12 @@ const takesHint = ({ traits }: Model): boolean =>
  */
 function hintOf({ messages }: ChatRequest, account: string, key: Buffer): string {
   const hash = createHmac("sha256", key).update(`prompt cache ${JSON.stringify(account)}`);
+  let charsLeft = MAX_CHARS;
   for (const { role, content } of messages) {
-    hash.update(`\n${role}:${textOf(content ?? "").slice(0, MAX_CHARS)}`);
-    if (role === "user") break;
+    const text = textOf(content ?? "").slice(0, charsLeft);
+    hash.update(`\n${role}:${text}`);
+    charsLeft -= text.length;
+    if (role === "user" || charsLeft === 0) break;
   }
   return hash.digest("hex").slice(0, DIGITS);
 }
