@@ -89,7 +89,7 @@ describe("the operator's morning", { skip: noBrowser() }, async () => {
     assert.deepEqual([line?.["key_id"], line?.["by"]], [id, "console"]);
   });
 
-  it("a key is made with limits, which its row shows, and shown once; a mistyped limit makes none", async (t) => {
+  it("a key is made with limits, which its row shows, and shown once; a mistyped limit makes none, two clicks make one", async (t) => {
     const { page, shown, textOf } = await open(t, "keys");
     const field = (label: string) => page.locator("#new-key").getByLabel(label);
     await field("Account").fill("careful");
@@ -106,12 +106,13 @@ describe("the operator's morning", { skip: noBrowser() }, async () => {
     await page.keyboard.press("Enter");
     await shown("#key-outcome", "budget.amount");
     await field("Budget").fill("5.50");
-    await page.keyboard.press("Enter");
+    await page.locator("#new-key .main").dblclick();
     await page.locator("#key-made code").waitFor();
     assert.match(await textOf("#key-made code"), /^sk-[\w-]{32}$/);
     await shown("#key-list tr", /careful.*tokens per minute 20000, budget 5.50\/month/);
     await page.reload();
     await shown("#key-list td", "careful");
+    assert.equal(await page.locator("#key-list tr", { hasText: "careful" }).count(), 1);
     assert.equal(await page.locator("#key-made code").count(), 0);
   });
 

@@ -145,15 +145,19 @@ export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): Key
   };
 }
 
-/** Changes keys.json under a lock. `change` returns the keys to write. */
+/**
+ * Changes keys.json under a lock. `change` returns the keys to write, or undefined to leave the
+ * file unchanged.
+ */
 function updateKeys(
   dataDir: string,
-  change: (keys: readonly CreatedKey[]) => readonly CreatedKey[],
+  change: (keys: CreatedKey[]) => CreatedKey[] | undefined,
 ): Promise<void> {
   const file = keyFile(dataDir);
-  return withLock({ dir: join(dataDir, "spend"), name: "keys" }, () =>
-    replaceFile(file, `${JSON.stringify(change(readKeys(file)), null, 2)}\n`),
-  );
+  return withLock({ dir: join(dataDir, "spend"), name: "keys" }, async () => {
+    const keys = change(readKeys(file));
+    if (keys) await replaceFile(file, `${JSON.stringify(keys, null, 2)}\n`);
+  });
 }
 
 /**
@@ -191,7 +195,7 @@ export async function revokeKey(
     const rows = keys.filter(isOfId);
     for (const row of rows) row.revoked ??= new Date(now).toISOString();
     [key] = rows;
-    return keys;
+    return key && keys;
   });
   return key;
 }

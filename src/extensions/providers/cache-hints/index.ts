@@ -8,7 +8,10 @@ import { textOf, type ChatRequest } from "../../../core/openai/request.ts";
 import type { Model } from "../../../core/routing/model.ts";
 
 const HINT = "prompt_cache_key";
-/** Characters of a conversation's beginning that are hashed. */
+/**
+ * Characters of a conversation's beginning that are hashed. Requests that have a longer system prompt
+ * in common have one hint, and so find it cached.
+ */
 const MAX_CHARS = 16 * 1024;
 /** Hexadecimal digits. OpenAI takes 64 characters. */
 const DIGITS = 32;

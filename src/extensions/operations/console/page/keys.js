@@ -131,7 +131,11 @@ function termsOf() {
 
 newKey.addEventListener("submit", async (event) => {
   event.preventDefault();
+  // A second click before the answer would make a key whose secret nobody sees.
+  const { submitter } = event;
+  submitter.disabled = true;
   const made = await change("/keys", "POST", termsOf());
+  submitter.disabled = false;
   if (!made) return;
   newKey.reset();
   const { key, account, key_id: name } = made;
