@@ -9,8 +9,8 @@ import type { Model } from "../../../core/routing/model.ts";
 
 const HINT = "prompt_cache_key";
 /**
- * Characters of a conversation's beginning that are hashed. Requests that have a longer system prompt
- * in common have one hint, and so find it cached.
+ * Characters of a conversation's beginning that are hashed. Requests that share a longer system
+ * prompt have one hint, and so find it cached.
  */
 const MAX_CHARS = 16 * 1024;
 /** Hexadecimal digits. OpenAI takes 64 characters. */
