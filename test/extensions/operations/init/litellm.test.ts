@@ -186,6 +186,7 @@ describe("single fields of LiteLLM's configuration", () => {
     ["openai/ at another address", atAddress, elsewhere, undefined],
     ["custom_llm_provider", custom, elsewhere, "org/m"],
     ["another name", { model: "dashscope/q" }, withKey("qwen", "$DASHSCOPE_API_KEY"), "q"],
+    ["Gemini", { model: "gemini/g", api_key: "os.environ/G" }, withKey("gemini", "$G"), "g"],
   ] as const)
     it(`${what} finds its vendor`, async () => {
       const { config } = await convert(one(params));

@@ -160,6 +160,8 @@ describe("the answer of a collector", () => {
     ["504", refusal(504), all, true],
     ["307, which is not followed", refusal(307), all, false],
     ["400", refusal(400), all, false],
+    ["401", refusal(401), all, false],
+    ["404", refusal(404), all, false],
     ["500", refusal(500), all, false],
     ["nothing: it is cut", provided.reset, all, true],
   ] as readonly (readonly [string, provided.Behaviour, number, boolean?])[])
