@@ -218,7 +218,6 @@ function readWhole(
   deliver: TakeParts,
 ): Promise<unknown> {
   const { maxReplyBytes, jsonExcess } = model.provider;
-  const { retain } = context;
   const pieces: Uint8Array[] = [];
   let size = 0;
 
@@ -226,7 +225,7 @@ function readWhole(
     size += bytes.length;
     if (size > maxReplyBytes) throw tooMuch(`a reply of more than ${maxReplyBytes} bytes`);
     addPiece(pieces, bytes);
-    retain(bytes.length);
+    context.retain(bytes.length);
     deadlines.restart("idle_ms");
   }
   function deliverAll(json: unknown): Promise<unknown> | undefined {
@@ -238,7 +237,7 @@ function readWhole(
   return consume(body, take, () => {
     deadlines.pause(); // The body is complete. Parsing it may take several turns.
     const text = Buffer.concat(pieces).toString();
-    const steps = replyJson(text, { jsonExcess, retain });
+    const steps = replyJson(text, { jsonExcess, retain: context.retain });
     return isLarge(text) ? runInTurns(steps, cancel).then(deliverAll) : deliverAll(runSync(steps));
   });
 }
