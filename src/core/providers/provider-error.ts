@@ -31,10 +31,10 @@ export interface ProviderErrorDetail {
   /** The provider's own message, unredacted: it may hold secrets. Absent: it sent none. */
   readonly providerMessage?: string | undefined;
   /**
-   * The provider refuses this gateway and not this request: its key (or its account), or something
-   * else in its configuration. Absent: it does not.
+   * What the operator has to mend: the gateway's key (or its account), a model that cannot do what
+   * the request needs, or something else in the configuration. Absent: nothing.
    */
-  readonly operator?: "key" | "other" | undefined;
+  readonly operator?: "key" | "model" | "other" | undefined;
   /**
    * Whether the content of this request causes the failure, so that it says nothing about other
    * requests. Absent: the cause may be the provider's state.

@@ -99,8 +99,8 @@ export function toClientError(requested: string, failures: readonly FailedAttemp
 }
 
 /** A model that cannot do what the request needs refuses the request: to repeat it cannot help. */
-const clientCode = ({ code, detail: { operator, fromContent } }: ProviderError) =>
-  code === "model_unavailable" && operator === "other" && fromContent ? "upstream_rejected" : code;
+const clientCode = ({ code, detail }: ProviderError): ProviderErrorCode =>
+  detail.operator === "model" ? "upstream_rejected" : code;
 
 /** Undefined: one of the models may be asked at once, so no Retry-After is sent. */
 function retrySeconds(failures: readonly FailedAttempt[]): number | undefined {

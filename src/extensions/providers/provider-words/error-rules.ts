@@ -32,6 +32,8 @@ export interface ErrorRule {
 const KEY_REFUSED = { code: "model_unavailable", operator: "key" } as const;
 /** The gateway's address or method is wrong. */
 const GATEWAY_REFUSED = { code: "model_unavailable", operator: "other" } as const;
+/** The model, or its server as it is set up, cannot do what this request needs. */
+const MODEL_UNABLE = { code: "model_unavailable", operator: "model", fromContent: true } as const;
 /** The provider is alive, but could not process this content. */
 const CONTENT_FAILED = { code: "upstream_error", fromContent: true } as const;
 /** The request alone exceeds the operator's limit of tokens a minute at the provider. */
@@ -109,7 +111,6 @@ const NO_CACHE = [
 const NO_FILE = [
   /permission to access the file|^no such file object|does not have storage\.objects\.get access/i,
 ];
-/** The model, or its server as it is set up, cannot do what this request needs. */
 const UNABLE = [
   // vLLM, Ollama, Amazon, LM Studio, Volcengine.
   /^"auto" tool choice requires |^\S+ does not support (tools|thinking)$/i,
@@ -148,7 +149,7 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: /^4(00|03|12|13|22)$/, ...KEY_REFUSED, names: CLOSED_NAMES, messages: CLOSED },
   { status: BAD, ...GATEWAY_REFUSED, names: NO_MODEL_NAMES, messages: NO_MODEL },
   { status: /^400$/, code: "upstream_error", messages: DOWN },
-  { status: /^(40[04]|5..)$/, ...GATEWAY_REFUSED, messages: UNABLE, fromContent: true },
+  { status: /^(40[04]|5..)$/, ...MODEL_UNABLE, messages: UNABLE },
   { status: /^(4(00|13|22|24)|5..)$/, ...CONTENT_FAILED, names: FAILED_NAMES, messages: FAILED },
   { status: /^(400|413|422|424)$/, code: "context_length_exceeded", messages: CONTEXT },
   { status: /^424$/, ...CONTENT_FAILED },
@@ -160,7 +161,7 @@ export const ERROR_RULES: readonly ErrorRule[] = [
   { status: /^431$/, code: "upstream_rejected" },
   { status: /^(403|404)$/, code: "upstream_rejected", messages: NO_FILE },
   { status: /^403$/, code: "upstream_rejected", messages: NO_CACHE },
-  { status: /^403$/, ...KEY_REFUSED, messages: WEB_PAGE, fromContent: true },
+  { status: /^403$/, ...GATEWAY_REFUSED, messages: WEB_PAGE, fromContent: true },
   { status: /^402$/, ...KEY_REFUSED, messages: CREDIT_TOO_LOW, fromContent: true },
   { status: /^402$/, code: "model_overloaded", messages: CREDIT_HELD },
   { status: /^(401|402|403)$/, ...KEY_REFUSED },
