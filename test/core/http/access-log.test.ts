@@ -155,7 +155,7 @@ it("the log writes a line at the end of a response, and is settled with the last
   assert.equal(clock.pending(), 0);
 });
 
-it("a log writes the lines of one turn together, what waits when it is flushed, nothing twice, and no controls", async () => {
+it("a log writes the lines of one turn together and what waits when it is flushed, each once and without control characters", async () => {
   const writes: string[] = [];
   const log = createLineLog((lines) => writes.push(lines));
   log.write({ a: 1 });

@@ -118,7 +118,7 @@ function statusOf(
   return Object.assign(core, ...added);
 }
 
-/** For each model, the status from the process in which its breaker is most open, and longest. */
+/** Each model's status in the process whose breaker is most open or, of those, waits longest. */
 function worstBreakers(reports: readonly ProcessReport[]): ReadonlyMap<string, ModelStatus> {
   const openness = ({ breaker }: ModelStatus): number => BREAKER_STATES.indexOf(breaker.state);
   const wait = ({ breaker }: ModelStatus): number => breaker.retry_ms;

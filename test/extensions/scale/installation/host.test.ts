@@ -26,7 +26,7 @@ function hostOf(sources: object): Host {
 }
 
 describe("a host", () => {
-  it("shows a model as the process has it that keeps requests off it, and longest", async () => {
+  it("shows of each model the most open breaker and, of those, the one that waits longest", async () => {
     const current = () => ({ keys: [], aliases: new Map() });
     const reportOf = (state: string, retry_ms: number) => {
       const models = [{ model: "m", breaker: { state, retry_ms } }];
