@@ -160,9 +160,11 @@ function requestFacts(
 const usageAttributes = ({ usage, usageSource, finishReason }: Settlement): Values => ({
   "gen_ai.usage.input_tokens": usageSource === "none" ? undefined : usage.prompt_tokens,
   "gen_ai.usage.output_tokens": usageSource === "none" ? undefined : usage.completion_tokens,
-  // Parts of the input tokens, each absent where it is 0.
+  // Parts of these tokens, each absent where it is 0.
   "gen_ai.usage.cache_read.input_tokens": usage.prompt_cache_hit_tokens || undefined,
   "gen_ai.usage.cache_creation.input_tokens": usage.prompt_tokens_details.cache_write_tokens,
+  "gen_ai.usage.reasoning.output_tokens":
+    usage.completion_tokens_details.reasoning_tokens || undefined,
   "gen_ai.response.finish_reasons": finishReason === null ? undefined : [finishReason],
 });
 

@@ -36,6 +36,7 @@ const SERVED = {
   "gen_ai.usage.input_tokens": USAGE.prompt_tokens,
   "gen_ai.usage.output_tokens": USAGE.completion_tokens,
   "gen_ai.usage.cache_read.input_tokens": USAGE.prompt_tokens_details.cached_tokens,
+  "gen_ai.usage.reasoning.output_tokens": USAGE.completion_tokens_details.reasoning_tokens,
   "gen_ai.response.finish_reasons": ["stop"],
   "http.request.method": "POST",
   "http.response.status_code": 200,
