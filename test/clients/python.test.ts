@@ -36,7 +36,7 @@ async function check(t: TestContext, script: string, count: number) {
 
 describe("openai for Python", { skip: facts.noPython() }, () => {
   it("chat completions and Responses", async (t) => {
-    await check(t, "python_client.py", 7);
+    await check(t, "python_client.py", 8);
   });
 
   it("the manual's program prints a reply and its tokens", async (t) => {

@@ -10,6 +10,7 @@ import sys
 import traceback
 
 import openai
+import requests
 from pydantic import BaseModel, Field
 
 FACTS = json.loads(sys.argv[1])
@@ -78,6 +79,17 @@ def a_streamed_reply_is_the_whole_reply_in_pieces():
     assert (message.role, message.content, final.choices[0].finish_reason) == ("assistant", TEXT, "stop")
     assert whole.usage.total_tokens == 27 and whole.usage.prompt_cache_hit_tokens == 8
     assert [chunk.usage for chunk in chunks if chunk.usage] == [whole.usage] == [final.usage]
+
+
+@check
+def a_client_whose_lines_end_at_every_separator_of_unicode_reads_the_text():
+    request = {"model": named("exact"), "messages": MESSAGES, "stream": True}
+    headers = {"Authorization": f"Bearer {FACTS['KEY']}"}
+    with requests.post(f"{FACTS['baseURL']}/chat/completions", json=request, headers=headers, stream=True) as response:
+        lines = [line for line in response.iter_lines(decode_unicode=True) if line]
+    assert lines.pop() == "data: [DONE]"
+    events = [json.loads(line.removeprefix("data: ")) for line in lines]
+    assert "".join(event["choices"][0]["delta"].get("content") or "" for event in events) == TEXT
 
 
 @check

@@ -17,6 +17,14 @@ const HEADERS = {
   "X-Accel-Buffering": "no",
 };
 
+/**
+ * Only CR and LF end a line of a stream, but clients that split lines as Python's `splitlines()`
+ * does end one at these characters too, in the middle of the JSON.
+ */
+const LINE_SEPARATORS = /[\u0085\u2028\u2029]/g;
+/** As JSON escapes it. */
+const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
+
 /** `keepAlive.events`: events or comments that clients ignore, sent after `ms` without events. */
 export function createEventSink(
   res: ServerResponse,
@@ -40,16 +48,21 @@ export function createEventSink(
     if (!res.writableNeedDrain) send(keepAlive.events);
   }
 
-  // A chunk of the chunked coding (RFC 9112, section 7.1). A size of 0 would end the response.
-  const framed = (text: string, size: number): string =>
-    isChunked && size > 0 ? `${size.toString(16)}\r\n${text}\r\n` : text;
+  /**
+   * Begins the response. Returns the events as a chunk (RFC 9112, section 7.1) with its encoding:
+   * Node writes a text with one byte per character as it is. A size of 0 would end the response.
+   */
+  function chunk(events: string): [text: string, encoding: "latin1" | "utf8"] {
+    begin();
+    const isAscii = Buffer.byteLength(events) === events.length;
+    const text = isAscii ? events : events.replace(LINE_SEPARATORS, escaped);
+    const size = isAscii ? text.length : Buffer.byteLength(text);
+    const framed = isChunked && size > 0 ? `${size.toString(16)}\r\n${text}\r\n` : text;
+    return [framed, isAscii ? "latin1" : "utf8"];
+  }
 
   /** Sends a text that is not empty. Returns false if the socket's buffer is full. */
-  function send(text: string): boolean {
-    begin();
-    const size = Buffer.byteLength(text);
-    return res.write(framed(text, size), encodingOf(text, size));
-  }
+  const send = (events: string): boolean => res.write(...chunk(events));
 
   return {
     /**
@@ -62,16 +75,10 @@ export function createEventSink(
     },
     /** Sends the last events and ends the response. */
     end(events: string): void {
-      begin();
-      const size = Buffer.byteLength(events);
-      const last = isChunked ? "0\r\n\r\n" : "";
-      res.end(framed(events, size) + last, encodingOf(events, size));
+      const [text, encoding] = chunk(events);
+      res.end(isChunked ? `${text}0\r\n\r\n` : text, encoding);
     },
     /** Stops the keep-alive comments. Must be called however the stream ends. */
     release: (): void => silence.cancel(),
   };
 }
-
-/** Node writes a text with one byte per character as it is, without encoding it. */
-const encodingOf = (text: string, size: number): "latin1" | "utf8" =>
-  size === text.length ? "latin1" : "utf8";

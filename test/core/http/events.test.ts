@@ -205,6 +205,17 @@ describe("event sink", () => {
     ]);
   });
 
+  it("escapes what some clients take for the end of a line", async () => {
+    const { sink, body } = start({ minor: 1 });
+    sink.write(`data: ${JSON.stringify("é\u0085\u2028\u2029")}\n\n`);
+    sink.end("data: \u2029\n\n");
+    sink.release();
+    await turnEnd();
+    const [first, last] = [String.raw`"é\u0085\u2028\u2029"`, String.raw`\u2029`];
+    const chunks = `1e\r\ndata: ${first}\n\n\r\ne\r\ndata: ${last}\n\n\r\n`;
+    assert.equal(body(), `${chunks}0\r\n\r\n`);
+  });
+
   it("ends a chunked response once, also where nothing was left to send", async () => {
     const { sink, body } = start({ minor: 1 });
     sink.write("data: a\n\n");
