@@ -5,7 +5,7 @@ import type { UsageReport } from "../../../core/openai/usage.ts";
 import { namelessCall, textOf, textPart, withUsage } from "../../../core/providers/decoding.ts";
 import type { Decoder } from "../../../core/providers/dialect.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
-import { asObject, asString, tokenCounter } from "../../../core/schema/untrusted-json.ts";
+import { asArray, asObject, asString, tokenCounter } from "../../../core/schema/untrusted-json.ts";
 import { finishPart, throwErrorIn } from "../provider-words/index.ts";
 import { type SignatureStore, sumOf } from "../turns/index.ts";
 
@@ -231,6 +231,9 @@ const TOKEN_COUNTS: readonly string[] = [
   "thinking_tokens",
 ];
 
+/** The token count of this name. Undefined: it is not stated. */
+type Counter = (name: string) => number | undefined;
+
 /**
  * Reads the usage of each event. wire.md "Anthropic replies". Counts are cumulative: a later one
  * replaces an earlier one, unless it is null or 0. An event that does not count the output says
@@ -238,27 +241,44 @@ const TOKEN_COUNTS: readonly string[] = [
  */
 function createUsageReader(): (json: unknown) => UsageReport | undefined {
   let usage: Record<string, unknown> = {};
+  let compacted: Counter = () => undefined;
   return (json) => {
     const event = asObject(json);
-    const { cache_creation, output_tokens_details, ...others } = asObject(
-      event["usage"] ?? asObject(event["message"])["usage"],
-    );
-    const latest = { ...asObject(cache_creation), ...asObject(output_tokens_details), ...others };
+    const given = asObject(event["usage"] ?? asObject(event["message"])["usage"]);
+    const latest = withDetails(given);
     const stated = TOKEN_COUNTS.filter((name) => (latest[name] ?? null) !== null);
     if (stated.length === 0) return undefined;
     const counted = (name: string) => latest[name] || (usage[name] ?? 0);
     usage = { ...usage, ...Object.fromEntries(stated.map((name) => [name, counted(name)])) };
-    const count = tokenCounter(usage);
+    if (given["iterations"]) compacted = compactionsIn(given["iterations"]);
+    const count: Counter = (name) => sumOf(tokenCounter(usage)(name), compacted(name));
+    const completion = tokenCounter(latest)("output_tokens");
     const cacheHit = count("cache_read_input_tokens");
-    const { cacheWrite, cacheWrite1h } = writtenIn(usage);
+    const { cacheWrite, cacheWrite1h } = writtenIn(count);
     return {
       prompt: sumOf(count("input_tokens"), cacheWrite, cacheHit),
-      completion: tokenCounter(latest)("output_tokens"),
+      completion:
+        completion === undefined ? completion : sumOf(completion, compacted("output_tokens")),
       cacheHit: cacheHit ?? 0,
       reasoning: count("thinking_tokens") ?? 0,
       ...(cacheWrite ? { cacheWrite, cacheWrite1h } : {}),
     };
   };
+}
+
+/** The counts of a usage, those of its details among them. */
+function withDetails(usage: Record<string, unknown>): Record<string, unknown> {
+  const { cache_creation, output_tokens_details, ...others } = usage;
+  return { ...asObject(cache_creation), ...asObject(output_tokens_details), ...others };
+}
+
+/** What the provider's summaries of the conversation took. Its other counts do not include it. */
+function compactionsIn(iterations: unknown): Counter {
+  const counters = asArray(iterations)
+    .map(asObject)
+    .filter(({ type }) => type === "compaction")
+    .map((iteration) => tokenCounter(withDetails(iteration)));
+  return (name) => sumOf(...counters.map((count) => count(name)));
 }
 
 /**
@@ -267,8 +287,7 @@ function createUsageReader(): (json: unknown) => UsageReport | undefined {
  * The end of a stream states a sum that may have grown since its parts were stated. Undefined:
  * nothing is stated.
  */
-function writtenIn(usage: Record<string, unknown>) {
-  const count = tokenCounter(usage);
+function writtenIn(count: Counter) {
   const minutes = count("ephemeral_5m_input_tokens");
   const hour = count("ephemeral_1h_input_tokens");
   const cacheWrite = count("cache_creation_input_tokens") ?? sumOf(minutes, hour);

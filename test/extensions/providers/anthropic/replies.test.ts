@@ -140,6 +140,9 @@ describe("token counts", () => {
   const LATER = { input_tokens: 90, cache_read_input_tokens: 8 };
   const TEN = { input_tokens: 10, output_tokens: 1 };
   const OUT = { output_tokens: 7 };
+  const SUMMARY = { type: "compaction", ...NINE };
+  const SUMMED = { iterations: [SUMMARY, { type: "message", ...USAGE }, SUMMARY] };
+  const BOTH = { prompt: 74, completion: 21, cacheHit: 24, cacheWrite: 20, cacheWrite1h: 12 };
   // Of a stream: what its beginning says, then what its end says beside the output.
   const COUNTS: [name: string, whole: Json, first: Json, last: Json, counts: typeof CACHED][] = [
     ["a cache stands beside the input", USAGE, BEGUN, {}, CACHED],
@@ -153,6 +156,7 @@ describe("token counts", () => {
     ["more for an hour at the end", { ...WRITTEN, ...GROWN }, WRITTEN, GROWN, ALL_HOUR],
     ["zeros for the parts of what was written", NINE, NINE, NO_WRITES, NINE_WRITTEN],
     ["parts alone of what was written", PARTS, TEN, PARTS, PARTS_WRITTEN],
+    ["compactions too", { ...USAGE, ...SUMMED }, BEGUN, SUMMED, { ...CACHED, ...BOTH }],
     ["of the reply alone: the prompt is estimated", OUT, { output_tokens: 1 }, {}, ESTIMATED],
   ];
   for (const [name, usage, first, last, counts] of COUNTS)
