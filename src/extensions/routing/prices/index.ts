@@ -1,6 +1,7 @@
 // The same model at other prices: in a service tier such as "flex" or "priority", and for long
 // prompts. A client's `service_tier` reaches a model whose configuration has a price for that tier,
-// and the reply is billed by the tier that its provider states.
+// and the reply is billed by the tier that its provider states. The `speed` of a request in the
+// Messages API is a tier too.
 import { positive, strict } from "../../../config/fields.ts";
 import { configMoments } from "../../../config/extension.ts";
 import { prices } from "../../../config/providers-and-models.ts";
@@ -77,25 +78,43 @@ function withPrices(
   chat: ChatRequest,
   config: RoutingSettings,
 ): readonly Model[] {
-  const asked = asString(chat.further?.["service_tier"]);
+  const service_tier = asString(chat.further?.["service_tier"]);
+  const asked = service_tier ?? asString(chat.native?.body["speed"]) ?? "";
   return models.map((model) => {
     const row = config.models.get(model.name);
     const usual = { price: row?.price, long: longPrompts.of(row) ?? [] };
-    const ofTiers = tiers.of(row);
-    if (asked !== undefined && ofTiers?.has(asked))
-      return modelInTier(model, asked, ofTiers, usual);
+    const scheduleOf = (tier: string) => scheduleIn(tiers.of(row), tier);
+    if (scheduleOf(asked)) {
+      const { traits } = model;
+      const extra = service_tier === undefined ? traits.extra : { ...traits.extra, service_tier };
+      const asking = { ...model, traits: { ...traits, extra } };
+      return modelInTier(asking, asked, (tier) => scheduleOf(tier) ?? usual, usual);
+    }
     return usual.long.length > 0 ? priced(model, [usual], () => usual) : model;
   });
 }
 
-/** A model for one request: it asks for the tier, and has the price of the tier of its reply. */
-function modelInTier(model: Model, asked: string, ofTiers: Tiers, usual: Schedule): Model {
-  const { provider, traits } = model;
-  const scheduleOf = (tier: string): Schedule => ofTiers.get(tier) ?? usual;
+/** OpenAI renamed a tier. It takes both names, and may state either, whichever was asked for. */
+const OTHER_NAME: ReadonlyMap<string, string> = new Map([
+  ["fast", "priority"],
+  ["priority", "fast"],
+]);
+
+/** The schedule of a tier, by either of its names. Undefined: the tier has no price. */
+const scheduleIn = (ofTiers: Tiers | undefined, tier: string): Schedule | undefined =>
+  ofTiers?.get(tier) ?? ofTiers?.get(OTHER_NAME.get(tier) ?? "");
+
+/** A model for one request that asks for the tier. It has the price of the tier of its reply. */
+function modelInTier(
+  model: Model,
+  asked: string,
+  scheduleOf: (tier: string) => Schedule,
+  usual: Schedule,
+): Model {
+  const { provider } = model;
   let stated = asked;
   const inTier: Model = {
     ...model,
-    traits: { ...traits, extra: { ...traits.extra, service_tier: asked } },
     provider: {
       ...provider,
       dialectFor: (account) =>
@@ -150,9 +169,13 @@ const withTierListener = (dialect: Dialect, onTier: (tier: string) => void): Dia
   },
 });
 
-/** OpenAI states the tier of a reply beside its choices, Anthropic in its usage. */
+/**
+ * OpenAI states the tier of a reply beside its choices, Anthropic in its usage, which also has the
+ * speed.
+ */
 function statedTier(json: unknown): string | undefined {
   const { service_tier, usage, message } = asObject(json);
-  const ofUsage = asObject(usage ?? asObject(message)["usage"])["service_tier"];
-  return asString(service_tier ?? ofUsage);
+  const ofUsage = asObject(usage ?? asObject(message)["usage"]);
+  if (ofUsage["speed"] === "fast") return "fast";
+  return asString(service_tier ?? ofUsage["service_tier"]);
 }

@@ -14,8 +14,10 @@ import {
   startProvider,
   status,
   stream,
+  type Asked,
   type Behaviour,
 } from "../../../support/provider.ts";
+import { post } from "../../apis/post.ts";
 import type { Scope } from "../../../support/scope.ts";
 
 const USAGE = { prompt_tokens: 1_000_000, completion_tokens: 1_000_000, total_tokens: 2_000_000 };
@@ -52,7 +54,7 @@ async function start(t: Scope, behaviour: Behaviour, over: object = {}) {
     const line = (await settled(data_dir, provider.asked.length)).at(-1)!;
     return [provider.asked.at(-1)!.body["service_tier"], line["cost"]];
   }
-  return { provider, billed, ask, data_dir };
+  return { provider, billed, ask, data_dir, url: gateway.url };
 }
 
 const budget = (amount: string) => ({
@@ -92,6 +94,37 @@ describe("a service tier", () => {
       models: { m: { service_tiers: { auto: { input_cache_miss: 4, output: 20 } } } },
     });
     assert.deepEqual(await claude.billed("m", "auto"), ["auto", "12"]);
+  });
+
+  it("is one tier under two names: OpenAI calls `priority` `fast` too", async (t) => {
+    for (const stated of ["priority", "fast", undefined]) {
+      const { billed } = await start(t, replyOf(stated));
+      for (const asked of ["priority", "fast"])
+        assert.deepEqual(await billed("m", asked), [asked, "24"]);
+    }
+  });
+
+  it("is also the speed of a request in the format of Anthropic", async (t) => {
+    const COSTS = [
+      ["fast", "fast", "24"],
+      ["fast", "standard", "12"],
+      ["standard", "standard", "12"],
+    ] as const;
+    for (const [asked, speed, cost] of COSTS) {
+      const tokens = { input_tokens: 1_000_000, output_tokens: 1_000_000 };
+      const usage = { ...tokens, service_tier: "standard", speed };
+      const content = [{ type: "text", text: "Hi." }];
+      const reply = { type: "message", role: "assistant", content, stop_reason: "end_turn", usage };
+      const { provider, url, data_dir } = await start(t, status(200, reply), {
+        apis: ["messages"],
+        providers: { lab: { dialect: "anthropic", thinking: null, passes: ["speed"] } },
+      });
+      const body = { model: "m", messages: user("hi"), max_tokens: 9, speed: asked };
+      assert.equal((await post(`${url}/v1/messages`, body)).status, 200);
+      assert.equal((await settled(data_dir, 1))[0]!["cost"], cost);
+      const [{ body: sent }] = provider.asked as [Asked];
+      assert.deepEqual([sent["speed"], sent["service_tier"]], [asked, undefined]);
+    }
   });
 
   it("is the asked one again for the attempt that continues a reply, and each attempt has its own price", async (t) => {
