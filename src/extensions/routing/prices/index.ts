@@ -85,8 +85,8 @@ function withPrices(
     const usual = { price: row?.price, long: longPrompts.of(row) ?? [] };
     const scheduleOf = (tier: string) => scheduleIn(tiers.of(row), tier);
     if (scheduleOf(asked)) {
-      const { traits } = model;
-      const extra = service_tier === undefined ? traits.extra : { ...traits.extra, service_tier };
+      const { traits, provider } = model;
+      const extra = { ...traits.extra, ...tierField(provider.dialect, service_tier) };
       const asking = { ...model, traits: { ...traits, extra } };
       return modelInTier(asking, asked, (tier) => scheduleOf(tier) ?? usual, usual);
     }
@@ -103,6 +103,12 @@ const OTHER_NAME: ReadonlyMap<string, string> = new Map([
 /** The schedule of a tier, by either of its names. Undefined: the tier has no price. */
 const scheduleIn = (ofTiers: Tiers | undefined, tier: string): Schedule | undefined =>
   ofTiers?.get(tier) ?? ofTiers?.get(OTHER_NAME.get(tier) ?? "");
+
+/** The field by which a request in this format asks for the tier. Undefined: it asks for none. */
+function tierField(dialect: string, service_tier: string | undefined): object | undefined {
+  if (service_tier === undefined) return undefined;
+  return dialect === "converse" ? { serviceTier: { type: service_tier } } : { service_tier };
+}
 
 /** A model for one request that asks for the tier. It has the price of the tier of its reply. */
 function modelInTier(
@@ -170,12 +176,14 @@ const withTierListener = (dialect: Dialect, onTier: (tier: string) => void): Dia
 });
 
 /**
- * OpenAI states the tier of a reply beside its choices, Anthropic in its usage, which also has the
- * speed.
+ * OpenAI states the tier of a reply beside its choices, as Converse does; Anthropic, which also has
+ * a speed, and Gemini in the usage.
  */
 function statedTier(json: unknown): string | undefined {
-  const { service_tier, usage, message } = asObject(json);
-  const ofUsage = asObject(usage ?? asObject(message)["usage"]);
-  if (ofUsage["speed"] === "fast") return "fast";
-  return asString(service_tier ?? ofUsage["service_tier"]);
+  const { service_tier, serviceTier, usage, message, usageMetadata } = asObject(json);
+  const ofAnthropic = asObject(usage ?? asObject(message)["usage"]);
+  if (ofAnthropic["speed"] === "fast") return "fast";
+  const ofGemini = asObject(usageMetadata)["serviceTier"];
+  const ofConverse = asObject(serviceTier)["type"];
+  return asString(service_tier ?? ofAnthropic["service_tier"] ?? ofGemini ?? ofConverse);
 }

@@ -22,6 +22,10 @@ import type { Scope } from "../../../support/scope.ts";
 
 const USAGE = { prompt_tokens: 1_000_000, completion_tokens: 1_000_000, total_tokens: 2_000_000 };
 const PRICE = { input_cache_miss: 2, output: 10 };
+const service_tiers = {
+  flex: { input_cache_miss: 1, output: 5 },
+  priority: { input_cache_miss: 4, output: 20 },
+};
 
 /** A reply with this tier. Undefined: it states none. */
 const replyOf = (tier?: string): Behaviour =>
@@ -33,10 +37,6 @@ const replyOf = (tier?: string): Behaviour =>
 
 async function start(t: Scope, behaviour: Behaviour, over: object = {}) {
   const data_dir = folder();
-  const service_tiers = {
-    flex: { input_cache_miss: 1, output: 5 },
-    priority: { input_cache_miss: 4, output: 20 },
-  };
   const base = {
     data_dir,
     models: { m: { price: PRICE, service_tiers }, plain: { price: PRICE } },
@@ -94,6 +94,47 @@ describe("a service tier", () => {
       models: { m: { service_tiers: { auto: { input_cache_miss: 4, output: 20 } } } },
     });
     assert.deepEqual(await claude.billed("m", "auto"), ["auto", "12"]);
+  });
+
+  it("is asked for and billed in the formats of Gemini and Converse", async (t) => {
+    const content = [{ text: "Hi." }];
+    const counts = { inputTokens: 1_000_000, outputTokens: 1_000_000 };
+    const tokens = { promptTokenCount: 1_000_000, candidatesTokenCount: 1_000_000 };
+    const geminiReply = (serviceTier: string) => ({
+      candidates: [{ content: { parts: content }, finishReason: "STOP" }],
+      usageMetadata: { ...tokens, serviceTier },
+    });
+    const converseReply = (type: string) => ({
+      output: { message: { role: "assistant", content } },
+      stopReason: "end_turn",
+      usage: counts,
+      serviceTier: { type },
+    });
+    const aws = { vendor: "bedrock", region: "us-east-1", api_key: "k" };
+    for (const [vendor, reply, asked] of [
+      [{ vendor: "gemini", api_key: "k" }, geminiReply, { service_tier: "flex" }],
+      [aws, converseReply, { serviceTier: { type: "flex" } }],
+    ] as const)
+      for (const [stated, cost] of [
+        ["flex", "6"],
+        ["standard", "12"],
+      ] as const) {
+        const provider = await startProvider(t, status(200, reply(stated)));
+        const data_dir = folder();
+        const further = { ...vendor, base_url: provider.url };
+        const m = { provider: "further", upstream_model: "amazon.x", price: PRICE, service_tiers };
+        const config = configFor(provider.url, [], {
+          data_dir,
+          providers: { further },
+          models: { m },
+        });
+        const { chat } = await startGateway(t, config);
+        const answer = await chat({ model: "m", messages: user("hi"), service_tier: "flex" });
+        assert.equal(answer.status, 200, await answer.text());
+        assert.equal((await settled(data_dir, 1))[0]!["cost"], cost);
+        const { body } = provider.asked[0]!;
+        assert.deepEqual({ ...body, ...asked }, body);
+      }
   });
 
   it("is one tier under two names: OpenAI calls `priority` `fast` too", async (t) => {
