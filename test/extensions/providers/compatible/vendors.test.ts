@@ -202,7 +202,8 @@ const ROWS: Record<string, Row> = {
     ...byEffort("medium", ["low", "medium", "high"]),
     silent: {},
     sent: renamed,
-    thinkerRefused: [...PENALTIES, "stop"],
+    refused: PENALTIES,
+    thinkerRefused: ["stop"],
   },
 };
 
