@@ -120,8 +120,9 @@ const UNABLE = [
   // OpenRouter, llama.cpp.
   /^no endpoints found that (support|can handle)/i,
   /^tools param requires|^(image|audio) input is not supported|^unsupported param: /i,
-  // Chat templates of Qwen, which demand a text of the user.
-  /^no user query found in messages/i,
+  // Conversations that the assistant ends, or that have no text of the user.
+  /^requests ending with a model turn are not|^this model does not support assistant message/i,
+  /^assistant response prefill is incompatible|^no user query found in messages/i,
   // The switch for thinking that the model's settings name.
   /^reasoning is mandatory for this endpoint|^this model always engages in thinking/i,
   /^(unable to submit request because )?thinking([ _](level|budget) | can't be disabled)/i,

@@ -596,13 +596,16 @@ describe("tools", () => {
 });
 
 for (const [vendor, inMessage, inBody] of [
-  ["mistral", { prefix: true }, {}],
-  ["qwen", { partial: true }, {}],
-  ["vllm", {}, { continue_final_message: true, add_generation_prompt: false }],
-  ["openai", {}, {}],
+  ["mistral", { prefix: true }, effort("none")],
+  ["qwen", { partial: true }, { enable_thinking: false }],
+  ["vllm", {}, { continue_final_message: true, add_generation_prompt: false, ...template(false) }],
+  ["llama.cpp", {}, template(false)],
+  ["openrouter", {}, byReasoning.off],
+  ["openai", {}, effort("medium")],
 ] as const)
-  it(`the beginning of an answer is marked as ${vendor} wants it, whoever began it`, () => {
-    const body = sent({ vendor }, {}, { messages: [...user("hi"), says("So")] });
+  it(`the beginning of an answer is marked as ${vendor} wants it, whoever began it, and not thought about`, () => {
+    const fields = { messages: [...user("hi"), says("So")], ...ON };
+    const body = sent({ vendor, base_url: "http://x" }, { reasoning: true }, fields);
     assert.deepEqual(body["messages"].at(-1), { ...says("So"), ...inMessage });
     assert.deepEqual({ ...body, ...inBody }, body);
   });
