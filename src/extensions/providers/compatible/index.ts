@@ -19,7 +19,13 @@ import { scopedStore } from "../turns/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
 import { acceptedMessages } from "./refused-messages.ts";
 import { keepingDetails } from "../kept-details/index.ts";
-import { forMistral, toolFields, withShortIds, withStatedIds } from "./tool-choice.ts";
+import {
+  acceptedTools,
+  forMistral,
+  toolFields,
+  withShortIds,
+  withStatedIds,
+} from "./tool-choice.ts";
 
 /** The tools with the client's marks for the provider's cache. */
 function withToolMarks(chat: ChatRequest): ChatRequest {
@@ -129,6 +135,7 @@ export const compatibleDialect: Dialect = {
       ...marked,
       // A model does not think after the beginning of its answer.
       wantsThinking: chat.wantsThinking && !isPrefilled && !mustNotThink(chat, target),
+      tools: acceptedTools(marked.tools, target),
       messages:
         tool_choice === "any"
           ? forMistral(messages)
