@@ -19,7 +19,13 @@ import { scopedStore } from "../turns/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
 import { acceptedMessages } from "./refused-messages.ts";
 import { keepingDetails } from "../kept-details/index.ts";
-import { forMistral, toolFields, withShortIds, withStatedIds } from "./tool-choice.ts";
+import {
+  acceptedTools,
+  forMistral,
+  toolFields,
+  withShortIds,
+  withStatedIds,
+} from "./tool-choice.ts";
 
 /** The tools with the client's marks for the provider's cache. */
 function withToolMarks(chat: ChatRequest): ChatRequest {
@@ -92,19 +98,19 @@ function mustNotThink({ tools, tool_choice }: ChatRequest, { upstreamModel, trai
   return isForced && NO_THINKING_WHEN_FORCED.includes(traits.thinking);
 }
 
-/** Whether the last message is a prefill of the answer that must be marked as one. */
+/** Whether the last message is a prefill of the answer, which the model can continue. */
 function hasPrefill(messages: ChatRequest["messages"], { prefill }: Traits): boolean {
-  if (prefill === "none" || prefill === "plain") return false;
   const last = messages.at(-1);
-  if (last?.role !== "assistant" || last.tool_calls.length > 0) return false;
+  if (prefill === "none" || last?.role !== "assistant" || last.tool_calls.length > 0) return false;
   return typeof last.content === "string" && last.content.trim() !== "";
 }
 
-/** Marks the prefill by the trait `prefill`, as one text without cache marks. */
+/** Marks the prefill as the trait `prefill` demands it: as one text without cache marks. */
 function withMarkedPrefill(
   body: { readonly messages: readonly object[] },
   { prefill }: Traits,
 ): object {
+  if (prefill === "plain") return body;
   const message = body.messages.at(-1) as Pick<Message, "content">;
   const last = { ...message, content: textOf(message.content ?? "") };
   if (prefill !== "continue_final_message")
@@ -129,6 +135,7 @@ export const compatibleDialect: Dialect = {
       ...marked,
       // A model does not think after the beginning of its answer.
       wantsThinking: chat.wantsThinking && !isPrefilled && !mustNotThink(chat, target),
+      tools: acceptedTools(marked.tools, target),
       messages:
         tool_choice === "any"
           ? forMistral(messages)

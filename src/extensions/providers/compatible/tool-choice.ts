@@ -1,10 +1,11 @@
-// The tools of a request for a provider that does not know all forms of tool_choice, and what
-// Mistral demands of messages with calls and their results.
+// The tools of a request for a provider that does not know all forms of tool_choice, or for Kimi,
+// and what Mistral demands of messages with calls and their results.
 import { sha256 } from "../../../core/hash.ts";
-import type { ChatRequest, Message } from "../../../core/openai/request.ts";
+import type { ChatRequest, Message, Tool } from "../../../core/openai/request.ts";
 import { statedId } from "../provider-words/index.ts";
+import type { Target } from "../../../core/providers/dialect.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
-import { hashedId } from "../turns/index.ts";
+import { hashedId, kimiSchema } from "../turns/index.ts";
 import { withAnswers } from "./refused-messages.ts";
 
 /** Replaces the documented fields. A request goes only to models that know the form it needs. */
@@ -22,6 +23,17 @@ export function toolFields(
     tools: tools.filter((tool) => isChosen(tool.function.name)),
     tool_choice: known === "any" ? "any" : "required",
   };
+}
+
+const KIMI = /kimi|moonshot/i;
+
+/** The tools with schemas that the model's API accepts. */
+export const acceptedTools = (tools: ChatRequest["tools"], { upstreamModel }: Target) =>
+  KIMI.test(upstreamModel) ? tools?.map(forKimi) : tools;
+
+function forKimi(tool: Tool): Tool {
+  const parameters = kimiSchema(tool.function.parameters) as Tool["function"]["parameters"];
+  return { ...tool, function: { ...tool.function, parameters } };
 }
 
 /** Mistral demands ids of nine letters and digits. Others are hashed. */

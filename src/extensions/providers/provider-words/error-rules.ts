@@ -81,7 +81,8 @@ const FAILED = [
   /^(the )?model (produced|generated) invalid|^error parsing tool call/i,
   /^(failed to initialize samplers: )?failed to parse (input|messages|tool call|grammar)/i,
   /^failed to generate (json|output)/i,
-  /^xml syntax error|^jinja exception|^context size has been exceeded/i,
+  /^(failed to parse xml|xml syntax error|expected element type)|^jinja exception/i,
+  /^context size has been exceeded/i,
 ];
 const CONTEXT = [
   /(?<!['"]\w+)context[ _]length|context window|context limit|maximum context|exceed_context_size/i,
@@ -119,6 +120,15 @@ const UNABLE = [
   // OpenRouter, llama.cpp.
   /^no endpoints found that (support|can handle)/i,
   /^tools param requires|^(image|audio) input is not supported|^unsupported param: /i,
+  // Conversations that the assistant ends, or that have no text of the user.
+  /^requests ending with a model turn are not|^this model does not support assistant message/i,
+  /^assistant response prefill is incompatible|^no user query found in messages/i,
+  // The switch for thinking that the model's settings name.
+  /^reasoning is mandatory for this endpoint|^this model always engages in thinking/i,
+  /^(unable to submit request because )?thinking([ _](level|budget) | can't be disabled)/i,
+  /^budget \d+ is invalid\. this model only works|^the model does not support setting thinking_/i,
+  /^model \S+ does not support parameter reasoningeffort|^chat_template is not supported/i,
+  /^unsupported value: 'reasoning_effort' does not|^`?reasoning_effort`? must be one of/i,
 ];
 /** A firewall in front of the provider rejects the content with a page of its own. */
 const WEB_PAGE = [/^\s*<(!doctype|html)/i];

@@ -104,7 +104,8 @@ export function turnsOf(
     for (const call of tool_calls) results.delete(call.id);
     for (const call of tool_calls) {
       const id = uniqueId(call.id);
-      const { name, arguments: text } = call.function;
+      const { name: stated, arguments: text } = call.function;
+      const name = acceptedName(stated);
       const args = argumentsIn(text, texts);
       add("assistant", { type: "call", id, name, args });
       const result: Result = { type: "result", id, name, content: "" };
@@ -174,6 +175,9 @@ function createIdMaker(): (clientId: string) => string {
     return id;
   };
 }
+
+/** A model may call a tool that does not exist, by a name that the native formats refuse. */
+const acceptedName = (name: string): string => name.slice(0, 64).replace(/[^\w-]/g, "_");
 
 /** The names of the tools that were called in a conversation, each once. */
 export function calledNames(turns: readonly Turn[]): readonly string[] {

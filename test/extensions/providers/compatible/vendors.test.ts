@@ -202,7 +202,8 @@ const ROWS: Record<string, Row> = {
     ...byEffort("medium", ["low", "medium", "high"]),
     silent: {},
     sent: renamed,
-    thinkerRefused: [...PENALTIES, "stop"],
+    refused: PENALTIES,
+    thinkerRefused: ["stop"],
   },
 };
 
@@ -570,6 +571,39 @@ describe("tools", () => {
     assert.deepEqual(roles, ["user", "assistant", "tool", "assistant", "user"]);
   });
 
+  for (const [what, parameters, accepted] of [
+    [
+      "a type next to anyOf",
+      { type: "object", anyOf: [{ type: "object" }, { required: ["a"] }, true] },
+      { anyOf: [{ type: "object" }, { type: "object", required: ["a"] }, { type: "object" }] },
+    ],
+    [
+      "a type next to anyOf within others",
+      { properties: { a: { items: { type: ["string", "null"], anyOf: [{ enum: ["x"] }] } } } },
+      { properties: { a: { items: { anyOf: [{ type: ["string", "null"], enum: ["x"] }] } } } },
+    ],
+    [
+      "a list of items",
+      { properties: { items: { items: [{ type: "string" }], maxItems: 1 } } },
+      { properties: { items: { prefixItems: [{ type: "string" }], maxItems: 1 } } },
+    ],
+    [
+      "properties with the names of keywords",
+      { properties: { type: { type: "string" }, anyOf: { type: "array" }, items: {} } },
+      { properties: { type: { type: "string" }, anyOf: { type: "array" }, items: {} } },
+    ],
+    ["no parameters", undefined, undefined],
+  ] as const)
+    it(`have parameters that Kimi accepts: ${what}`, () => {
+      const tools = [{ type: "function", function: { name: "f", parameters } }];
+      const sentTo = (upstream_model: string): Json =>
+        sent({ vendor: "moonshot" }, { upstream_model }, { tools, tool_choice: "auto" })[
+          "tools"
+        ][0];
+      assert.deepEqual(sentTo("kimi-k2.6")["function"]["parameters"], accepted);
+      assert.deepEqual(sentTo("m"), JSON.parse(JSON.stringify(tools[0])));
+    });
+
   it("leave no thinking where the model refuses both together", () => {
     const thinker = { reasoning: true };
     for (const [vendor, upstream_model, choice, thinks] of [
@@ -595,13 +629,16 @@ describe("tools", () => {
 });
 
 for (const [vendor, inMessage, inBody] of [
-  ["mistral", { prefix: true }, {}],
-  ["qwen", { partial: true }, {}],
-  ["vllm", {}, { continue_final_message: true, add_generation_prompt: false }],
-  ["openai", {}, {}],
+  ["mistral", { prefix: true }, effort("none")],
+  ["qwen", { partial: true }, { enable_thinking: false }],
+  ["vllm", {}, { continue_final_message: true, add_generation_prompt: false, ...template(false) }],
+  ["llama.cpp", {}, template(false)],
+  ["openrouter", {}, byReasoning.off],
+  ["openai", {}, effort("medium")],
 ] as const)
-  it(`the beginning of an answer is marked as ${vendor} wants it, whoever began it`, () => {
-    const body = sent({ vendor }, {}, { messages: [...user("hi"), says("So")] });
+  it(`the beginning of an answer is marked as ${vendor} wants it, whoever began it, and not thought about`, () => {
+    const fields = { messages: [...user("hi"), says("So")], ...ON };
+    const body = sent({ vendor, base_url: "http://x" }, { reasoning: true }, fields);
     assert.deepEqual(body["messages"].at(-1), { ...says("So"), ...inMessage });
     assert.deepEqual({ ...body, ...inBody }, body);
   });

@@ -42,6 +42,18 @@ const items = (messages: readonly Message[]) =>
 const idsOf = (given: readonly string[]): string[] =>
   items([calls(given)]).map((item) => (item.type === "call" ? item.id : ""));
 
+for (const [stated, name] of [
+  ["$READFILE", "_READFILE"],
+  ["exchange_items<|channel|>", "exchange_items__channel__"],
+  ["é".repeat(65), "_".repeat(64)],
+  ["f-2", "f-2"],
+])
+  it(`a call of a tool that does not exist, ${stated}, has a name that providers accept`, () => {
+    const call = { id: "a", type: "function", function: { name: stated!, arguments: "" } } as const;
+    const [called] = items([{ ...calls([]), tool_calls: [call] } as Message]);
+    assert.equal(called?.type === "call" && called.name, name);
+  });
+
 describe("ids of tool calls that are used again", () => {
   it("become others, the same ones in each request of the conversation", () => {
     const ids = idsOf(["a", "b", "a", "a"]);
