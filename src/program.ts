@@ -174,7 +174,11 @@ function commandTable(loader: Loader, serve: Command): CommandTable {
 /** Which settings to change when the gateway cannot listen, by the system's error message. */
 const OTHER_PLACES: readonly (readonly [words: RegExp, place: string])[] = [
   [/EADDRINUSE|listen EACCES/, "port: --port, server.port, admin.port or admin.metrics.port"],
-  [/EADDRNOTAVAIL|getaddrinfo/, "host: --host, server.host, admin.host or admin.metrics.host"],
+  // EAFNOSUPPORT: IPv6 is off. EINVAL: an address of one link, without its interface.
+  [
+    /EADDRNOTAVAIL|EAFNOSUPPORT|listen EINVAL|getaddrinfo/,
+    "host: --host, server.host, admin.host or admin.metrics.host",
+  ],
 ];
 
 async function serveGateway(

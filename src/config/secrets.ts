@@ -55,10 +55,12 @@ function lookUp(
     return { value: file.text, fault: `no secret in the file ${path}: ${fault}` };
   }
   const name = text.startsWith("$") ? text.slice(1) : undefined;
+  // As LiteLLM writes a variable: otherwise this text would be sent as the secret.
+  const isForeign = text.startsWith("os.environ/");
   // A line end at the end of a file that was read into the environment is the usual mistake.
-  if (name === undefined) return { value: text, fault: `${EXPECTED} or line ends` };
+  if (name === undefined && !isForeign) return { value: text, fault: `${EXPECTED} or line ends` };
   // A text that is no variable's name may be a secret itself, so it is not repeated.
-  if (!/^[A-Za-z_]\w*$/.test(name))
+  if (name === undefined || !/^[A-Za-z_]\w*$/.test(name))
     return fail(
       "invalid_value",
       "expected the secret, or $ and the name of an environment variable, " +

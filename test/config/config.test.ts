@@ -357,6 +357,9 @@ describe("secrets", () => {
           { path: place, code: "invalid_value", message },
         ]));
 
+    it(`${place}: a variable as LiteLLM names it is no secret, but a fault that says how`, () =>
+      assert.match(refusedConfig(over("os.environ/K"), { K: "k" })[0]!.message, /\$ and the name/));
+
     for (const text of ["", "$constructor", "$__proto__", "$toString"])
       it(`${place}: ${JSON.stringify(text)} is none, though every object has some`, () =>
         assert.deepEqual(pathsOf(over(text)), [place]));

@@ -24,20 +24,26 @@ export const keyFile = (dataDir: string): string => join(dataDir, "keys.json");
 /** Error codes of an absent file. */
 const ABSENT = ["ENOENT", "ENOTDIR"];
 
-/**
- * Reads the file synchronously. `digest`: of its content; null: there is no file. Throws a
- * ValidationError if the file is invalid.
- */
-function loadKeys(file: string): { keys: CreatedKey[]; digest: string | null } {
+interface KeyFile {
+  readonly keys: CreatedKey[];
+  /** The same keys as they are written, with the fields of later versions and other programs. */
+  readonly rows: CreatedKey[];
+  /** Of the content. Null: there is no file. */
+  readonly digest: string | null;
+}
+
+/** Reads the file synchronously. Throws a ValidationError if it is invalid. */
+function loadKeys(file: string): KeyFile {
   let content: FileContent;
   try {
     content = readRegularFile(file, MAX_KEYS_BYTES);
   } catch (error) {
-    if (ABSENT.includes(whyUnreadable(error))) return { keys: [], digest: null };
+    if (ABSENT.includes(whyUnreadable(error))) return { keys: [], rows: [], digest: null };
     return failUnreadable(file, error);
   }
   const { bytes, digest } = content;
-  return { keys: keysOf(file, parseJsonFile(file, textIn(bytes))), digest };
+  const json = parseJsonFile(file, textIn(bytes));
+  return { keys: keysOf(file, json), rows: json as CreatedKey[], digest };
 }
 
 /** Validates the JSON of a file. The message of each issue begins with the file's path. */
@@ -155,7 +161,7 @@ function updateKeys(
 ): Promise<void> {
   const file = keyFile(dataDir);
   return withLock({ dir: join(dataDir, "spend"), name: "keys" }, async () => {
-    const keys = change(readKeys(file));
+    const keys = change(loadKeys(file).rows);
     if (keys) await replaceFile(file, `${JSON.stringify(keys, null, 2)}\n`);
   });
 }

@@ -47,10 +47,7 @@ export function convertLitellm(value: unknown): Conversion {
   if (deployments.length === 0) return fail("invalid_value", noModel(leftOut), ["model_list"]);
   const variables = createVariables(value, leftOut);
   const { providers, nameOf } = providersOf(deployments, variables);
-  const sectionAt = (name: string): Fields => {
-    if (!isObject(value[name] ?? {})) leftOut.add(name, "expected an object");
-    return asObject(value[name]);
-  };
+  const sectionAt = (name: string): Fields => leftOut.objectAt(name, value[name]);
   const router = sectionAt("router_settings");
   const library = sectionAt("litellm_settings");
   const groups = convertGroups(deployments, nameOf, { router, library, leftOut });

@@ -83,7 +83,7 @@ export function readDeployment(
 ): Deployment | undefined {
   const { model_name, litellm_params, model_info, ...others } = asObject(entry);
   const params = asObject(litellm_params);
-  const info = asObject(model_info);
+  const info = leftOut.objectAt(`${path}.model_info`, model_info);
   const paramsPath = `${path}.litellm_params`;
   const group = textAt(model_name, `${path}.model_name`);
   const model = asString(params["model"]) ?? "";

@@ -128,17 +128,19 @@ function fallbacksIn(
   leftOut: LeftOutList,
 ): Fallbacks[] {
   if (!Array.isArray(value ?? [])) leftOut.add(path, "expected a list");
-  return asArray(value).flatMap((row, at) =>
-    Object.entries(asObject(row)).flatMap(([name, listed]): Fallbacks[] => {
-      const listPath = `${path}[${at}].${name}`;
+  return asArray(value).flatMap((row, at) => {
+    const rowPath = `${path}[${at}]`;
+    const lists = Object.entries(leftOut.objectAt(rowPath, row));
+    return lists.flatMap(([name, listed]): Fallbacks[] => {
+      const listPath = `${rowPath}.${name}`;
       if (!isGroup(name, listPath)) return [];
       if (!Array.isArray(listed)) leftOut.add(listPath, "expected a list of model names");
       const isTarget = (target: unknown, index: number): target is string =>
         isGroup(target, `${listPath}[${index}]`);
       const targets = asArray(listed).filter(isTarget);
       return targets.length === 0 ? [] : [{ name, targets, path: listPath }];
-    }),
-  );
+    });
+  });
 }
 
 /**
@@ -151,8 +153,10 @@ function furtherNames(
   isGroup: IsGroup,
   leftOut: LeftOutList,
 ): [string, string][] {
-  return Object.entries(asObject(value)).flatMap(([name, target]): [string, string][] => {
-    const path = `router_settings.model_group_alias.${name}`;
+  const listPath = "router_settings.model_group_alias";
+  const names = Object.entries(leftOut.objectAt(listPath, value));
+  return names.flatMap(([name, target]): [string, string][] => {
+    const path = `${listPath}.${name}`;
     const group = typeof target === "string" ? target : asObject(target)["model"];
     if (!isGroup(group, path)) return [];
     if (name === "" || taken.includes(name)) {

@@ -1,5 +1,7 @@
 // The fields of a LiteLLM configuration that gateway.json cannot have: their paths, and the
 // reasons, which name what this gateway has instead.
+import { isObject } from "../../../core/schema/checker.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
 
 /** An object of the file. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -85,6 +87,8 @@ export interface LeftOutList {
   readonly list: readonly LeftOut[];
   /** Adds one field. */
   add(path: string, reason: string): void;
+  /** The object that the field holds. Empty if it has no value or, which is added, another one. */
+  objectAt(path: string, value: unknown): Fields;
   /** Adds all fields of an object that have a value and are not among `carried`. */
   addRest(path: string, fields: Fields, carried: readonly string[]): void;
 }
@@ -97,6 +101,10 @@ export function createLeftOutList(): LeftOutList {
   return {
     list,
     add,
+    objectAt(path, value) {
+      if (!isObject(value ?? {})) add(path, "expected an object");
+      return asObject(value);
+    },
     addRest(path, fields, carried) {
       for (const [name, value] of Object.entries(fields)) {
         if (value === null || value === undefined || carried.includes(name)) continue;

@@ -9,9 +9,10 @@ export interface OpenScreen {
   close(): void;
 }
 
-// Switch to the alternate screen and hide the cursor; switch back and show it.
-const ENTER = "\u001b[?1049h\u001b[?25l";
-const LEAVE = "\u001b[?25h\u001b[?1049l";
+// Switch to the alternate screen, hide the cursor and cut long lines; undo that in reverse. Some
+// characters take two columns: if their lines wrapped, the first lines would scroll away.
+const ENTER = "\u001b[?1049h\u001b[?25l\u001b[?7l";
+const LEAVE = "\u001b[?7h\u001b[?25h\u001b[?1049l";
 const HOME = "\u001b[H";
 const CLEAR_LINE = "\u001b[K";
 const CLEAR_BELOW = "\u001b[J";

@@ -72,6 +72,11 @@ describe("serve that cannot: one line for each fault, exit 1", { concurrency: 4 
       /EADDRNOTAVAIL.*192\.0\.2\.1; choose another host: --host, server\.host, /,
     ],
     [
+      "an IPv6 address that this machine cannot listen on",
+      ["--config", configFile({ ...foreign, server: { host: "fe80::1" } })],
+      /listen E(INVAL|AFNOSUPPORT).* fe80::1.*; choose another host: --host, server\.host, /,
+    ],
+    [
       "a host that nobody knows",
       ["--config", configFile({ ...foreign, server: { host: "nowhere.invalid" } })],
       /getaddrinfo \w+ nowhere\.invalid; choose another host: --host, server\.host, /,

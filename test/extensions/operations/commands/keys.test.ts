@@ -139,6 +139,17 @@ describe("a key's life", { concurrency: 3 }, () => {
     await assertDisabled(await heard(gw, key, 200));
   });
 
+  it("keeps the fields of others in the file, whichever key is made or revoked", async (t) => {
+    const { create, keys, stored, write } = await world(t);
+    const { key_id } = await create("--account", "beta");
+    write(stored().map((row) => ({ ...row, team: { cost_centre: 7 } })));
+    await create("--account", "gamma");
+    assert.equal((await keys("revoke", String(key_id))).code, 0);
+    const [beta, gamma] = stored();
+    assert.deepEqual([beta!["team"], gamma!["team"]], [{ cost_centre: 7 }, undefined]);
+    assert.ok(beta!["revoked"]);
+  });
+
   it("ten made at once are ten keys", async (t) => {
     const { create, stored } = await world(t);
     const accounts = Array.from({ length: 10 }, (_, at) => `account ${at}`);

@@ -355,6 +355,20 @@ describe("single fields of LiteLLM's configuration", () => {
     ]);
   });
 
+  it("a text where an object belongs is left out, and listed", async () => {
+    const router_settings = { fallbacks: ["m"], model_group_alias: "m" };
+    const made = await convert({
+      ...one({ model: "openai/x" }, {}, { router_settings, general_settings: "m" }),
+      model_list: [{ ...chat("m", { model: "openai/x" }), model_info: "m" }],
+    });
+    assert.deepEqual(pathsOf(made), [
+      "model_list[0].model_info",
+      "router_settings.fallbacks[0]",
+      "router_settings.model_group_alias",
+      "general_settings",
+    ]);
+  });
+
   it("a further name that is empty, or that a model has been given here, is left out", async () => {
     const model_list = ["a", "b"].map((name) => chat("m", { model: `openai/${name}` }));
     const model_group_alias = { "m/openai": "m", "": "m", old: "m" };

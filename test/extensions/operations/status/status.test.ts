@@ -210,8 +210,8 @@ describe("top", () => {
     stdin.write("x"); // which is no key of it
     stdin.write("q");
     assert.equal((await within(end, "the end after q")).code, 0);
-    assert.ok(screen().startsWith("\u001b[?1049h\u001b[?25l"));
-    assert.ok(screen().endsWith("\u001b[?25h\u001b[?1049l"));
+    assert.ok(screen().startsWith("\u001b[?1049h\u001b[?25l\u001b[?7l"), "without wrapping");
+    assert.ok(screen().endsWith("\u001b[?7h\u001b[?25h\u001b[?1049l"));
   });
 
   it("goes on while no gateway answers, and says so", async () => {
@@ -262,7 +262,7 @@ describe("a screen", () => {
     stdin.emit("data", Buffer.from("aé"));
     screen.close();
     assert.ok(!isRaw());
-    assert.equal(written(), "\u001b[?25h\u001b[?1049l");
+    assert.equal(written(), "\u001b[?7h\u001b[?25h\u001b[?1049l");
     stdin.emit("data", Buffer.from("b"));
     stdout.emit("resize");
     assert.deepEqual([heard, written()], [["a", "é"], ""]);
