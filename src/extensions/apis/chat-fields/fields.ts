@@ -33,7 +33,7 @@ const mapOf = (name: Check<string>, value: Check<unknown>, max: number, noun: st
   );
 
 const tokenId = string({ pattern: /^[0-9]{1,10}$/, expected: "the id of a token, 1 to 10 digits" });
-/** More tokens than any client needs. The bound limits the work on them. */
+/** More tokens than any client needs. The bound limits the work of checking them. */
 const logitBias = mapOf(tokenId, number({ min: -100, max: 100 }), 1_024, "tokens");
 
 const key = string({ pattern: /^[\s\S]{1,64}$/u, expected: "a name of 1 to 64 characters" });
@@ -41,7 +41,7 @@ const text = string({ pattern: /^[\s\S]{0,512}$/u, expected: "at most 512 charac
 /** OpenAI's bounds, for providers that accept `metadata`. */
 export const openaiBounds = object({ metadata: optional(mapOf(key, text, 16, "members")) });
 
-/** OpenAI's bound. An emoji counts as one character. */
+/** OpenAI's bound, in code points. */
 const cacheKey = string({ pattern: /^[\s\S]{0,64}$/u, expected: "at most 64 characters" });
 
 /** An empty text counts as absent. */
@@ -63,7 +63,7 @@ const textOnly = refine(
 );
 
 export const chatFields = object({
-  /** Elements are checked like tools. */
+  /** Checked here only to be objects. The check of `tools` does the rest. */
   functions: optional(array(typed("object", {}, (value) => value))),
   function_call: optional(
     byType({ string: literal("none", "auto"), object: object({ name: nonEmpty }) }),

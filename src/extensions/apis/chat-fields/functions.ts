@@ -20,7 +20,7 @@ const CALLS = "is not supported: send the call in tool_calls, with its id, as th
 
 const WITH_TOOLS = "may not be set together with tools or tool_choice";
 
-/** `index`: the message's place in the list. */
+/** Throws a ValidationError for a call or result without an id. `index`: the message's position. */
 export function refuseLegacyMessage(message: unknown, index: number): void {
   const { role, function_call: call = null } = asObject(message);
   if (role === "function") fail("invalid_value", RESULTS, ["messages", index, "role"]);

@@ -46,7 +46,7 @@ export function withChatFields(check: Check<ChatRequest>): Check<ChatRequest> {
   });
 }
 
-/** Adds the names of the JSON's messages to the checked ones. */
+/** Copies the `name` of each message in the JSON to the checked message. */
 function withNames(messages: readonly Message[], raw: readonly unknown[]): readonly Message[] {
   if (raw.every((message) => nameIn(message) === undefined)) return messages;
   return messages.map((message, index) => {

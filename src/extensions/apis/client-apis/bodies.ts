@@ -16,8 +16,8 @@ export type Body = Readonly<Record<string, unknown>>;
 const anyBody = jsonObject();
 
 /**
- * Checks a body. A large one is checked in steps, some elements of its member `list` in each.
- * Throws a ValidationError.
+ * Checks a body, a large one in steps of a few elements of its member `list`. Throws a
+ * ValidationError.
  */
 export function* checkedBody<T>(
   { json, large }: ParsedBody,
@@ -31,6 +31,6 @@ export function* checkedBody<T>(
   return { request, body };
 }
 
-/** The check of an object with this type. */
+/** A check of objects whose `type` is this one. */
 export const kind = <N extends string, F extends Fields>(type: N, fields: F) =>
   object({ type: literal(type), ...fields });

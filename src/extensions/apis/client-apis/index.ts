@@ -23,7 +23,7 @@ export {
 
 /**
  * `messages`: Anthropic's Messages API. `responses`: OpenAI's Responses API. Each loads the
- * extension that serves it. Absent: none; their paths are then unknown.
+ * extension that serves it. Absent: none, and their paths are unknown (404).
  */
 const apis = defineSetting("apis", [], () => array(literal("messages", "responses")), {
   fixed: true,
@@ -33,7 +33,10 @@ export const settings = [apis];
 
 export function install(): void {}
 
-/** The key as an Authorization header, which clients may send in `x-api-key`. Undefined: no key. */
+/**
+ * The key as an Authorization header. Clients may send it in `x-api-key` instead. Undefined: no
+ * key.
+ */
 export function authorization(headers: IncomingHttpHeaders): string | undefined {
   const key = headers["x-api-key"];
   return headers.authorization || (typeof key === "string" ? `Bearer ${key}` : undefined);
@@ -45,6 +48,6 @@ export interface ReplyEvent {
   readonly [member: string]: unknown;
 }
 
-/** The text of a server-sent event. Its name is the type. */
+/** The text of a server-sent event. Its event name is its type. */
 export const eventText = (event: ReplyEvent): string =>
   `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;

@@ -14,7 +14,7 @@ export interface Entry {
   readonly path: Path;
 }
 
-/** A message of the user, or a text of the system. */
+/** A user message, or a system message, which has only text. */
 export const inputMessage = (role: "user" | "system", content: string | ContentPart[]): Message =>
   role === "user" ? { role, content: joinText(content) } : { role, content: textOf(content) };
 
@@ -22,7 +22,7 @@ export const inputMessage = (role: "user" | "system", content: string | ContentP
 const MEDIA_FOLLOW = "(What the tool shows follows in the next message.)";
 
 /**
- * Splits the result of a tool call. In chat completions it is a text, so its images and files go
+ * Splits the result of a tool call. Chat completions only takes text there, so images and files go
  * into a user message, below a heading.
  */
 export function splitResult(callId: string, parts: readonly ContentPart[], separator: string) {
@@ -48,8 +48,8 @@ export const refuseOrphan = (path: Path): never =>
   fail("invalid_value", "answers no tool call of an assistant message before it", path);
 
 /**
- * The fields of a checked request that follow from its messages. `paths`: those fields that have
- * another path in the client's request, with this path, which errors state.
+ * The fields of a checked request that follow from its messages. `paths`: the client's paths, for
+ * errors, of the fields that have another path in the client's request.
  */
 export function messageFields(entries: readonly Entry[], paths: Readonly<Record<string, Path>>) {
   const pathOf = (field: string): Path => paths[field] ?? [field];

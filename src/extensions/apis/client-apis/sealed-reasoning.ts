@@ -18,10 +18,12 @@ export const createReasoningSealer = ({ config, diagnose }: GatewayContext): Sea
 /** The most sealed texts in one request. Each costs a decryption, however short it is. */
 const MAX_SEALED = 10_000;
 
-/** Undefined: another installation sealed the text, or it was changed. */
+/** Opens a sealed text. Undefined: another installation sealed it, or it was changed. */
 export type Opener = (sealed: string, path: Path) => string | undefined;
 
-/** Opens the texts of one request. Throws a ValidationError with the path of one too many. */
+/**
+ * Opens the texts of one request. Throws a ValidationError with the path of the first one too many.
+ */
 export function createOpener(open: Sealer["open"]): Opener {
   let count = 0;
   return (sealed, path) => {

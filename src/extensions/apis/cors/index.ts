@@ -32,8 +32,8 @@ const origin = refine(nonEmpty, (text) => {
 });
 
 /**
- * The origin of an address as browsers send it: in lower case, without path, credentials and the
- * usual port. Undefined: it has none.
+ * The origin of an address as browsers send it: in lower case, without path, credentials and
+ * default port. Undefined: it has none.
  */
 function originOf(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -70,7 +70,7 @@ export function install(gateway: Installer): void {
   });
 }
 
-/** Answers a preflight. "*" covers every header but Authorization. */
+/** The answer to a preflight. "*" covers every header but Authorization. */
 const PREFLIGHT = {
   "Access-Control-Allow-Methods": "GET, HEAD, POST",
   "Access-Control-Allow-Headers": "*, Authorization",

@@ -1,5 +1,5 @@
-// A system_fingerprint that stays the same after a restart and in every worker: its key is a secret
-// of data_dir. Without this extension the key is random, and lives as long as the process.
+// Keeps system_fingerprint the same after a restart and in every worker: its key is a secret file
+// in data_dir. Without this extension the key is random, and lives as long as the process.
 import type { Diagnose } from "../../../core/diagnose.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";

@@ -16,13 +16,13 @@ interface OpenBlock {
   readonly index: number;
   /** The index of the call, in a block of type tool_use. */
   readonly call?: number | undefined;
-  /** The arguments so far, or the thought that is not shown. */
+  /** The arguments so far, or a hidden thought. */
   json: string;
   /** Whether the arguments begin like an object. Undefined: they have only blanks so far. */
   isObject?: boolean;
 }
 
-/** `seal`: thoughts are not shown, and sealed in their signatures. Undefined: they are shown. */
+/** `seal`: seals hidden thoughts into their signatures. Undefined: thoughts are shown. */
 export function createBlocks(emit: Emit, seal: Sealer["seal"] | undefined) {
   let open: OpenBlock | undefined;
   let nextIndex = 0;
@@ -83,11 +83,11 @@ export function createBlocks(emit: Emit, seal: Sealer["seal"] | undefined) {
 
   return {
     /**
-     * Writes a part. If its kind differs from that of the open block, ends this block. While the
-     * arguments of a call are incomplete, the part waits until the end.
+     * Writes a part, and ends the open block if it is of another kind. If the open block is a call
+     * with incomplete arguments, the part waits until the end of the reply.
      */
     add(part: ContentPart): void {
-      // So the arguments of a call are parsed only once: the part ends the call, or all parts wait.
+      // Parses the arguments of a call only once: the part ends the call, or all later parts wait.
       if (waiting.length === 0 && !isWithinCall(open)) write(part);
       else waiting.push(part);
     },
@@ -118,6 +118,6 @@ function createIds(): (id: string) => string {
   };
 }
 
-/** Whether the block is a call with incomplete arguments. Parses all of them. */
+/** Whether the block is a call with incomplete arguments. Parses the whole text. */
 const isWithinCall = (block: OpenBlock | undefined): boolean =>
   block?.type === "tool_use" && parseJson(block.json) === undefined;

@@ -50,7 +50,7 @@ async function providersCount(
 ): Promise<object | undefined> {
   const { provider } = model;
   const counter = COUNTERS[provider.dialect];
-  // The usual path for counts belongs to the usual path for replies.
+  // A provider with its own path for replies need not have the usual path for counts.
   if (!counter || model.traits.path !== undefined) return undefined;
   const reply = provider.dialectFor(account).request(chat, model);
   const { path, body } = counter(reply);

@@ -1,6 +1,7 @@
-// Errors in the form of the Messages API, and its header for the request id. The vendor's SDKs use
-// the status and details of a refusal, so those of a provider of this format are passed on. Of the
-// messages of any provider only the phrases are that Claude Code looks for.
+// Errors in the form of the Messages API, and its header for the request id. The vendor's SDKs act
+// on the status and details of a refusal, so both are passed on from a provider of this format.
+// From the message of a provider of any format, only the phrases that Claude Code looks for are
+// passed on.
 import { ApiError } from "../../../core/openai/errors.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 import type { Attempt } from "../../../core/routing/attempt.ts";
@@ -35,8 +36,8 @@ const typeOf = ({ code, status }: ApiError): string =>
 const TOO_LONG = "prompt is too long";
 
 /**
- * Words of providers on which Claude Code acts: it asks again without what they name. The patterns
- * match no words of the operator or of its account.
+ * Phrases of providers on which Claude Code acts: it asks again without the feature that they name.
+ * The patterns cannot match details of the operator or of its account.
  */
 const ACTED_ON: readonly RegExp[] = [
   /adaptive thinking is not supported|thinking\.type\.enabled\W{1,3}is not supported/i,
@@ -49,18 +50,18 @@ const ACTED_ON: readonly RegExp[] = [
   /messages\.\d{1,6}\.content\.\d{1,6}\.(tool_result\.content\.\d{1,6}\.)?(image|document)\b/,
 ];
 /**
- * Words of providers that say no more than these phrases, on which Claude Code acts too. It leaves
- * out the images or the documents of a conversation.
+ * Messages of providers, each with the phrase that clients get in its place. Claude Code acts on
+ * the phrase too: after the last two it leaves out the images or documents of a conversation.
  */
 const PHRASES: readonly (readonly [words: RegExp, phrase: string])[] = [
   [/unexpected role .?system.{0,150}input message role/i, "Unexpected role: no input message role"],
   [/\bimages?\b/i, "could not process image"],
   [/\b(pdf|document)s?\b|not take files/i, "could not process pdf"],
 ];
-/** What follows is not what is refused: what could be there instead, a tool, a page to read. */
+/** From here on, a message names an expected value, a tool or a page to read. */
 const OTHERS = /\b(expected|should be|must be|tools\.\d+|function|https?)\b/i;
 
-/** The message, with the words on which Claude Code acts, if the reason has any. */
+/** Adds the phrase on which Claude Code acts, if there is one in `reason`, a provider's message. */
 function withPhrase(message: string, reason = ""): string {
   const [said] = ACTED_ON.flatMap((words) => words.exec(reason)?.[0] ?? []);
   const refused = reason.split(OTHERS, 1)[0]!;
@@ -102,7 +103,7 @@ class DetailedError extends ApiError {
   }
 }
 
-/** The error of a refused request, with what the vendor's programs act on. */
+/** The error of a refused request, with the details on which the vendor's programs act. */
 function refusedError(error: ApiError, refusal: ProviderError | undefined): ApiError {
   if (refusal instanceof DetailedRefusal) return new DetailedError(error, refusal);
   const { code, message, param } = error;
@@ -110,7 +111,7 @@ function refusedError(error: ApiError, refusal: ProviderError | undefined): ApiE
   return new ApiError(code, withPhrase(message, refusal?.detail.providerMessage), { param });
 }
 
-/** Completes requests, and adds what clients act on to the error of one that is refused. */
+/** Completes requests. Adds the details on which clients act to a provider's refusal. */
 export const withDetails =
   (complete: Complete): Complete =>
   async (chat, candidates, deliver, context) => {

@@ -49,13 +49,13 @@ export function install(gateway: Installer): void {
     const sealer = createReasoningSealer(context);
     return createCountHandler(createApi(sealer), sealer, context);
   });
-  // Outside of all that may replace an error, so that the details are of the one that clients get.
+  // Outside all wrappers that may replace an error: the details go to the one that clients get.
   gateway.around(() => withDetails, {
     outside: ["responses-api", "budgets", "sticky", "recovery"],
   });
 }
 
-/** A model in the vendor's form. Null: the gateway does not know it. */
+/** A model in the vendor's form. Null: unknown to the gateway. */
 const entry = (model: ListedModel) => ({
   type: "model",
   id: model.id,

@@ -1,6 +1,6 @@
-// Writes a reply of the Messages API: as a stream of events, or as the message that they make. The
-// reply of a provider of the same format passes unchanged, except for the model's name. The parts
-// of any other reply become events.
+// Writes a reply of the Messages API: as a stream of events, or as one message. The reply of a
+// provider of the same format passes unchanged, except for the model's name. The parts of any other
+// reply become events.
 import { randomHex } from "../../../core/ids.ts";
 import type { FinishReason, NativePart, Part } from "../../../core/openai/parts.ts";
 import { RECOVERED, type ReplyWriter } from "../../../core/openai/reply.ts";
@@ -16,7 +16,7 @@ export const PING: ReplyEvent = { type: "ping" };
 
 const STOP: ReplyEvent = { type: "message_stop" };
 
-/** The client's token counts. `input_tokens` excludes tokens read from or written to the cache. */
+/** This API's token counts. `input_tokens` excludes tokens read from or written to the cache. */
 function usageFields(usage: Usage) {
   const { cache_write_tokens = 0 } = usage.prompt_tokens_details;
   return {
@@ -58,7 +58,7 @@ export function createWriter(
   let events: ReplyEvent[] = [];
   const emit = (event: ReplyEvent): unknown => events.push(event);
   const blocks = createBlocks(emit, chat.showThinking ? undefined : seal);
-  /** Whether the provider's own events pass. Undefined: the reply has not begun. */
+  /** Whether the provider's own events are passed on. Undefined: the reply has not begun. */
   let isNative: boolean | undefined;
   /** The last events, which are sent when the request is settled. */
   const heldBack: ReplyEvent[] = [];
@@ -78,7 +78,7 @@ export function createWriter(
     emit(PING);
   }
 
-  /** The message keeps its id, because the provider accepts it in later requests. */
+  /** Passes on an event. A message keeps its id: the provider accepts it in later requests. */
   function passOn(event: ReplyEvent): void {
     const isLast = event.type === "message_delta" || event.type === "message_stop";
     // Later events must not overtake an event that is held back.
@@ -88,7 +88,7 @@ export function createWriter(
     else emit(event);
   }
 
-  /** A part that the client does not get ends no block. */
+  /** Writes a part. A part that the client does not get leaves the open block open. */
   function translate(part: Part): void {
     if (part.type === "tool_arguments") blocks.addArguments(part.call, part.text);
     else if (part.type === "tool_call") blocks.add(part);
@@ -125,11 +125,11 @@ export function createWriter(
       if (isNative === undefined) begin([]);
       if (isNative) for (const event of heldBack) emit(event);
       else endTranslated(usage, reason);
-      // A provider of the same format may omit it.
+      // A provider of the same format may omit message_stop.
       if (heldBack.at(-1)?.type !== STOP.type) emit(STOP);
       return chat.stream ? take() : JSON.stringify(messageOf(events));
     },
-    // The text continues in the same block. Native events are never continued.
+    // The resumed text continues in the same block. Native replies are never resumed.
     resumed: () => RECOVERED,
   };
 }

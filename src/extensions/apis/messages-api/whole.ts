@@ -42,7 +42,9 @@ function grow(block: Json, { type, citation, ...more }: Json): void {
   }
 }
 
-/** Replaces a call's arguments, a text that need not be JSON, by its `input`. */
+/**
+ * Parses a call's arguments into `input`. A text that is no JSON object becomes its member `_raw`.
+ */
 function blockOf({ partial_json, ...block }: Json, texts: TextCounter): Json {
   const json = asString(partial_json) ?? "";
   return json === "" ? block : { ...block, input: objectIn(json, texts) ?? { _raw: json } };
@@ -61,7 +63,7 @@ export function eventsOf(whole: ReplyEvent): readonly ReplyEvent[] {
   ];
 }
 
-/** By the type of a block: the texts that its deltas carry. */
+/** By type of block: the members that its deltas carry. */
 const DELTA_MEMBERS: ReadonlyMap<unknown, readonly string[]> = new Map([
   ["text", ["text"]],
   ["thinking", ["thinking", "signature"]],

@@ -16,8 +16,8 @@ import { sealedIn } from "./native-body.ts";
 import type { Block, BlockOf, ClientMessage, MessagesRequest } from "./schema.ts";
 
 /**
- * Called with the path of each part that cannot be translated. `value`: the part itself, if a model
- * reads it.
+ * Called with the path of each part that cannot be translated. `value`: the part, if the model
+ * reads it; its size then counts towards the prompt.
  */
 export type Note = (path: Path, value?: unknown) => void;
 
@@ -30,7 +30,7 @@ interface Conversation {
   readonly entries: readonly MarkedEntry[];
   /** The path of the first result that answers no earlier call. Undefined: there is none. */
   readonly orphan: Path | undefined;
-  /** The names of the tools that the client's searches have found, or that it demands. */
+  /** The names of tools that the client's tool searches have found, or that `tool_choice` names. */
   readonly found: ReadonlySet<string>;
 }
 
@@ -44,9 +44,9 @@ export function* conversationOf(
 ): Steps<Conversation> {
   /** A turn is one message with the results of its calls. */
   const turns = new Set<MarkedEntry[]>();
-  /** Whether the last turn is the assistant's, without calls. */
+  /** Whether the last turn is a message of the assistant without calls. */
   let endsInText = false;
-  /** The turns with calls, by the ids of the calls. */
+  /** Turns by the ids of their calls. */
   const callers = new Map<string, MarkedEntry[]>();
   let orphan: Path | undefined;
   const choice = request.tool_choice;
@@ -81,19 +81,20 @@ export function* conversationOf(
     const caller = callers.get(tool_call_id);
     if (caller) {
       caller.push({ message, parts: [part], path });
-      // A text of the assistant after its calls goes before them: at the end it would be a prefill.
+      // A text that the assistant wrote after its calls is moved before them: as the last message
+      // it would be a prefill.
       if (endsInText) moveToEnd(turns, caller);
       endsInText = false;
     } else {
-      // The provider may have the call, in a conversation that it stores. Only native requests can
-      // do that, so this translation only serves to count tokens.
+      // The call may be in a conversation that the provider stores. Only a native request can refer
+      // to one, so this message only serves to count tokens.
       orphan ??= [...place, "tool_use_id"];
       addInput("user", [part], path);
     }
     return media;
   }
 
-  /** Thoughts become reasoning. */
+  /** `thoughts` become the reasoning of the message. */
   function addAssistant(blocks: readonly Block[], path: Path, thoughts: readonly string[]): void {
     const parts = allPartsOf(blocks, path, note);
     const tool_calls: ToolCall[] = [];
@@ -132,7 +133,7 @@ export function* conversationOf(
   return { entries: [...turns].flat(), orphan, found };
 }
 
-/** The thoughts of a message that can be read. To open a sealed one takes time. */
+/** The readable thoughts of a message. Pauses after each: opening a sealed one takes time. */
 function* thoughtsIn({ content }: ClientMessage, path: Path, open: Opener): Steps<string[]> {
   const thoughts: string[] = [];
   for (const [index, block] of (content ?? []).entries()) {
@@ -153,12 +154,12 @@ const textPart = (text: string, cache_control?: Mark): ContentPart =>
 const withoutMark = ({ cache_control: _, ...part }: ContentPart): ContentPart => part;
 
 /**
- * Claude Code's billing header for its vendor, the first line of the first system text. It
- * is not an instruction to a model.
+ * Claude Code begins its first system text with a line for its vendor's billing. The line is not an
+ * instruction, so the model does not get it.
  */
 const BILLING = "x-anthropic-billing-header:";
 
-/** The parts of system texts, as paragraphs of one text. `path`: that of `blocks`. */
+/** The parts of system texts, as paragraphs of one text. `path`: the path of `blocks`. */
 function systemParts(blocks: readonly Block[], path: Path, note: Note): Parts {
   const parts = allPartsOf(blocks, path, note).flatMap((part) => {
     if (part.type !== "text" || !part.text.startsWith(BILLING)) return [part];
@@ -176,7 +177,7 @@ const paragraphs = (parts: Parts): Parts =>
     return isNext ? { ...part, text: `\n\n${part.text}` } : part;
   });
 
-/** `path`: that of `blocks`. */
+/** `path`: the path of `blocks`. */
 const allPartsOf = (blocks: readonly Block[], path: Path, note: Note): Parts =>
   blocks.flatMap((block, index) => partsOf(block, [...path, index], note));
 

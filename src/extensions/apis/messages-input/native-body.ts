@@ -1,11 +1,11 @@
-// The body of a native request: the client's own, without the blocks of other providers' replies
-// that a provider of this format would refuse.
+// Builds the body of a native request: the client's own, without blocks from other providers'
+// replies that a provider of this format would refuse.
 import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 
 /** The gateway's signature for thoughts of other providers, which have none. */
 export const GATEWAY_SIGNATURE = "chat-gateway";
 
-/** The signature of a thought that the client does not want to see: it has the sealed thought. */
+/** Begins the signature of a hidden thought. The sealed thought follows. */
 const SEALED = `${GATEWAY_SIGNATURE}:`;
 export const signatureWith = (sealed: string): string => SEALED + sealed;
 
@@ -21,7 +21,9 @@ function isUnsigned(block: unknown): boolean {
   return type === "thinking" && isOwn;
 }
 
-/** Models often write a line end before they think or call. Here it is a text of its own. */
+/**
+ * Models often write a line end before a thought or call. In this format it is a block of its own.
+ */
 const isBlank = (block: unknown): boolean =>
   asObject(block)["type"] === "text" && asString(asObject(block)["text"])?.trim() === "";
 
@@ -39,15 +41,15 @@ export function nativeBody(body: Body): Body {
   const messages = asArray(body["messages"]);
   const passed = { ...body, messages: messages.map(withoutRefused) };
   const thinks = asObject(body["thinking"])["type"] === "enabled";
-  // A model that thinks must get back its thoughts before the calls that this request answers.
-  const mustNotThink = thinks && lacksThoughts(callsInHand(messages));
+  // With thinking enabled, the provider wants the thoughts that led to the calls answered here.
+  const mustNotThink = thinks && lacksThoughts(callsOfOpenTurn(messages));
   return mustNotThink ? { ...passed, thinking: { type: "disabled" } } : passed;
 }
 
 function withoutRefused(message: unknown, index: number, all: readonly unknown[]): unknown {
   const { role, content } = asObject(message);
   if (role !== "assistant" || !Array.isArray(content)) return message;
-  // Only the last message may be empty here, as other providers' replies may be.
+  // Other providers' replies may be empty. This format allows that only in the last message.
   const isLast = index === all.length - 1;
   const kept = content.filter((block) => !isUnsigned(block) && (isLast || !isBlank(block)));
   if (kept.length === content.length && (kept.length > 0 || isLast)) return message;
@@ -56,10 +58,10 @@ function withoutRefused(message: unknown, index: number, all: readonly unknown[]
 }
 
 /**
- * The model's messages with calls in its unfinished turn, last to first. The turn began after the
- * last message of the user that answered no calls.
+ * The messages with calls in the model's unfinished turn, last to first. The turn begins after the
+ * last user message that has no tool results.
  */
-function callsInHand(messages: readonly unknown[]): readonly unknown[] {
+function callsOfOpenTurn(messages: readonly unknown[]): readonly unknown[] {
   const calling: unknown[] = [];
   let isAnswered = false; // whether tool results follow the message
   for (const message of messages.toReversed()) {
@@ -75,8 +77,8 @@ function callsInHand(messages: readonly unknown[]): readonly unknown[] {
 }
 
 /**
- * Whether a model of another provider made the first of these calls, without thoughts that this
- * provider takes. Later calls need none of their own.
+ * Whether another provider's model made the first of these calls, so that its thoughts are unsigned
+ * or missing. Later calls need none of their own.
  */
 function lacksThoughts(calling: readonly unknown[]): boolean {
   const first = calling.at(-1);

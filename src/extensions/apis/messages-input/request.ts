@@ -28,13 +28,13 @@ import { countRequest, message, messagesRequest, type MessagesRequest } from "./
 /** The dialect of the providers of this format. */
 export const DIALECT = "anthropic";
 const NEEDED = "needs a model of a provider that speaks the Messages API";
-/** The most that a translated request can have. */
+/** The bounds of a translated request, which are those of chat completions. */
 const MAX_STOPS = 4;
 const MAX_TOOLS = 128;
 /** The headers that providers of the same format get. */
 const PASSED_HEADERS = ["anthropic-version", "anthropic-beta", "anthropic-user-profile-id"];
 
-/** A reader of the requests that a check is for. */
+/** Creates the reader of the requests that `check` accepts. */
 const createReader = (check: Check<MessagesRequest>) =>
   function* read(
     parsed: ParsedBody,
@@ -45,10 +45,10 @@ const createReader = (check: Check<MessagesRequest>) =>
     return yield* chatOf(request, body, headers, open);
   };
 
-/** Throws a ValidationError. */
+/** Reads a request for a reply. Throws a ValidationError. */
 export const readRequest = createReader(messagesRequest);
 
-/** The same for a request whose tokens are to be counted. */
+/** Reads a request for a count of tokens. Throws a ValidationError. */
 export const readCountRequest = createReader(countRequest);
 
 function* chatOf(
@@ -60,7 +60,7 @@ function* chatOf(
   let nativeOnly: NativeRequest["nativeOnly"];
   let untranslatedBytes = 0;
   const note: Note = (path, value) => {
-    // Claude Code looks for the type of its blocks, and continues without those of a new one.
+    // Claude Code looks for a block type in the message, and then leaves out blocks of this type.
     const type = asString(asObject(value)["type"]);
     const message = type === undefined ? NEEDED : `${JSON.stringify(cut(type))} ${NEEDED}`;
     nativeOnly ??= { path: [...path], message };
@@ -108,7 +108,7 @@ function markedIn(entries: readonly MarkedEntry[], toolMarks: ReadonlyMap<string
   return entries.map(({ message, parts, path }) => ({ message: withParts(message, parts), path }));
 }
 
-/** The bytes of what a model reads, without the data of media. */
+/** The size of a part as JSON, in bytes, without the data of media. */
 function bytesOf(value: unknown): number {
   if (value === undefined) return 0;
   const withoutMedia = (name: string, member: unknown): unknown => (name === "data" ? "" : member);
@@ -140,7 +140,7 @@ function noteNativeOnlyFields(request: MessagesRequest, note: Note): void {
 
 /**
  * The client's own tools, and their marks for the provider's cache by name. `found`: the names of
- * the tools that a model knows in spite of `defer_loading`.
+ * tools that the model gets in spite of `defer_loading`.
  */
 function toolsOf(request: MessagesRequest, found: ReadonlySet<string>, note: Note) {
   const tools: Tool[] = [];
@@ -172,7 +172,10 @@ function functionFor({ name, description, input_schema, strict: isStrict }: OwnT
   return { type: "function", function: { name, description, parameters, strict } };
 }
 
-/** `isNativeOnly`: only a provider of the same format is asked, whose own tools may be chosen. */
+/**
+ * `isNativeOnly`: only a provider of this format can serve, and `tool_choice` may name its own
+ * tools.
+ */
 function toolUse({ tool_choice: choice }: MessagesRequest, tools: Tool[], isNativeOnly: boolean) {
   const isDemanded = choice?.type === "any" || choice?.type === "tool";
   if (tools.length === 0) {
@@ -209,7 +212,7 @@ function replyFormat({ output_config, output_format }: MessagesRequest, note: No
 }
 
 /**
- * Whether a schema requires all properties. OpenAI refuses any other one as `strict`, while
+ * Whether a schema requires all properties. OpenAI refuses other schemas as `strict`, while
  * Anthropic's strict schemas may have optional properties.
  */
 function requiresAll(schema: unknown): boolean {
@@ -231,7 +234,7 @@ function thinkingOf({ thinking, output_config }: MessagesRequest) {
   return { wantsThinking, showThinking: wantsThinking && !isOmitted, effort };
 }
 
-/** The effort for models that take no budget, from the budget in tokens. */
+/** Derives the effort from the budget in tokens, for models that take no budget. */
 function effortFor(thinking: MessagesRequest["thinking"]) {
   if (thinking?.type !== "enabled") return undefined;
   if (thinking.budget_tokens < 4_096) return "low";

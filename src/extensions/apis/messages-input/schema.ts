@@ -1,6 +1,6 @@
-// The request body of POST /v1/messages, as far as it is translated. Fields that are not here pass
-// to a provider of the same format unread, and are left out for all others. Kinds of blocks, tools
-// and sources that are not known here are no error: a provider of the same format may know them.
+// Checks the request body of POST /v1/messages, as far as it is translated. Fields that are not
+// here pass to a provider of the same format unread, and are left out for all others. Unknown types
+// of blocks, tools and sources are no error: a provider of the same format may know them.
 import { SCHEMA_BOUNDS } from "../../../core/openai/request.ts";
 import {
   withCheckedAhead,
@@ -27,10 +27,10 @@ import {
 import { mark } from "../../providers/cache-marks/index.ts";
 import { kind } from "../client-apis/index.ts";
 
-/** The most tools of a request: those that the vendor's models search among. */
+/** The most tools of a request. The vendor's tool search can handle so many. */
 const MAX_TOOLS = 10_000;
 
-/** Something whose `type` is not known here. */
+/** A block, tool or source whose `type` the gateway does not know. */
 export interface Unknown {
   readonly type: "unknown";
   /** All of it, as the client wrote it. */
@@ -48,7 +48,7 @@ function openVariant<V extends Fields>(variants: V) {
   });
 }
 
-/** A text, which is a block, or blocks of these kinds. */
+/** A string, which becomes one text block, or a list of blocks of these types. */
 const content = <V extends Fields>(variants: V) =>
   refine(byType({ string: string(), array: array(openVariant(variants)) }), (blocks) =>
     typeof blocks === "string" ? [textBlock(blocks)] : blocks,
@@ -76,7 +76,7 @@ const document = kind("document", {
   cache_control: mark,
 });
 const media = { text, image, document };
-/** The client's own search for tools has found one, which `defer_loading` kept from the model. */
+/** The client's tool search has found this tool, which `defer_loading` hid from the model. */
 const tool_reference = kind("tool_reference", { tool_name: nonEmpty });
 const tool_result = kind("tool_result", {
   tool_use_id: nonEmpty,
@@ -101,7 +101,7 @@ export type BlockOf<N> = Extract<Block, { readonly type: N }>;
 const messageOfRole = variant("role", {
   user: object({ role: literal("user"), content: content(ofUser) }),
   assistant: object({ role: literal("assistant"), content: content(ofAssistant) }),
-  // Claude Code sends instructions that come up in the course of a conversation at their place.
+  // Claude Code sends instructions that arise during a conversation between its messages.
   system: refine(
     object({
       role: literal("system"),
@@ -139,7 +139,7 @@ const format = openVariant({
   json_schema: kind("json_schema", { schema: jsonObject(SCHEMA_BOUNDS) }),
 });
 
-/** Some clients send -1 for a parameter that is not set. It has no range of its own. */
+/** Some clients send -1 for an unset parameter. It is accepted beside the range, as absent. */
 const unsetOr = (check: Check<number>): Check<number | undefined> =>
   optional(
     makeCheck({ anyOf: [{ const: -1 }, check.schema] }, (value, all) =>
@@ -174,7 +174,7 @@ const countFields = {
       format: optional(format),
     }),
   ),
-  /** The name that the format of output_config had before. */
+  /** The earlier name of `output_config.format`. */
   output_format: optional(format),
   context_management: optional(object({ edits: withDefault(array(typed), []) })),
   mcp_servers: refine(optional(array(jsonObject())), (list) => (list?.length ? list : undefined)),
@@ -183,7 +183,7 @@ const countFields = {
   compaction: optional(jsonObject()),
 };
 
-/** The body of POST /v1/messages/count_tokens. What it says of a reply is not looked at. */
+/** The body of POST /v1/messages/count_tokens. Fields about the reply are ignored. */
 export const countRequest = object(countFields);
 
 /** The body of POST /v1/messages. */
@@ -198,5 +198,5 @@ export const messagesRequest = object({
   stop_sequences: withDefault(array(nonEmpty), []),
   metadata: lenient(object({ user_id: lenient(nonEmpty) })),
 });
-/** A request of either kind: what is about the reply may be absent. */
+/** A request of either kind. The fields about the reply may be absent. */
 export type MessagesRequest = Infer<typeof countRequest> & Partial<Infer<typeof messagesRequest>>;

@@ -19,22 +19,22 @@ export interface ListedModel {
   /** Always `chat-gateway`: no provider's name may show (wire.md "Model list"). */
   readonly owned_by: string;
   /**
-   * In tokens. Of an alias: the smallest that is known among its candidates, so that the prompt has
+   * In tokens. For an alias: the smallest known value of its candidates, so that the prompt has
    * room in each. Null: none is known.
    */
   readonly context_length: number | null;
   /** The most tokens of a reply. Otherwise as context_length. */
   readonly max_output_tokens: number | null;
   /**
-   * Of an alias: those of any candidate, because a request goes to a candidate that has what it
-   * needs.
+   * For an alias: those of all candidates together, because a request goes to a candidate that has
+   * what it needs.
    */
   readonly capabilities: readonly string[];
 }
 
 /** A form of the list, for the clients of one vendor. */
 export interface ModelListForm {
-  /** As ClientApi.requestIdHeader. The form's ClientApi gives it to errors. */
+  /** As ClientApi.requestIdHeader, which covers errors. This member covers the list. */
   readonly requestIdHeader?: string;
   /** As ClientApi.authorization. Absent: the key is in the header of that name. */
   authorization?(headers: IncomingHttpHeaders): string | undefined;
@@ -44,7 +44,7 @@ export interface ModelListForm {
   list(models: readonly ListedModel[]): object;
 }
 
-/** A request for the list asks for another form. Of several forms the first counts. */
+/** A request for the list has arrived. Returns the form that it asks for. The first form counts. */
 export const modelListForms =
   moment<(headers: IncomingHttpHeaders) => ModelListForm | undefined>("modelListForms");
 

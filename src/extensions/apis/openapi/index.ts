@@ -13,7 +13,7 @@ export interface Description {
   readonly schemas: Readonly<Record<string, object>>;
 }
 
-/** The document is made. */
+/** The document is built. Each listener returns its extension's description. */
 export const descriptions = moment<() => Description>("descriptions");
 
 /** An operation of another API. Limits and errors are those of chat completions. */
@@ -24,8 +24,8 @@ interface Operation {
   /** The description of a successful reply. */
   readonly reply: string;
   /**
-   * Its schema for each schema of chat completions, by name. Without one for ChatCompletionChunk it
-   * does not stream.
+   * By name of a schema of chat completions: the name of the schema that replaces it. Without one
+   * for ChatCompletionChunk the operation does not stream.
    */
   readonly names: Readonly<Record<string, string>>;
 }

@@ -27,16 +27,18 @@ export function install(gateway: Installer): void {
   gateway.on(moments.guards, () => refuseWebSockets);
 }
 
-/** No provider has this format. The native request only identifies the facts of its reply. */
+/**
+ * No provider speaks this dialect. The native request only serves as a key to the request's facts.
+ */
 const DIALECT = "responses";
 
-/** The facts of a request that its reply needs. */
+/** What the reply must know about its request. */
 interface Facts extends ReplyFacts {
   /** Absent: the reply has not begun. */
   writer?: ResponseWriter;
 }
 
-/** The facts of each request, by its native form. */
+/** Keyed by the request's native form. */
 const factsByRequest = new WeakMap<NativeRequest, Facts>();
 /** Undefined: the request came in another format. */
 const factsOf = ({ native }: ChatRequest) => native && factsByRequest.get(native);
@@ -78,7 +80,7 @@ function createApi(context: GatewayContext): ClientApi {
   };
 }
 
-/** The error is that of chat completions, but the prompt is called `input`. */
+/** The error of chat completions, except that `param` calls the prompt `input`. */
 function errorWithInputParam(error: ApiError, requestId: string): ReturnType<typeof errorBody> {
   const { error: detail } = errorBody(error, requestId);
   return { error: { ...detail, param: detail.param === "messages" ? "input" : detail.param } };
@@ -98,7 +100,7 @@ function refuseWebSockets({ req: { method, url = "", headers } }: Exchange): voi
   throw new ApiError("upgrade_required", message, { headers: UPGRADE });
 }
 
-/** Notes the ignored parts of a request in its progress, and reports them to the operator. */
+/** Notes in a request's progress what was left out. Reports left-out tools to the operator. */
 const withLeftOutNotes: Around = (complete) => async (chat, candidates, deliver, context) => {
   const { leftOut: tools = [], unreadReasoning = 0 } = factsOf(chat) ?? {};
   const notes: string[] = [];
@@ -115,6 +117,5 @@ const withLeftOutNotes: Around = (complete) => async (chat, candidates, deliver,
   }
 };
 
-/** Adds notes to the progress of a request. */
 const withNotes = (progress: RequestProgress, notes: readonly string[]): RequestProgress =>
   notes.length === 0 ? progress : { ...progress, notes: [...(progress.notes ?? []), ...notes] };

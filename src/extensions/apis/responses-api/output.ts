@@ -23,7 +23,7 @@ export interface OutputOptions {
 /** How an item ends. "incomplete": the reply was cut. */
 type Ending = "completed" | "incomplete";
 
-/** Writes one event. `fields`: all except its type and its sequence number. */
+/** Writes one event. `fields`: its members, without its type and sequence number. */
 type Emit = (type: string, fields: object) => void;
 
 /** An unfinished item. */
@@ -36,7 +36,7 @@ interface OpenItem {
 
 /** A call that has not ended. */
 interface OpenCall extends OpenItem {
-  /** Whether its arguments are a complete object. Parses all of them. */
+  /** Whether its arguments are a complete JSON object. Each call parses the whole text. */
   isWhole(): boolean;
 }
 
@@ -80,7 +80,7 @@ export function createOutput(options: OutputOptions, emit: Emit) {
     text = undefined;
   }
 
-  /** Ends the last call if it is complete. So the arguments of each call are parsed once here. */
+  /** Ends the last call if its arguments are complete. So they are parsed here only once. */
   function endCall(): void {
     if (lastCall === undefined) return;
     const call = calls[lastCall]!;
@@ -106,7 +106,10 @@ export function createOutput(options: OutputOptions, emit: Emit) {
     text.add(pending.length > 0 ? withPending(part) : part);
   }
 
-  /** Keeps log probabilities without a text: those of a thought or a call begin no item. */
+  /**
+   * Keeps the log probabilities of an empty text for the text that follows. Drops those that belong
+   * to reasoning or to a call.
+   */
   function addPending({ type, logprobs = [] }: TextPart): void {
     if (type !== "text") pending = [];
     else if (calls.length === 0) for (const logprob of logprobs) pending.push(logprob);
@@ -150,9 +153,8 @@ const MESSAGE = {
   events: "response.",
 };
 /**
- * The names for texts of each kind. Events of a part contain the name of the list
- * (`response.content_part.added`), events of its pieces the name of the part
- * (`response.output_text.delta`).
+ * Names by kind of text. Events of a part contain `list` (`response.content_part.added`), events of
+ * its text contain `part` (`response.output_text.delta`).
  */
 const TEXTS = {
   text: { ...MESSAGE, part: "output_text", field: "text" },
@@ -167,7 +169,7 @@ const TEXTS = {
   },
 } as const;
 
-/** In this API `bytes` is always a list. It is empty if the provider does not state them. */
+/** In this API `bytes` is always a list. It is empty if the provider sends none. */
 const withBytes = <T extends Pick<TokenLogprob, "bytes">>(token: T) => ({
   ...token,
   bytes: token.bytes ?? [],
@@ -219,8 +221,8 @@ function openText(
 }
 
 /**
- * The type of calls of each kind, and the field for the model's arguments. The events of a
- * call have the names of both (`response.function_call_arguments.delta`).
+ * By kind of tool: the type of its calls, and the field for the model's arguments. Event names
+ * contain both (`response.function_call_arguments.delta`).
  */
 const CALLS = {
   function: { prefix: "fc", type: "function_call", field: "arguments" },
@@ -229,8 +231,8 @@ const CALLS = {
 } as const;
 
 /**
- * `call_id`: the provider's, by which the client answers the call. A call of a reply that was cut
- * is complete if its arguments are.
+ * `call_id`: the provider's id, with which the client answers the call. In a reply that was cut, a
+ * call is still complete if its arguments are.
  */
 function openCall(
   call_id: string,
@@ -248,7 +250,7 @@ function openCall(
   let json = "";
 
   const started = begin({ ...head, status: "in_progress", [field]: isSearch ? {} : "" });
-  /** A tool search has no further events. */
+  /** A tool search only has the events that begin and end its item. */
   function emit(step: string, fields: object): void {
     if (!isSearch) started.emit(`response.${type}_${field}.${step}`, fields);
   }

@@ -19,11 +19,11 @@ export interface ResponseOptions extends OutputOptions {
 }
 
 export interface ResponseWriter extends ReplyWriter {
-  /** The last events of a failed stream. `error`: that of an error body. */
+  /** Returns the last events of a failed stream. `error`: the member `error` of an error body. */
   fail(error: ReturnType<typeof errorBody>["error"]): string;
 }
 
-/** Why a reply is incomplete. Absent: it is complete. */
+/** The reason in `incomplete_details`. Absent: the reply is complete. */
 const INCOMPLETE: { readonly [reason in FinishReason]?: string } = {
   length: "max_output_tokens",
   content_filter: "content_filter",
@@ -47,7 +47,7 @@ export function createResponseWriter(options: ResponseOptions): ResponseWriter {
   }
   const output = createOutput(options, emit);
 
-  /** The events since the last call. */
+  /** Returns the events since the last take(). */
   function take(): string {
     const text = events;
     events = "";

@@ -56,7 +56,7 @@ export function createConversation(tools: ToolSet, open: Sealer["open"]) {
     return turn;
   }
 
-  /** Adds a message of a user or the system. `path`: that of the content. */
+  /** Adds a user or system message. `path`: the path of the content. */
   function addInput(role: "user" | "system", content: string | ContentPart[], path: Path): void {
     turn = undefined;
     turns.add({ message: inputMessage(role, content), path });
@@ -64,7 +64,8 @@ export function createConversation(tools: ToolSet, open: Sealer["open"]) {
 
   function addResult(tool_call_id: string, parts: readonly ContentPart[], path: Path): void {
     const caller = callers.get(tool_call_id) ?? refuseOrphan([...path, "call_id"]);
-    // A text of the assistant after its calls must not become the prefill of the answer.
+    // A text that the assistant wrote after its calls is moved before them: as the last message it
+    // would be a prefill.
     if (isOnlyText(turn)) moveToEnd(turns, caller);
     turn = undefined;
     const result = splitResult(tool_call_id, parts, "");

@@ -11,7 +11,7 @@ const inputIn = (json: string): string | undefined => asString(asObject(parseJso
 const BEGINNING = '{"input":"';
 /** An escaped character that is cut: `\`, `\u00`. */
 const CUT_ESCAPE = /\\(?:u[0-9a-f]{0,3})?$/i;
-/** The first half of a character of two units, which may be cut between its escapes. */
+/** The first half of a surrogate pair, whose second escape may be cut off. */
 const HALF = /[\ud800-\udbff]$/;
 
 /**

@@ -9,7 +9,7 @@ import { createConversation } from "./conversation.ts";
 import { item, responsesRequest, type ResponsesRequest } from "./schema.ts";
 import { choiceOf, createToolSet, type ToolOrigin } from "./tools.ts";
 
-/** The facts of a request that its reply needs. */
+/** What the reply must know about its request. */
 export interface ReplyFacts {
   /** The client's tools, by the names of their functions. */
   readonly tools: ReadonlyMap<string, ToolOrigin>;
@@ -37,7 +37,7 @@ interface ReadRequest {
   readonly body: Body;
 }
 
-/** Throws a ValidationError whose path is that in the client's request. */
+/** Throws a ValidationError with the path in the client's request. */
 export function* readRequest(parsed: ParsedBody, open: Sealer["open"]): Steps<ReadRequest> {
   const { request: stated, body } = yield* checkedBody(parsed, responsesRequest, "input", item);
   const request = updated(stated);
@@ -89,7 +89,10 @@ export function* readRequest(parsed: ParsedBody, open: Sealer["open"]): Steps<Re
   };
 }
 
-/** The request with the settings that items in its conversation have changed last. */
+/**
+ * The request after the changes by `configuration_update` items. A later item overrides earlier
+ * ones.
+ */
 function updated(request: ResponsesRequest): ResponsesRequest {
   let { reasoning, text } = request;
   for (const item of typeof request.input === "string" ? [] : request.input) {
@@ -100,7 +103,7 @@ function updated(request: ResponsesRequest): ResponsesRequest {
   return { ...request, reasoning, text };
 }
 
-/** A client that asks for a summary gets the reasoning, as far as the model shows it. */
+/** A client that asks for a summary gets the reasoning itself, as far as the model shows it. */
 function thinkingOf({ reasoning }: ResponsesRequest) {
   const { effort: requestedEffort, generate_summary, summary = generate_summary } = reasoning ?? {};
   const effort = requestedEffort === "none" ? undefined : requestedEffort;
@@ -116,7 +119,7 @@ const furtherOf = (request: ResponsesRequest) => ({
   safety_identifier: request.safety_identifier && pseudonymOf(request.safety_identifier),
 });
 
-/** The field `text` of a response: null is the same as absent. */
+/** The field `text` of a response. A `format` of null counts as absent. */
 const textEcho = ({ format, ...text }: Record<string, unknown>): object => ({
   ...text,
   format: format ?? { type: "text" },

@@ -36,14 +36,14 @@ const absent = (message: string) =>
 const off = (message: string) =>
   refine(optional(boolean()), (on) => (on ? fail("unsupported_value", message) : undefined));
 
-/** Bounded, because names are joined with that of their namespace, and hashed. */
+/** Bounded, because a name is joined with the name of its namespace, and hashed. */
 const toolName = string({
   pattern: /^[A-Za-z0-9_-]{1,256}$/,
   expected: "1 to 256 characters of A-Z a-z 0-9 _ -",
 });
-/** In a call or a choice. It may be one that another service has declared. */
+/** In a call or choice. Not restricted like `toolName`: another service may have declared it. */
 const namespace = optional(string({ pattern: /^.{1,256}$/su, expected: "1 to 256 characters" }));
-/** Chat completions takes no more. */
+/** The bound of chat completions. */
 export const MAX_TOOLS = 128;
 /** A list of tools. Its length is checked before its elements. */
 const listOf = <T>(tool: Check<T>): Check<T[]> => array(tool, { max: MAX_TOOLS });
@@ -58,14 +58,14 @@ const toolFields = {
   format: lenient(jsonObject()),
 };
 const callable = object({ type: literal("function", "custom"), name: toolName, ...toolFields });
-/** The name of the function for a search for tools that the client runs. */
+/** The name of the function that replaces a tool search of the client. */
 export const TOOL_SEARCH = "tool_search";
 /** A tool that a function replaces. */
 export type Callable = Omit<Infer<typeof callable>, "type"> & {
   readonly type: "function" | "custom" | "tool_search";
 };
 const hosted = (name: string) => ({ type: "hosted" as const, name });
-/** A search for tools, which the client or the vendor's service runs. */
+/** A tool search, which the client or the vendor's service runs. */
 const toolSearch = refine(
   kind(TOOL_SEARCH, { execution: text, ...toolFields }),
   ({ execution, ...tool }): Callable | ReturnType<typeof hosted> =>
@@ -188,7 +188,7 @@ const itemOfType = variant("type", {
   item_reference: reference,
 });
 export type InputItem = Infer<typeof itemOfType>;
-/** An item without a type is a message if it has a role, and may be a reference if it has an id. */
+/** An item without a type is a reference if it has an id and no role. Otherwise it is a message. */
 export const item = withCheckedAhead(
   makeCheck<InputItem>({}, (value, all) => {
     const { type = null, role, id } = asObject(value);
@@ -237,7 +237,7 @@ export const responsesRequest = object({
     object({
       effort,
       summary,
-      /** Its earlier name. */
+      /** The earlier name of `summary`. */
       generate_summary: summary,
     }),
   ),

@@ -41,9 +41,9 @@ export interface ToolSet {
   /** The types of the hosted tools. */
   readonly leftOut: ReadonlySet<string>;
   /**
-   * Adds tools. A repeated declaration replaces the earlier one. Returns the names of
-   * their functions. Throws a ValidationError, also if two different tools had one name, or if
-   * there were too many of them in all.
+   * Adds tools. A repeated declaration replaces the earlier one. Returns the names of their
+   * functions. Throws a ValidationError if two different tools have the same function name, or if
+   * there are more than MAX_TOOLS in all.
    */
   add(tools: readonly Tool[], path: Path): string[];
 }
@@ -52,7 +52,7 @@ export interface ToolSet {
 const MAX_NAME = 64;
 const HASH_DIGITS = 8;
 
-/** The name of a tool's function. It depends only on the arguments. */
+/** The name of a tool's function. It is the same in every request with these arguments. */
 export function functionName(name: string, namespace: string | undefined): string {
   const whole = namespace === undefined ? name : `${namespace}__${name}`;
   if (whole.length <= MAX_NAME) return whole;

@@ -105,7 +105,7 @@ function createBlockReader(signatures: SignatureStore, reasoning: boolean) {
   const thoughts = createThoughtCollector();
   /** The indexes of tool calls that take deltas, by their blocks' indexes. */
   const openCalls = new Map<unknown, number>();
-  /** Those of blocks of unknown types. */
+  /** The indexes of blocks of unknown types. */
   const unknownBlocks = new Set<unknown>();
   let calls = 0;
   let hasRead = false;

@@ -85,8 +85,8 @@ function withFittingEdits(body: NativeRequest["body"]): object {
 }
 
 /**
- * The system texts as one, or in a request with marks for the cache as blocks, which together are
- * the same text. Undefined: there are none.
+ * The system texts as one text or, in a request with marks for the cache, as blocks that together
+ * are the same text. Undefined: there are none.
  */
 function systemField(system: readonly SystemMessage[]): string | readonly object[] | undefined {
   const { content, marked } = joinedSystem(system);

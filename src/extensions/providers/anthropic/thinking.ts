@@ -61,9 +61,9 @@ export function thinkingPlan(
 }
 
 /**
- * The field `thinking` of a native request whose `max_tokens` was lowered to `limit`: a budget must
- * be less. A budget that was not less than the client's own `max_tokens` stays, and the provider
- * refuses it.
+ * The field `thinking` of a native request whose `max_tokens` was lowered from `stated` to `limit`:
+ * a budget must be less than the limit. A budget that was not less than `stated` stays, and the
+ * provider refuses it.
  */
 export function fittingThinking(field: unknown, stated: number, limit: number): unknown {
   const { type, budget_tokens } = asObject(field);
@@ -76,8 +76,8 @@ export function fittingThinking(field: unknown, stated: number, limit: number): 
 }
 
 /**
- * Whether the model can think in this request. All calls since the user's last word are one turn of
- * the model, in which nothing about thinking may change. So the first of them decides: it must be
+ * Whether the model can think in this request. All calls since the user's last message are one turn
+ * of the model, in which thinking must not be switched. So the first of them decides: it must be
  * sent with the thoughts that led to it. Later calls need none, because a model need not think
  * again before each. A model that decides itself whether to think may also have begun without a
  * thought. A model that thinks does not continue a prefill.
@@ -88,14 +88,17 @@ export function hasNeededThoughts(
   { thinking }: Traits,
 ): boolean {
   if (turns.at(-1)?.role === "assistant") return false;
-  const call = firstCallInHand(turns);
+  const call = firstCallOfOpenTurn(turns);
   if (!call) return true;
   const thoughts = thoughtsBefore(call, signatures);
   return thinking === "budget" ? (thoughts?.length ?? 0) > 0 : thoughts !== undefined;
 }
 
-/** User text next to tool results does not end the turn. Undefined: no call is being answered. */
-function firstCallInHand(turns: readonly Turn[]): Call | undefined {
+/**
+ * The first call of the model's unfinished turn. User text next to tool results does not end the
+ * turn. Undefined: no call is being answered.
+ */
+function firstCallOfOpenTurn(turns: readonly Turn[]): Call | undefined {
   let first: Call | undefined;
   for (let place = turns.length - 1; turns[place]?.items[0]?.type === "result"; place -= 2)
     first = turns[place - 1]?.items.find((item) => item.type === "call");

@@ -24,7 +24,7 @@ export function install(gateway: Installer): void {
     return (complete) => (chat, candidates, deliver, context) => {
       if (chat.further?.[HINT] !== undefined || !candidates.some(takesHint))
         return complete(chat, candidates, deliver, context);
-      // With the key of fingerprints, hints are the same in all workers and after a restart.
+      // With the key of system_fingerprint, hints are the same in all workers and after a restart.
       key ??= readKey?.(config.data_dir, diagnose) ?? randomBytes(32);
       const further = { ...chat.further, [HINT]: hintOf(chat, context.account, key) };
       return complete({ ...chat, further }, candidates, deliver, context);
@@ -36,8 +36,8 @@ const takesHint = ({ traits }: Model): boolean =>
   traits.takes.includes(HINT) || traits.cache_header !== undefined;
 
 /**
- * The hint of a conversation: a keyed hash of its account and of its messages up to the user's
- * first, which no later turn changes.
+ * The hint of a conversation: a keyed hash of its account and of its messages up to the first user
+ * message, which no later turn changes.
  */
 function hintOf({ messages }: ChatRequest, account: string, key: Buffer): string {
   const hash = createHmac("sha256", key).update(`prompt cache ${JSON.stringify(account)}`);

@@ -48,7 +48,7 @@ export function createTextReader(repeats: boolean) {
       if (sources[kind] !== choice) texts[kind] = "";
     }
     const isRepeated = repeats && texts.reasoning === lastReasoning;
-    // The third of equal pieces is a new one, which the fourth repeats.
+    // The third of several equal pieces is a new one, which the fourth repeats.
     if (isRepeated) texts.reasoning = "";
     lastReasoning = texts.reasoning;
     return texts;
@@ -68,7 +68,9 @@ function textsIn(message: Record<string, unknown>): Texts {
   return texts;
 }
 
-/** An array without any part of a known type is itself what the model wrote as JSON. */
+/**
+ * Whether an element of an array is a part. An array without parts is JSON that the model wrote.
+ */
 function isPart(value: unknown): boolean {
   const { type, text, thinking } = asObject(value);
   return PARTS.has(type) || NOTES.has(type) || text !== undefined || thinking !== undefined;

@@ -40,7 +40,9 @@ export function createCompatibleDecoder(traits: Traits): Decoder {
     return parts;
   }
 
-  /** `at`: the place of the choice in its event. Copilot's calls are in a choice of their own. */
+  /**
+   * `at`: the position of the choice in its event. Copilot's calls are in a choice of their own.
+   */
   function choiceParts(stated: unknown, at: number): Part[] {
     const choice = asObject(stated);
     throwErrorIn(choice);
@@ -53,7 +55,7 @@ export function createCompatibleDecoder(traits: Traits): Decoder {
     const message = hasDeltas && !isDelta ? {} : messageIn(choice);
 
     const calls = callsIn(message);
-    // Text that was held back because it may be a tag comes before a call.
+    // A call releases the text before it that was held back as a possible tag.
     const isTextDue = isLast || calls.length > 0;
     const parts = textParts(readTexts(message, index), asObject(choice["logprobs"]), isTextDue);
     if (calls.length > 0)
@@ -73,7 +75,7 @@ export function createCompatibleDecoder(traits: Traits): Decoder {
     return choices.length === 1 ? choiceParts(choices[0], 0) : choices.flatMap(choiceParts);
   }
 
-  /** The end of a reply that stated its usage, and no finish (Novita, Snowflake). */
+  /** Ends a reply that stated its usage, but no finish reason (Novita, Snowflake). */
   function done(): Part[] {
     if (hasFinish || !(traits.done_without_finish ?? hasUsage)) return [];
     const parts = [...toolCalls.end(), ...textParts(noTexts(), {}, true)];
@@ -107,9 +109,9 @@ function callsIn(message: Record<string, unknown>): readonly Record<string, unkn
 }
 
 /**
- * The tokens of the reasoning and those of the text, as lists that the provider sent. Some servers
- * list the tokens of both under `content`, the reasoning's first. Those that the text
- * does not need, counted from its end in bytes, are the reasoning's, and stay hidden where the
+ * The log probabilities of the reasoning and of the text, as the provider lists them. Some servers
+ * list both under `content`, the reasoning's first. Then the last tokens, as many as the text has
+ * bytes, belong to the text. The others belong to the reasoning, and stay hidden where the
  * reasoning does.
  */
 export function splitLogprobs(

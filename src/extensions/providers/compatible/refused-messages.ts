@@ -1,5 +1,5 @@
-// Messages that some servers refuse: more than one of the system or of the user, empty ones of the
-// assistant, and those after the result of a call.
+// Replaces messages that some servers refuse: several system messages, consecutive user messages,
+// empty assistant messages, and user or system messages after a tool's result.
 import { joinText, type Message } from "../../../core/openai/request.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import {
@@ -22,8 +22,9 @@ export function acceptedMessages(
 
 /**
  * Leaves out answers without text or calls, such as one whose tokens were spent on thinking:
- * Moonshot and Mistral refuse them. Chat templates do not, and may demand that roles alternate, so
- * these get them unless the user's messages are joined. At least one message stays.
+ * Moonshot and Mistral refuse them. Chat templates (`system_first`) accept them, and may demand
+ * that roles alternate, so they keep them unless the user's messages are joined (`alternates`). At
+ * least one message stays.
  */
 function withoutEmpty(messages: readonly Message[]): readonly Message[] {
   const kept = messages.filter((message) => !isEmpty(message));
@@ -34,8 +35,8 @@ const isEmpty = (message: Message): boolean =>
   message.role === "assistant" && message.tool_calls.length === 0 && !message.content?.trim();
 
 /**
- * The system messages at the beginning as one. A later one stays in its place, as a text of the
- * user, so that the server finds the messages before it in its cache.
+ * Joins the system messages at the beginning. A later one stays in its place, as a user message, so
+ * that the server finds the messages before it in its cache.
  */
 function withSystemFirst(messages: readonly Message[]): readonly Message[] {
   const end = messages.findIndex((message) => !isSystem(message));
@@ -65,14 +66,16 @@ export const withAnswers = (messages: readonly Message[]): readonly Message[] =>
     return isNext ? [BETWEEN, message] : [message];
   });
 
-/** A conversation that the assistant begins, such as with a greeting, has an opening before it. */
+/**
+ * Adds an opening by the user to a conversation that the assistant begins, such as with a greeting.
+ */
 function withUserFirst(messages: readonly Message[]): readonly Message[] {
   const at = messages.findIndex((message) => !isSystem(message));
   if (messages[at]?.role !== "assistant") return messages;
   return messages.toSpliced(at, 0, { role: "user", content: OPENING });
 }
 
-/** Messages of the user that follow each other as one. */
+/** Joins consecutive user messages. */
 function withJoinedUsers(messages: readonly Message[]): readonly Message[] {
   const joined: Message[] = [];
   let users: UserMessage[] = [];

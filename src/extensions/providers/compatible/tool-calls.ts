@@ -105,7 +105,7 @@ export function createToolCallReader() {
   }
 
   /**
-   * What was held back. Throws a ProviderError if a call has no name although the reply is
+   * Returns what was held back. Throws a ProviderError if a call has no name although the reply is
    * complete.
    */
   function end(): Part[] {
@@ -173,7 +173,7 @@ function startsAnother(call: OpenCall, fragment: Fragment, message: number): boo
   if (name !== call.name || call.message === message) return true;
   const state = call.text.state();
   if (id !== undefined && id !== call.statedId) return state !== "open";
-  // A text may follow a placeholder that was an object, but not one that was a text.
+  // Arguments as text may follow a placeholder object, but not a placeholder text.
   const isWhole = state === "whole" || call.placeholder === "text";
   return (isWhole || (isObject && call.placeholder === "object")) && piece.trim() !== "";
 }

@@ -43,7 +43,7 @@ const shortId = (id: string): string => (/^[a-z\d]{9}$/i.test(id) ? id : sha256(
 export const forMistral = (messages: readonly Message[]): readonly Message[] =>
   withIds(withAnswers(messages), shortId);
 
-/** The messages without ids of more than `most` characters: some servers write longer ones. */
+/** Hashes ids of more than `most` characters. Some other servers write longer ones. */
 export function withShortIds(messages: readonly Message[], most = Infinity): readonly Message[] {
   const hasLong = messages.some(
     (message) =>

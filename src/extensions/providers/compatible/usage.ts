@@ -25,7 +25,7 @@ function readUsage(stated: unknown, hiddenThinkingInTotal: boolean): UsageReport
   if ((prompt ?? 0) + (completion ?? 0) === 0) return undefined;
   const cached = cacheCountsIn(usage);
   const inCompletion = tokenCounter(usage["completion_tokens_details"]);
-  // SGLang states it beside the completion's tokens, but counts it inside.
+  // SGLang states the count outside of these details, but includes it in completion_tokens.
   const reasoning = inCompletion("reasoning_tokens") ?? count("reasoning_tokens") ?? 0;
   if (prompt === undefined || completion === undefined)
     return { prompt, completion, reasoning, ...cached };
@@ -39,8 +39,8 @@ function readUsage(stated: unknown, hiddenThinkingInTotal: boolean): UsageReport
 }
 
 /**
- * The part of the prompt that was cached, and the part that was written to the cache, each in the
- * first of the fields that states it.
+ * The part of the prompt that was cached, and the part that was written to the cache, each from the
+ * first field that states it.
  */
 function cacheCountsIn(usage: Record<string, unknown>): CacheCounts {
   const details = asObject(usage["prompt_tokens_details"] ?? usage["prompt_token_details"]);

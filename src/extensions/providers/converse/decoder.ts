@@ -23,7 +23,7 @@ const STATUSES: Readonly<Record<string, number>> = {
   internalServerException: 500,
 };
 
-/** The message of a whole reply. Undefined: it is none. */
+/** The message of a whole reply. Undefined: the JSON is another event. */
 export const messageIn = (json: unknown): unknown => asObject(asObject(json)["output"])["message"];
 
 export function createConverseDecoder(): Decoder {
@@ -76,7 +76,7 @@ export function createConverseDecoder(): Decoder {
     return toolUse === undefined ? deltaParts(block, delta) : startCall(block, toolUse);
   }
 
-  // The figures come after the end of the message, and nothing after them.
+  // The token counts follow the end of the message, and nothing follows them.
   return { ...withUsage(usageIn, { push }), ended: () => isOver };
 }
 

@@ -5,14 +5,16 @@ import { crc32 } from "node:zlib";
 import type { EventReader, Framing } from "../../../core/http/event-reader.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 
-/** A stream that states a longer frame cannot fill the memory. Amazon's own bound. */
+/** Amazon's own bound. A stream that claims a longer frame cannot fill the memory. */
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
 /** Length, length of the headers, and their checksum. */
 const PRELUDE_BYTES = 12;
 const CHECKSUM_BYTES = 4;
-/** The type of a header's value that is a string; the others are none of the headers read here. */
+/** The type of string values. No header with a value of another type is read. */
 const STRING = 7;
-/** The bytes of a value by its type. Those of 6 and 7, which is STRING, state their length. */
+/**
+ * The bytes of a value by its type. Undefined: the value, of bytes or a STRING, states its length.
+ */
 const VALUE_BYTES = [0, 0, 1, 2, 4, 8, undefined, undefined, 8, 16];
 
 export const eventStream: Framing = {
@@ -30,10 +32,10 @@ function createReader(): EventReader {
   /** The size of the next frame, or of its prelude until that has arrived. */
   let needed = PRELUDE_BYTES;
 
-  /** The error of the bytes after the returned events. */
+  /** The error of the bytes after the events that were returned. */
   let failure: unknown;
 
-  /** Adds the events of the whole frames to `events`. Returns the bytes after them. */
+  /** Adds the events of complete frames to `events`. Returns the bytes after them. */
   function takeFrames(bytes: Buffer, events: string[]): Buffer {
     let held = bytes;
     for (needed = neededOf(held); held.length >= needed; needed = neededOf(held)) {
@@ -79,7 +81,7 @@ function neededOf(held: Buffer): number {
   return length;
 }
 
-/** The event of a whole frame as JSON. None: it only keeps the stream open. */
+/** The event of a complete frame as JSON. None: the frame only keeps the stream open. */
 function eventsIn(frame: Buffer): string[] {
   const end = frame.length - CHECKSUM_BYTES;
   if (crc32(frame.subarray(0, end)) !== frame.readUInt32BE(end))
@@ -93,7 +95,7 @@ function eventsIn(frame: Buffer): string[] {
   return [`{"${name}":${frame.toString("utf8", payloadAt, end) || "{}"}}`];
 }
 
-/** An error that is none of the API's own exceptions has its code and its text in headers. */
+/** An error other than the API's own exceptions has its code and its text in headers. */
 const errorEvent = (code: string, message = code): string =>
   JSON.stringify({
     [`${code[0]?.toLowerCase()}${code.slice(1).replace(/Exception$/, "")}Exception`]: { message },

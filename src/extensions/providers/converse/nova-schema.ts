@@ -1,11 +1,11 @@
 // The parameters of a tool for Nova, which refuses any member at the top of a schema other than
-// type, properties and required. So what `$defs` define has to be where it is used.
+// type, properties and required. So the definitions in `$defs` are copied to where they are used.
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { objectSchema, referred } from "../turns/index.ts";
 
 /** The most values in the schemas of one request: references can multiply what they refer to. */
 const MAX_VALUES = 50_000;
-/** The most references within each other. */
+/** The most nested references. */
 const MAX_DEPTH = 10;
 
 type Json = Record<string, unknown>;
@@ -14,7 +14,10 @@ type Json = Record<string, unknown>;
 export function createNovaSchemas(): (parameters: object | undefined) => Json {
   let values = 0;
 
-  /** `within`: what the references around this node refer to. Beyond a bound anything is valid. */
+  /**
+   * `within`: the targets of the references around this node. A recursive reference, or a node
+   * beyond a bound, becomes `{}`, which allows any value.
+   */
   function withoutReferences(node: unknown, root: Json, within: readonly unknown[]): unknown {
     values += 1;
     if (typeof node !== "object" || node === null) return node;

@@ -56,7 +56,7 @@ const withoutCalls = ({ role, items }: Turn): Turn => ({
   }),
 });
 
-/** Differences of model families. Claude refuses temperature with top_p, newer models both. */
+/** Claude refuses temperature together with top_p, and newer Claude models refuse both. */
 const CLAUDE = { temperature_or_top_p: true, defaults_to_one: ["temperature"] } as const;
 const traitsOf = ({ upstreamModel, traits }: Target): Traits =>
   upstreamModel.includes("anthropic.claude") ? { ...traits, ...CLAUDE } : traits;
@@ -66,7 +66,7 @@ const CACHING = /anthropic\.claude-([a-z]+-\d|3-7)|amazon\.nova-/;
 
 const isNovaModel = ({ upstreamModel }: Target): boolean => upstreamModel.includes("amazon.nova-");
 
-/** Others refuse a request that has marks. */
+/** Whether the model has a prompt cache. Without one, it refuses a request that has marks. */
 const hasCache = ({ upstreamModel, traits }: Target): boolean =>
   traits.cache_control || CACHING.test(upstreamModel);
 

@@ -31,8 +31,8 @@ export const authorized =
   };
 
 /**
- * The headers for a request. Rejects with the reason of `cancel` if that is aborted first, and with
- * the ProviderError of a refused key if there are none: the client does not learn why.
+ * The headers for a request. Rejects with the reason of `cancel` if that is aborted first. If the
+ * credentials fail, rejects with the ProviderError of a refused key: the client does not learn why.
  */
 async function obtainHeaders(
   credentials: Credentials,

@@ -1,5 +1,4 @@
-// Tokens of Microsoft Entra: those of an application, for its secret, or those of the machine's own
-// identity.
+// Tokens of Microsoft Entra: for an application, by its secret, or for the machine's own identity.
 import { strict, wellFormed } from "../../../config/fields.ts";
 import type { CheckContext } from "../../../config/setting.ts";
 import { fail, literal, optional, refine, type Infer } from "../../../core/schema/checker.ts";
@@ -71,7 +70,7 @@ function tokenOfApplication(
   return postedToken(["Entra", address], fields, services);
 }
 
-/** From App Service if the environment has its address, else from the metadata service. */
+/** Asks App Service if the environment has its address, otherwise the metadata service. */
 function tokenOfMachine(
   { scope = SCOPE, client_id, endpoint, appService: { address, secret } }: AzureSettings,
   services: CredentialServices,

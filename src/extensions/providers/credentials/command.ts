@@ -23,7 +23,7 @@ export const command: CredentialType<Infer<ReturnType<typeof check>>> = {
   check,
   create: ({ run, ttl_s }, services) =>
     bearerCredentials(async (): Promise<Lease<string>> => {
-      // Its lifetime may have begun when the command did.
+      // The token's lifetime may have begun when the command started.
       const expiresAt = services.clock.now() + ttl_s * 1000;
       return { value: await outputOf(run), expiresAt };
     }, services),
@@ -40,7 +40,7 @@ function outputOf([program = "", ...args]: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile(program, args, options, (error, stdout) => {
       const token = stdout.trim();
-      // Errors never quote the output, which may be secret, also that on standard error.
+      // Errors never quote the command's output, on stdout or stderr: it may be secret.
       if (error) reject(new Error(`the command ${program} failed: ${whyFailed(error)}`));
       else if (/^[\x21-\x7e]+$/.test(token)) resolve(token);
       else reject(new Error(`the command ${program} printed no token: expected one word of ASCII`));

@@ -1,5 +1,5 @@
-// Tokens of Google Cloud: those of a service account, by an assertion that its key signs, or those
-// of the machine's own account.
+// Tokens of Google Cloud: for a service account, by an assertion that its key signs, or for the
+// machine's own account.
 import { createPrivateKey, sign, type KeyObject } from "node:crypto";
 import { strict, wellFormed } from "../../../config/fields.ts";
 import type { CheckContext } from "../../../config/setting.ts";
@@ -24,7 +24,7 @@ import {
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 const METADATA = "http://metadata.google.internal";
 const TOKEN_PATH = "/computeMetadata/v1/instance/service-accounts/default/token";
-/** The longest lifetime of an assertion, in seconds. */
+/** The lifetime of an assertion in seconds, which is the longest that Google accepts. */
 const ASSERTION_S = 3600;
 
 /** A service account, as its key file states it. */
@@ -75,7 +75,7 @@ export const google: CredentialType<Infer<ReturnType<typeof check>>> = {
     }, services),
 };
 
-/** Reads the content of a key file. Undefined: it could not be read, and that is no issue here. */
+/** Parses a key file. Undefined: the file could not be read, where that is allowed. */
 function serviceAccountIn(text: string | undefined): ServiceAccount | undefined {
   if (text === undefined) return undefined;
   const { type, client_email, private_key, private_key_id, token_uri } = asObject(parseJson(text));
@@ -95,7 +95,7 @@ function keyIn(pem: string): KeyObject | undefined {
   }
 }
 
-/** A JSON Web Token by which the account asks for an access token. `now`: in seconds. */
+/** A JSON Web Token with which the account asks for an access token. `now`: in seconds. */
 function assertionOf(
   { email, keyId, privateKey, tokenUri }: ServiceAccount,
   scope: string,

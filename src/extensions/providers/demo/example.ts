@@ -34,7 +34,7 @@ type Schema = Readonly<Record<string, unknown>>;
 export function exampleOf(schema: Schema, question: string): unknown {
   let valuesLeft = MAX_VALUES;
 
-  /** `name`: that of the property that the value is for, itself or as an item. */
+  /** `name`: the name of the property that holds the value, directly or in a list. */
   function example(node: unknown, name: string, depth: number): unknown {
     valuesLeft -= 1 + Math.floor(name.length / CHARS_A_VALUE);
     if (node === undefined || valuesLeft < 0 || depth > MAX_DEPTH) return null;
@@ -101,7 +101,7 @@ function referredIn(root: Schema, reference: unknown): unknown {
   return steps.reduce<unknown>((at, step) => memberOf(asObject(at), step), root);
 }
 
-/** The first alternative that is null (if `isTerse`) or is not, else the first. */
+/** The first alternative that is null if `isTerse`, or that is not. Without one, the first. */
 function choiceIn(here: Schema, isTerse: boolean): unknown {
   if (here["properties"]) return undefined;
   const all = asArray(here["anyOf"] ?? here["oneOf"] ?? here["allOf"]);

@@ -11,7 +11,7 @@ export type DemoRequest = Omit<ChatRequest, "thinking"> & {
   thinking?: { type: string };
 };
 
-/** Its answer, as tokens. */
+/** The model's answer, as tokens. */
 export interface DemoReply {
   /** The tokens of the reasoning. */
   readonly reasoning: readonly string[];

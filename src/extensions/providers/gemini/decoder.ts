@@ -20,13 +20,13 @@ export const isBlocked = (json: unknown): boolean =>
   Boolean(asString(asObject(asObject(json)["promptFeedback"])["blockReason"]));
 
 /**
- * `needsUsableIds`: the client's API renames calls whose ids a later provider could refuse. They
- * are named anew here, so that their signatures are kept by the ids that come back.
+ * `needsUsableIds`: the client's API renames calls whose ids a later provider could refuse. Such
+ * calls are renamed here, so that their signatures are kept by the ids that the client sends back.
  */
 export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds = false): Decoder {
   let calls = 0;
-  let signature: string | undefined; // may come in a part before its call's
-  let hasAnswered = false; // something other than reasoning has come
+  let signature: string | undefined; // may arrive in a part before its call
+  let hasAnswered = false; // something other than reasoning has arrived
   let hasOldCount = false; // the answer has grown since it was counted
   const ids = new Set<string>();
   const counts: Record<string, number | undefined> = {};
@@ -71,8 +71,8 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
   }
 
   /**
-   * Counts only grow, so one that a later event leaves out is the one that was stated last, unless
-   * the answer has grown since.
+   * Counts only grow. A count that an event leaves out keeps its last value, unless the answer has
+   * grown since.
    */
   function usageIn(json: unknown): UsageReport | undefined {
     const isLast = asObject(candidateIn(json))["finishReason"] !== undefined;
@@ -120,9 +120,9 @@ function withLogprobs(parts: Part[], logprobs: TokenLogprob[]): Part[] {
 }
 
 /**
- * Tokens of thinking are counted beside the candidates', cached ones inside the prompt. Gemini
- * leaves out a count of 0. `zeroIfAbsent`: whether a missing `candidatesTokenCount` means 0. In the
- * middle of an answer it means "not counted yet".
+ * Gemini counts tokens of thinking apart from the candidates', and cached tokens within the
+ * prompt's. It leaves out a count of 0. `zeroIfAbsent`: whether a missing `candidatesTokenCount`
+ * means 0. In the middle of an answer it means "not counted yet".
  */
 function readUsage(usage: unknown, zeroIfAbsent: boolean): UsageReport | undefined {
   const count = tokenCounter(usage);
@@ -139,7 +139,7 @@ function readUsage(usage: unknown, zeroIfAbsent: boolean): UsageReport | undefin
   };
 }
 
-/** No token is longer. The bytes of a longer text are not listed one by one. */
+/** No token is longer. The bytes of a longer text are left out. */
 const MAX_TOKEN_CHARS = 1_000;
 
 function logprobsIn(result: Record<string, unknown>): TokenLogprob[] {

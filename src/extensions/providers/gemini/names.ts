@@ -1,5 +1,6 @@
-// Gemini refuses a function whose name begins with a digit or a dash: it gets an underscore before
-// it. So does a name that has underscores there already, so that all can be told apart.
+// Gemini refuses a function name that begins with a digit or a dash, so such a name gets a leading
+// underscore. A name that begins with underscores and then a digit or a dash gets one more, so that
+// names stay distinct.
 const REFUSED = /^_*[\d-]/;
 
 export const geminiName = (name: string): string => (REFUSED.test(name) ? `_${name}` : name);

@@ -80,7 +80,7 @@ function partOf(item: OtherItem, { takesIds, texts }: ContentOptions): object {
   }
   if (item.type === "result") {
     const { id, name, content } = item;
-    // The API looks for the target of each `$ref` in an object, such as a schema, and refuses it.
+    // The API looks up each `$ref` in an object, such as a schema, and refuses the request.
     const object = content.includes('"$ref"') ? undefined : objectIn(content, texts);
     const response = object ?? { result: content };
     return {

@@ -77,7 +77,7 @@ function withKept(message: Json, find: (id: string) => Json): Json {
   return { ...message, tool_calls: calls, ...(reasoning_details ? { reasoning_details } : {}) };
 }
 
-/** Reads one reply. What it has is kept once the reply is finished. */
+/** Reads one reply. Keeps its details once the reply is finished. */
 function createKeeper(signatures: SignatureStore) {
   /** By the id of a call: its `extra_content`. */
   const extras = new Map<string, unknown>();

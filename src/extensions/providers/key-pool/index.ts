@@ -1,5 +1,5 @@
-// Providers with several keys: each request takes one of them, and another one if that is refused
-// or exhausted.
+// Providers with several keys: each request takes one of them. If the provider refuses that key, or
+// it is exhausted, the request takes another one.
 import { configMoments } from "../../../config/extension.ts";
 import { integer, positive, strict } from "../../../config/fields.ts";
 import { invalid, repeatedIn } from "../../../config/references.ts";
@@ -26,8 +26,8 @@ import { createKeyPool, endOf, type KeyPool, type TakenKey } from "./pool.ts";
 /** The pause of an exhausted key, if the provider does not state one. */
 const EXHAUSTED_MS = 5_000;
 /**
- * Refusals of a key that may concern the model only: by OpenAI's and Groq's projects, by OpenRouter
- * for a region, at the end of Volcano's free trial of a model.
+ * Statuses of refusals that may concern only the requested model: permissions of OpenAI's and
+ * Groq's projects, regions at OpenRouter, and the end of Volcano's free trial of a model.
  */
 const MAY_CONCERN_MODEL: ReadonlySet<number | undefined> = new Set([403, 429]);
 const MAX_PER_MINUTE = 1_000_000_000;
@@ -69,10 +69,10 @@ export function install(gateway: Installer): void {
   gateway.on(moments.status, (reports) => ({ provider_keys: longestRests(reports) }));
 }
 
-/** Milliseconds, by the ends of keys, by the names of providers. */
+/** By the name of a provider, and then by the end of a key: its rest in milliseconds. */
 type Rests = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
-/** Finds the pool of a provider. Undefined: it has one key, or none. */
+/** Finds the pool of a provider. Undefined: its row has no `api_keys`. */
 type PoolOf = (config: RoutingSettings, provider: string) => KeyPool | undefined;
 
 /** The pools of a process. Each lives as long as its provider's settings are active. */
@@ -129,7 +129,9 @@ async function withKeys(
   const { model, meter } = serving;
   const tried = new Set<string>();
 
-  /** Returns the error for which the key is to blame, if there is one. */
+  /**
+   * Returns the error that the key caused. Undefined: the attempt succeeded. Throws other errors.
+   */
   async function tryWith(taken: TakenKey): Promise<ProviderError | undefined> {
     tried.add(taken.key);
     serving.usesKey?.(taken.end);
@@ -147,7 +149,7 @@ async function withKeys(
     const { operator, status, retryAfterMs } = error.detail;
     if (operator === "key") taken.refused(MAY_CONCERN_MODEL.has(status));
     else taken.exhausted(retryAfterMs ?? EXHAUSTED_MS);
-    // After content no other key is tried: its reply would repeat what this one has counted.
+    // After content no other key is tried: its reply would repeat what was delivered or counted.
     if (!hasBegun() && completion_tokens === 0) return error;
     throw pool.hasOther(model.name, tried) ? brokenOff(error, hasBegun()) : error;
   }
@@ -166,7 +168,7 @@ const isOfKey = ({ detail: { operator, status, fromContent } }: ProviderError): 
   !fromContent && (operator === "key" || status === 429);
 
 /**
- * The error of a reply that broke off because its key failed, of a model that has other keys. The
+ * The error of a reply that broke off because its key failed, if the model has other keys. The
  * breaker counts it like any broken reply.
  */
 function brokenOff(error: ProviderError, hasBegun: boolean): ProviderError {
@@ -177,8 +179,8 @@ function brokenOff(error: ProviderError, hasBegun: boolean): ProviderError {
 }
 
 /**
- * The error if no key can be used for `retryAfterMs`. Of the keys that the request has tried, the
- * last one's `failure` counts.
+ * The error if no key can be used for `retryAfterMs`. `failure`: the error of the last key that the
+ * request has tried. Undefined: it has tried none.
  */
 function withoutKeys(failure: ProviderError | undefined, retryAfterMs: number): ProviderError {
   if (failure?.detail.operator === "key") return failure;

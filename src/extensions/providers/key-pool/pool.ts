@@ -11,7 +11,7 @@ export interface PoolKey {
   readonly weight: number;
   /** Requests in any minute. Undefined: any number. */
   readonly rpm?: number | undefined;
-  /** Tokens in any minute, as replies state them at their end. Undefined: any number. */
+  /** Prompt and reply tokens in any minute, counted when a request ends. Undefined: any number. */
   readonly tpm?: number | undefined;
 }
 
@@ -20,13 +20,13 @@ export interface TakenKey {
   readonly key: string;
   /** As returned by endOf(). */
   readonly end: string;
-  /** Call this when the request is over, with the tokens of the reply; or else call unused(). */
+  /** Call this when the request is over, with prompt and reply tokens; or else call unused(). */
   used(tokens: number): void;
-  /** No provider was asked with it. */
+  /** Call this if no provider was asked with the key. */
   unused(): void;
-  /** The provider refuses the key: it pauses for all models, or only for this one. */
+  /** Pauses a key that the provider refuses, for all models or only for this one. */
   refused(forModelOnly?: boolean): void;
-  /** The provider says that the key is exhausted: it pauses for this model. */
+  /** Pauses a key that the provider calls exhausted, for this model and these milliseconds. */
   exhausted(ms: number): void;
 }
 
@@ -36,11 +36,11 @@ export interface KeyPool {
    * many milliseconds. 0: keys that were tried can be used again.
    */
   take(model: string, tried: ReadonlySet<string>): Promise<TakenKey | number>;
-  /** Whether there is a key that is untried and not paused. Its bounds may be reached. */
+  /** Whether there is a key that is untried and not paused. It may have reached its bounds. */
   hasOther(model: string, tried: ReadonlySet<string>): boolean;
   /**
-   * The longest rest of each key for one of these models in milliseconds, by its end. The
-   * second of keys that end alike is `end (2)`.
+   * The longest rest of each key for any of these models in milliseconds, by the key's end. Of keys
+   * that end alike, the second is called `end (2)`.
    */
   rests(models: readonly string[]): Readonly<Record<string, number>>;
 }
@@ -48,7 +48,7 @@ export interface KeyPool {
 export interface PoolServices {
   /** For keys with an rpm or a tpm. */
   readonly gates: Gates;
-  /** Finds the rest of a name. */
+  /** Finds the rest with this name. */
   readonly restOf: (name: string) => Rest;
   /** From 0 to less than 1. Absent: Math.random. */
   readonly random?: () => number;

@@ -1,5 +1,5 @@
-// The width and height of an image, read from the header of its PNG, JPEG, GIF or WebP. Of its
-// base64 text, which may be megabytes, a few places only are decoded.
+// The width and height of an image, read from the header of its PNG, JPEG, GIF or WebP. Decodes
+// only a few places of its base64 text, which may have megabytes.
 
 /** In pixels. */
 export interface ImageSize {
@@ -13,11 +13,11 @@ export interface ReadsLeft {
   left: number;
 }
 
-/** Reads in one request: a JPEG can have any number of segments before its size. */
+/** The most reads in one request: a JPEG can have any number of segments before its size. */
 export const MAX_READS = 20_000;
 /** No vendor takes larger images, and a header may claim anything. */
 const MAX_SIDE = 8_192;
-/** The size of an image that states none. */
+/** The side of an image whose size is unknown. */
 const USUAL_SIDE = 1_024;
 
 /** Decodes `length` bytes at `offset`, or fewer at the end, and no more of the text than needed. */
@@ -35,7 +35,7 @@ export function imageSize(base64: string, reads: ReadsLeft): ImageSize {
   return { width: Math.min(width, MAX_SIDE), height: Math.min(height, MAX_SIDE) };
 }
 
-/** Undefined: another format, or no read is left. */
+/** Undefined: an unknown format, or no read is left. */
 function statedSize(base64: string, reads: ReadsLeft): ImageSize | undefined {
   reads.left -= 1;
   if (reads.left < 0) return undefined;

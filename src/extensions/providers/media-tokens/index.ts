@@ -84,7 +84,7 @@ type MediaPart = Exclude<ContentPart, { type: "text" }>;
 const COMPRESSED_AUDIO_BYTES_A_SECOND = 16_000;
 const PDF_BYTES_A_PAGE = 50 * 1024;
 const UNKNOWN_PAGES = 10;
-/** Of a file that counts as text. */
+/** In a file that counts as text. */
 const BYTES_A_TOKEN = 4;
 
 /** The tokens of all media in a request. `vendor`: an unknown one counts as OpenAI. */
@@ -131,7 +131,7 @@ type MediaFile = Extract<MediaPart, { type: "file" }>["file"];
 
 /** The media type and the data of a `data:` address. Undefined: it is another kind of address. */
 function dataIn(url: string): { readonly type: string; readonly base64: string } | undefined {
-  // The parameters of an address may be megabytes.
+  // Only the beginning is searched: the parameters of an address may be megabytes.
   const match = /^data:([^;,]*)[^,]*,/i.exec(url.slice(0, 256));
   return match ? { type: match[1]!.toLowerCase(), base64: url.slice(match[0].length) } : undefined;
 }
@@ -139,7 +139,7 @@ function dataIn(url: string): { readonly type: string; readonly base64: string }
 function audioTokens(base64: string, { tokensASecond }: MediaRules): number {
   const head = bytesAt(base64, 0, 34);
   const isWav = head.length === 34 && head.toString("latin1", 8, 16) === "WAVEfmt ";
-  // Decoders go by the rate and the size of the samples, and few look at their product.
+  // Decoders use the rate and the size of the samples. Few look at the stated product.
   const counted = isWav ? head.readUInt32LE(24) * head.readUInt16LE(32) : 0;
   const stated = isWav ? Math.min(head.readUInt32LE(28), counted) : 0;
   // From 4 bits at 8 kHz to more than 32 bits at 192 kHz in two channels. No other figure can be

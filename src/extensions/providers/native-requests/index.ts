@@ -137,7 +137,7 @@ function restrictedParts(body: NativeRequest["body"]): readonly RestrictedPart[]
   return restricted;
 }
 
-/** A field of no effect, such as one that an SDK sets to null. */
+/** Whether a field has no effect, such as one that an SDK sets to null. */
 const isEmpty = (value: unknown): boolean =>
   value === null || (Array.isArray(value) && value.length === 0);
 
@@ -194,14 +194,14 @@ function withoutVendorBetas(body: object): Record<string, unknown> {
   return asObject(changed(left, RESULT_PARTS, withoutReference));
 }
 
-/** Without `defer_loading` the model knows each tool, so a reference to one is a text. */
+/** Without `defer_loading` the model knows every tool, so a reference to a tool becomes a text. */
 function withoutReference(part: unknown): unknown {
   const { type, tool_name } = asObject(part);
   if (type !== "tool_reference") return part;
   return { type: "text", text: `The tool ${String(tool_name)} can be called now.` };
 }
 
-/** A value with another one at a path. Undefined: with none. It is copied only if it changes. */
+/** Changes what is at a path; undefined removes it. Copies the value only if it changes. */
 function changed(value: unknown, path: Path, change: (found: unknown) => unknown): unknown {
   const [step, ...rest] = path;
   if (step === undefined) return change(value);

@@ -64,9 +64,9 @@ const pemCheck = ({ fileText }: CheckContext, what: "ca" | "cert" | "key") =>
     return text;
   });
 
-/** TLS ignores a damaged authority and all that follow it. */
+/** Throws a ValidationError for a damaged certificate: TLS ignores it and all that follow. */
 function assertWhole(pem: string): void {
-  // As in TLS, each begins a line. All else is a comment.
+  // As in TLS, each certificate begins a line. All other text is a comment.
   const parts = pem.split(/^(?=-----BEGIN CERTIFICATE-----)/m);
   const all = parts.filter((part) => part.startsWith("-----BEGIN CERTIFICATE-----"));
   for (const [at, one] of all.entries())
@@ -104,7 +104,7 @@ interface Route {
 let newest: object | undefined;
 /** Its clients by their routes. A reload keeps those of unchanged routes. */
 let clients = new Map<string, PooledClient>();
-/** Those of the configuration before it. Older ones are forgotten: each takes a megabyte. */
+/** The clients of the previous configuration. Older ones are dropped: each takes a megabyte. */
 let former = clients;
 
 function closeAll(): void {

@@ -68,7 +68,7 @@ export const connectThrough =
     };
   };
 
-/** What is wrong with an answer whose head ends at `end`. A refusal may have a body. */
+/** The fault of an answer whose head ends at `end`. Undefined: none. A refusal may have a body. */
 function faultIn(answer: Buffer, end: number): string | undefined {
   const status = /^HTTP\/1\.[01] (\d{3})/.exec(answer.toString("latin1", 0, 20))?.[1];
   if (end === -1 || status === undefined) return "did not answer by HTTP";

@@ -41,7 +41,7 @@ export function createOllamaDecoder(): Decoder {
   return { ...withUsage(usageIn, { push }), ended: () => isDone };
 }
 
-/** The figures of the last line. It may lack those of a cached prompt. */
+/** The token counts of the last line. It may lack the count of a cached prompt. */
 function usageIn(json: unknown): UsageReport | undefined {
   const count = tokenCounter(json);
   const prompt = count("prompt_eval_count");

@@ -1,5 +1,5 @@
-// Ollama's own API as a wire format of providers. Unlike its OpenAI-compatible one it takes the
-// size of the context window, so that long prompts are not cut.
+// Ollama's own API as a wire format of providers. Unlike Ollama's OpenAI-compatible API, it takes
+// the size of the context window, so that long prompts are not cut.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { Dialect } from "../../../core/providers/dialect.ts";

@@ -30,7 +30,9 @@ export function requestBody(chat: ChatRequest, target: Target): object {
   };
 }
 
-/** The effort if the model has any, else a switch. Undefined: the model always thinks. */
+/**
+ * An effort, if the model has efforts, or true or false. Undefined: the model cannot stop thinking.
+ */
 function thinkOf({ wantsThinking, effort }: ChatRequest, { traits }: Target) {
   if (!wantsThinking) return traits.thinking_off ? false : undefined;
   return effortOf(effort ?? "medium", traits) ?? true;
@@ -41,7 +43,7 @@ function formatOf({ response_format: format }: ChatRequest): unknown {
   return format.json_schema.schema ?? "json";
 }
 
-/** Sorts after the places of calls. */
+/** Sorts after the position of any call. */
 const LAST = Number.MAX_SAFE_INTEGER;
 
 /** Sorts the results of calls directly after the calls, in their order. Other messages follow. */
@@ -61,7 +63,7 @@ function inCallOrder(messages: readonly Message[]): readonly Message[] {
     .map(({ message }) => message);
 }
 
-/** Ollama's calls have no ids: a result names its tool, and has the position of its call. */
+/** Ollama's calls have no ids: a result names its tool, and stands at the position of its call. */
 function messagesOf(messages: readonly Message[]): readonly object[] {
   const texts = createTextCounter();
   const names = new Map<string, string>();
@@ -83,7 +85,7 @@ function messagesOf(messages: readonly Message[]): readonly object[] {
 export const imageRule: MediaRule = (_part, { mediaType }) =>
   mediaType === undefined ? "this model takes images as data, not by address" : undefined;
 
-/** The texts of a message, and its images as data. An image separates lines of text. */
+/** The texts of a message, and its images as data. An image becomes a line end in the text. */
 function contentOf(content: Message["content"]): object {
   if (content === null || typeof content === "string") return { content: content ?? "" };
   const images = content.flatMap((part) =>

@@ -23,8 +23,8 @@ export interface ConnectionOwner {
 }
 
 /**
- * Fails with a ConnectTimeout if connecting takes longer than `connectMs` milliseconds. If this
- * process stood still, the event of an open connection comes after the timer's, and counts.
+ * Fails with a ConnectTimeout if connecting takes longer than `connectMs` milliseconds. If the
+ * event loop was blocked at the deadline, a connection that is established by then still counts.
  */
 export function openConnection(
   connect: Connect,

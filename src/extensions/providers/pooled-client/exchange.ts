@@ -48,7 +48,7 @@ export class Exchange implements PassedBody {
   /** Whether the reader has no room at the moment. */
   #isFull = false;
 
-  /** Sends the request once more. Undefined: the response has come, or this was done. */
+  /** Sends the request once more. Undefined: the response has begun, or it was sent again. */
   #sendAgain: (() => void) | undefined;
 
   /** `sendAgain`: puts the exchange on a new connection, if its pooled one had been closed. */

@@ -5,8 +5,9 @@ import type { Connect } from "./socket.ts";
 
 export interface Pool {
   /**
-   * Sends the request of an exchange: on the idle connection that was used last, on a new one, or
-   * when there is room. `fresh`: on a new connection at once, even beyond the limit.
+   * Sends the request of an exchange: on the idle connection that was used last, on a new one, or,
+   * at the limit, as soon as a connection is free. `fresh`: on a new connection at once, even
+   * beyond the limit.
    */
   start(exchange: Exchange, fresh: boolean): void;
   /** Closes the idle connections, and others when their response is complete. */

@@ -1,7 +1,6 @@
-// The head of a response: status line and header fields, checked and read. Whatever the standard
-// leaves to the recipient is refused: two parties that read one message differently are what
-// attacks by response splitting are made of. Sections are those of RFC 9112, unless stated
-// otherwise.
+// The head of a response: status line and header fields, checked and parsed. Refuses whatever the
+// standard leaves to the recipient: response splitting exploits that two parties read one message
+// differently. Sections are those of RFC 9112, unless stated otherwise.
 import type { UpstreamHeaders } from "../../../core/upstream/transport.ts";
 
 /** The bytes are not a response that can be understood in only one way. */
@@ -12,11 +11,11 @@ export class MalformedResponse extends Error {
 export interface ResponseHead {
   /** From 100 to 999. */
   readonly status: number;
-  /** Lines of the same name as one list, but for those in SINGLE_FIELDS: the first line. */
+  /** Repeated fields are one list, except those in SINGLE_FIELDS: their first line counts. */
   readonly headers: UpstreamHeaders;
   /**
-   * The bytes of the body; Infinity: it ends with the connection; "chunked": its coding marks its
-   * end; null: the response has no body.
+   * The number of bytes in the body; Infinity: it ends with the connection; "chunked": its coding
+   * marks its end; null: the response has no body.
    */
   readonly body: number | "chunked" | null;
   /**
@@ -31,37 +30,37 @@ export interface ResponseHead {
  * models are Node or Uvicorn, which close after 5 s: a request sent at that moment would be lost.
  */
 const IDLE_MS = 4_000;
-/** Subtracted from the server's time, which began when it sent the response. */
+/** Subtracted from the server's idle time, which began when the server sent the response. */
 const EARLIER_MS = 1_000;
-/** The longest time that is believed. */
+/** The longest idle time that is accepted from a server. */
 const MAX_IDLE_MS = 600_000;
 
-// RFC 9110, section 5.6.2: what names are made of, and 5.5: what values are made of.
+// RFC 9110: the characters of names (section 5.6.2) and of values (section 5.5).
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const TEXT = "[\\t\\x20-\\x7e\\x80-\\xff]*";
-/** Section 5: no blank before the colon, no line that continues the one before (5.2). */
+/** Section 5: no blank before the colon, and no continuation lines (section 5.2). */
 const FIELD_LINE = `${TOKEN}:${TEXT}\\r\\n`;
 /** Section 4: the status line. All of these expressions take linear time. */
 const HEAD = new RegExp(`^HTTP/1\\.([01]) ([1-9][0-9][0-9])(?: ${TEXT})?\\r\\n(?:${FIELD_LINE})*$`);
-/** Section 7.1.2: a trailer field, which is thrown away. It must not be one that frames a body. */
+/** Section 7.1.2: a trailer field, which is discarded. Fields that frame a body are refused. */
 const TRAILER = new RegExp(`^(?!content-length:|transfer-encoding:)${FIELD_LINE}$`, "i");
-/** Sections 7.1 and 7.1.1: the size of a chunk, and its extensions, which mean nothing here. */
+/** Sections 7.1 and 7.1.1: the size of a chunk, and its extensions, which are ignored. */
 const CHUNK_LINE = new RegExp(
   `^[0-9A-Fa-f]{1,12}(?:;${TOKEN}(?:=(?:${TOKEN}|"[\\t\\x20!#-[\\]-~]*"))?)*\\r\\n$`,
 );
 
-/** Some parsers take a tab for a blank there, as section 5.1 has it, and some do not. */
+/** Section 5.1 allows tabs there, but some parsers refuse them, so this one refuses them too. */
 const FRAMING_WITH_TAB = /\r\n(?:content-length|transfer-encoding):[^\r]*\t/i;
 
 /** Section 9.6. Text that only resembles it also ends the connection, which is harmless. */
 const CLOSE = /\bclose\b/i;
-/** Appendix C.2.2: this member of the list, and nothing that resembles it. */
+/** Appendix C.2.2: exactly this member of the list. */
 const KEEP_ALIVE = /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/i;
 
-/** Of these only the first is read if they are repeated. The lines of others make one list. */
+/** If one of these is repeated, the first line counts. Other repeated fields become one list. */
 const SINGLE_FIELDS: ReadonlySet<string> = new Set(["content-type", "retry-after"]);
 
-/** Reads a head, up to and with the line end of its last line. Throws a MalformedResponse. */
+/** Parses a head, including the line end of its last line. Throws a MalformedResponse. */
 export function parseHead(text: string): ResponseHead {
   const match = HEAD.exec(text);
   if (!match) throw new MalformedResponse("a malformed status line or header");
@@ -72,7 +71,7 @@ export function parseHead(text: string): ResponseHead {
     throw new MalformedResponse("a tab in Content-Length or Transfer-Encoding");
   const body = framing(status, isVersion10, fields);
   const connection = fields.get("connection") ?? "";
-  // Section 9.3: HTTP/1.0 has to ask for what is usual in HTTP/1.1.
+  // Section 9.3: in HTTP/1.1 keep-alive is the default; in HTTP/1.0 it must be stated.
   const isKept = !CLOSE.test(connection) && (!isVersion10 || KEEP_ALIVE.test(connection));
   const headers = { get: (name: string) => fields.get(name.toLowerCase()) ?? null };
   return { status, headers, body, idleMs: isKept && body !== Infinity ? idleTime(fields) : 0 };
@@ -84,7 +83,7 @@ function idleTime(fields: ReadonlyMap<string, string>): number {
   return Math.max(0, Math.min(Number(hint[1]) * 1_000 - EARLIER_MS, MAX_IDLE_MS));
 }
 
-/** Section 6.3, in its order, and stricter where it speaks of messages that are probably forged. */
+/** Section 6.3, in its order, but stricter: messages in which it suspects an attack are refused. */
 function framing(
   status: number,
   isVersion10: boolean,
@@ -99,7 +98,7 @@ function framing(
     // No other coding was asked for, and this client could not undo it.
     if (coding.toLowerCase() !== "chunked") throw new MalformedResponse("a transfer coding");
   }
-  // Two lengths are a list by now, and no number. More digits could not be counted exactly.
+  // A repeated length is a list by now, not a number. More digits could not be counted exactly.
   if (length !== undefined && !/^[0-9]{1,15}$/.test(length))
     throw new MalformedResponse("a malformed Content-Length");
   if (status < 200 || status === 204 || status === 304) return null;
@@ -107,7 +106,7 @@ function framing(
   return length === undefined ? Infinity : Number(length);
 }
 
-/** The fields by their names in lower case. RFC 9110, section 5.3: several lines are one list. */
+/** By field name in lower case. RFC 9110, section 5.3: repeated fields are one list. */
 function fieldsIn(text: string): ReadonlyMap<string, string> {
   const fields = new Map<string, string>();
   for (const line of text.split("\r\n").slice(1, -1)) {
@@ -121,7 +120,7 @@ function fieldsIn(text: string): ReadonlyMap<string, string> {
   return fields;
 }
 
-/** Without the blanks and tabs around it (section 5.1), and no other characters that are blank. */
+/** Removes spaces and tabs around a value (section 5.1), but no other white space. */
 function trimmed(text: string): string {
   let start = 0;
   let end = text.length;

@@ -1,5 +1,5 @@
-// Reads the responses on a connection from bytes that come in pieces of any size. It is a machine
-// of steps: each takes what it can from a piece, and says which step comes next. Sections are those
+// Reads the responses on a connection from bytes that arrive in pieces of any size. A state
+// machine: each step consumes what it can from a piece, and sets the next step. Sections are those
 // of RFC 9112.
 import { checkTrailer, MalformedResponse, parseChunkLine, parseHead } from "./response-head.ts";
 import type { ResponseHead } from "./response-head.ts";
@@ -27,7 +27,7 @@ export interface ResponseEvents {
   complete(surplus: boolean): void;
 }
 
-/** Takes bytes from an index on, of which there is at least one. Returns the index of the rest. */
+/** Reads from an index on, where there is at least one byte. Returns the index of the rest. */
 type Step = (bytes: Buffer, index: number) => number;
 
 /** A step returns this if it needs more bytes to continue. */
@@ -39,8 +39,8 @@ export class ResponseParser {
   #step: Step | undefined = this.#readHead;
   #isChunked = false;
   /**
-   * The beginning of a head or of a line. It is copied once for each piece until its end comes:
-   * within its bounds that takes about as long as to read the piece from the network.
+   * The beginning of a head or of a line. Each piece copies it once more until its end arrives. Its
+   * bounds make that about as fast as reading the piece from the network.
    */
   #held: Buffer | undefined;
   #headBytesLeft = MAX_HEAD_BYTES;
@@ -48,7 +48,7 @@ export class ResponseParser {
   #remaining = 0;
   /** The index of the first byte of the body in the present piece. */
   #bodyStart = 0;
-  /** The index of their end. 0: the piece holds none. */
+  /** The index after the last of these bytes. 0: the piece has none. */
   #bodyEnd = 0;
 
   constructor(events: ResponseEvents) {
@@ -57,7 +57,7 @@ export class ResponseParser {
 
   /**
    * Reads the next bytes, and may move them within their memory. Throws a MalformedResponse, after
-   * which the connection is of no use.
+   * which the connection cannot be used.
    */
   push(piece: Buffer): void {
     const bytes = this.#held ? Buffer.concat([this.#held, piece]) : piece;
@@ -77,7 +77,7 @@ export class ResponseParser {
     this.#events.complete(surplus);
   }
 
-  /** The server has ended the connection. Returns whether that completes a response. */
+  /** Call this when the server ends the connection. Returns whether that completes a response. */
   end(): boolean {
     // Section 8: any other response is incomplete.
     const isWhole = this.#step === this.#readBody && this.#remaining === Infinity;
@@ -86,7 +86,7 @@ export class ResponseParser {
   }
 
   #readHead(bytes: Buffer, index: number): number {
-    // The bytes that were held have been searched.
+    // The held bytes were already searched.
     const searched = Math.max(index, (this.#held?.length ?? 0) - HEAD_END.length + 1);
     const end = bytes.indexOf(HEAD_END, searched);
     const rest = end === -1 ? bytes.length : end + HEAD_END.length;
@@ -102,8 +102,8 @@ export class ResponseParser {
   }
 
   #takeHead(head: ResponseHead): void {
-    // RFC 9110, section 15.2: interim responses are skipped. A change of the protocol was not asked
-    // for.
+    // RFC 9110, section 15.2: interim responses are skipped, except 101: no change of protocol was
+    // requested.
     if (head.status === 101) throw new MalformedResponse("a change of the protocol");
     if (head.status < 200 && head.idleMs === 0)
       throw new MalformedResponse("an interim response that is the last one");
@@ -116,8 +116,8 @@ export class ResponseParser {
   }
 
   /**
-   * Takes bytes of the body. They are moved to those before them, because what framed them is of no
-   * interest to the reader.
+   * Consumes bytes of the body. Moves them over the framing, next to the previous bytes of the
+   * body, so that the reader gets both at once.
    */
   #readBody(bytes: Buffer, index: number): number {
     const rest = Math.min(bytes.length, index + this.#remaining);
@@ -170,8 +170,8 @@ function lineEnd(bytes: Buffer, index: number): number {
 }
 
 /**
- * Refuses at once what cannot become a head any more: its end might never come. The lines that end
- * before the index `from` have been checked.
+ * Refuses at once what can no longer become a head, because its end might never arrive. Lines that
+ * end before the index `from` were already checked.
  */
 function checkBeginning(head: Buffer, from: number): void {
   const start = head.toString("latin1", 0, HEAD_START.length);

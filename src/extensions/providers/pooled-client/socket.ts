@@ -4,14 +4,14 @@ import tls from "node:tls";
 
 /**
  * All sockets read into this memory: no code keeps the bytes until the next read. Node would
- * allocate 64 KiB for each read, which costs more than to copy what is kept.
+ * allocate 64 KiB for each read, which costs more than copying the bytes that are kept.
  */
 const READ_MEMORY = Buffer.allocUnsafeSlow(64 * 1024);
 
 /**
- * TCP looks after a silent server when 15 seconds have passed: a model may think for minutes, and
- * the network may forget a connection in the meantime. Of several addresses each but the last gets
- * two seconds, or half the time that there is for connecting: Node's own 250 ms are too few for a
+ * TCP probes a silent server after 15 seconds: a model may think for minutes, and the network may
+ * drop an idle connection in the meantime. Of several addresses, each but the last gets two
+ * seconds, or half of `connectMs` if that is less: Node's default of 250 ms is too short for a
  * server on another continent.
  */
 export const tcpOptions = (connectMs: number) => ({
@@ -23,28 +23,28 @@ export const tcpOptions = (connectMs: number) => ({
 
 /** The events of a socket for its connection. */
 export interface SocketEvents {
-  /** From now on this socket carries the bytes: its end, its errors and its closing count. */
+  /** From now on this socket carries the connection: its end, errors and closing count. */
   follow(socket: net.Socket): void;
-  /** The connection is established, and secure if it is to be. */
+  /** The connection is established, including its TLS handshake if it has one. */
   opened(): void;
-  /** Bytes have come. They are valid during this call only. */
+  /** Bytes have arrived. They are valid during this call only. */
   receive(bytes: Buffer): void;
-  /** There will be no connection. */
+  /** The connection cannot be established. */
   failed(error: Error): void;
 }
 
-/** Opens a socket to one origin, which is followed at once. `connectMs`: as for openConnection. */
+/** Opens a socket to one origin, and calls `follow` at once. `connectMs`: as for openConnection. */
 export type Connect = (events: SocketEvents, connectMs: number) => void;
 
-/** Other authorities than those of Node, or a certificate of this client. Absent: neither. */
+/** Authorities other than Node's, or a client certificate. Absent: neither. */
 export type SecureOptions = Pick<tls.ConnectionOptions, "secureContext">;
 
 /** Where an origin is. */
 export interface Endpoint {
-  /** An address, or a name without brackets. */
+  /** A host name, or an IP address without brackets. */
   readonly host: string;
   readonly port: number;
-  /** Undefined: it speaks no TLS. */
+  /** Undefined: without TLS. */
   readonly secure: tls.ConnectionOptions | undefined;
 }
 
@@ -66,8 +66,8 @@ export function endpointOf({ protocol, hostname, port }: URL, secured: SecureOpt
 }
 
 /**
- * What node:net and node:tls do by themselves: they try all addresses of a host, those of both
- * families in turn, and verify the certificate against the authorities of Node, with those of
+ * Connects as node:net and node:tls do by default: tries all addresses of a host, alternating
+ * between both families, and verifies the certificate against the authorities of Node and
  * NODE_EXTRA_CA_CERTS, unless `secured` has others.
  */
 export function connectTo(origin: URL, secured: SecureOptions = {}): Connect {
@@ -96,7 +96,7 @@ export function connectTo(origin: URL, secured: SecureOptions = {}): Connect {
     socket.on("session", (session) => {
       secure.session = session;
     });
-    // The session may be to blame for a failed handshake.
+    // The session may have caused a failed handshake.
     socket.on("error", () => delete secure.session);
   };
 }

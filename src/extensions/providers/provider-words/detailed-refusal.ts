@@ -33,7 +33,7 @@ const IMAGE_PATH = /^messages(\.(\d{1,6}|content)){1,6}$/;
 /** Other fields that a provider may name here are settings of the operator's account. */
 const FIELDS: readonly unknown[] = ["cache_control", "context_management", "fallbacks", "thinking"];
 
-/** Undefined: the answer is no such refusal. */
+/** Reads a refusal with such details. Undefined: the answer is another one. */
 export function detailedRefusal(status: number, body: unknown): DetailedRefusal | undefined {
   const { details, message } = asObject(asObject(body)["error"]);
   const { error_code, unsupported, max_side_length_pixels, paths } = asObject(details);

@@ -147,7 +147,7 @@ const NO_CREDIT = [
 /** Alibaba's words for its limit of tokens a minute are those of others for an empty account. */
 const MINUTE_FULL = [/error-code#token-limit/];
 const TOO_LARGE = [/^request too large/i];
-/** Groq's name for it. */
+/** Groq's code for a request above its limit of tokens a minute. */
 const LIMITED_NAMES = /^rate_limit_exceeded/;
 
 const BAD = /^(400|413|422)$/;

@@ -48,10 +48,10 @@ export function refusal(
   });
 }
 
-/** A text that is an event, and not one that quotes the beginning of an event. */
+/** Matches a text that is an event, but not one that quotes the beginning of an event. */
 const EVENT = /^((id|event)?:.*\r?\n)*data: ?(\{.*)/;
 
-/** The JSON of an event: Alibaba refuses a request for a stream by one. Undefined: it is none. */
+/** The JSON in the text of an event, with which Alibaba refuses a stream. Undefined: it is none. */
 const eventIn = (text: unknown): unknown => parseJson(EVENT.exec(asString(text) ?? "")?.[3] ?? "");
 
 /** Throws the ProviderError of an error inside a 200. Does nothing if there is none. */
@@ -129,9 +129,9 @@ function errorTexts(body: unknown): ErrorTexts {
   const { message, type, status, code = asObject(body)["code"] } = stated;
   const { detail = stated["errors"] } = stated;
   const first = asObject(firstOf(detail))["message"]; // Cloudflare's errors are a list
-  // The finer words of Anthropic, and of OpenRouter.
+  // More specific codes of Anthropic and OpenRouter.
   const { error_code } = asObject(stated["details"]);
-  // Xiaomi's explanation of its only message.
+  // Xiaomi has only one message, and explains it in `param`.
   const { originalMessage = message === "Param Incorrect" ? stated["param"] : undefined } = stated;
   const { reason, error_type, raw = originalMessage } = asObject(stated["metadata"]);
   const words = [code, status, error_code, reason, error_type].map(asString);

@@ -2,8 +2,8 @@
 import { randomHex } from "../../../core/ids.ts";
 
 /**
- * Whether a later turn can go to any provider with a call of this id. Some refuse other characters,
- * or more of them. A shorter id may be that of another call: some providers count from 0 in each
+ * Whether every provider accepts a call with this id in a later turn. Some refuse other characters,
+ * or longer ids. A shorter id may be repeated for another call: some providers count from 0 in each
  * reply.
  */
 export const isUsableId = (id: string): boolean => /^[\w-]{9,64}$/.test(id);
@@ -19,7 +19,7 @@ export function usableId(id: string): string {
   return isUsableId(wrapped) && id !== "" ? wrapped : `toolu_${randomHex(12)}`;
 }
 
-/** The id that the provider stated of a call: its own again if usableId() made this one. */
+/** The provider's own id of a call, which usableId() may have wrapped in this one. */
 export function statedId(id: string): string {
   const [, wrapped = ""] = isUsableId(id) ? (WRAPPED.exec(id) ?? []) : [];
   const stated = Buffer.from(wrapped, "base64url").toString();

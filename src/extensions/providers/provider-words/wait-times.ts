@@ -2,7 +2,7 @@
 import { retryAfterMs } from "../../../core/providers/provider-error.ts";
 import type { RefusalHeaders } from "../../../core/providers/dialect.ts";
 
-/** Limits of OpenAI and of those that took over its headers. Their resets are durations. */
+/** Limits of OpenAI and of providers that copied its headers. Their resets are durations. */
 const OPENAI_LIMITS = ["requests", "tokens"];
 /** Limits of Anthropic. Their resets are points in time. */
 const ANTHROPIC_LIMITS = ["requests", "tokens", "input-tokens", "output-tokens"];
@@ -23,8 +23,8 @@ export function statedWait(
 }
 
 /**
- * Milliseconds until the latest reset of the limits of which nothing is left. Undefined: something
- * is left of all, or the provider does not say. `now`: as in statedWait.
+ * Milliseconds until the last exhausted limit is reset. Undefined: no limit is exhausted, or the
+ * provider does not say. `now`: as in statedWait.
  */
 export function resetOfExhausted(headers: RefusalHeaders, now: number): number | undefined {
   const openai = OPENAI_LIMITS.filter(
@@ -40,8 +40,8 @@ export function resetOfExhausted(headers: RefusalHeaders, now: number): number |
 const UNITS: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
 
 /**
- * `6m0s`, `1.5s`, `20ms` in milliseconds; a bare number is in seconds. NaN: it is no duration. With
- * more digits it is a point in time, which would be a wait of decades.
+ * `6m0s`, `1.5s`, `20ms` in milliseconds; a bare number is in seconds. NaN: it is no duration. A
+ * number with more digits is a point in time, which would be a wait of decades.
  */
 export function durationMs(text: string): number {
   if (/^\d{1,8}(\.\d+)?$/.test(text)) return Number(text) * 1000;

@@ -28,8 +28,8 @@ export interface Credentials {
    */
   headersFor(request: OutgoingRequest): Headers | Promise<Headers>;
   /**
-   * The provider answered 401 or 403 to a request with these headers. True: the next ones will
-   * differ, so the request is sent once more.
+   * Reports that the provider answered 401 or 403 to a request with these headers. True: the next
+   * headers will differ, so the request is sent once more.
    */
   refused(headers: Headers, response: UpstreamResponse): boolean;
 }
@@ -45,7 +45,7 @@ export interface CredentialServices extends ReachServices {
   readonly transport: Transport;
 }
 
-/** The checked settings of `credentials`: data only, as a configuration travels to the workers. */
+/** The checked settings of `credentials`: data only, because workers get a copy of them. */
 export interface CredentialSettings {
   /** The settings that logs must not show. Undefined: not set. */
   readonly secrets: readonly (string | undefined)[];

@@ -44,7 +44,7 @@ export interface ServiceAnswer {
 /** The name of a service for the operator, and its address. */
 export type TokenService = readonly [name: string, address: string];
 
-/** Calls a service by `call`, and aborts `cancel` at the deadline. */
+/** Runs `call`, and aborts its `cancel` at the deadline. */
 async function withDeadline(
   [service, address]: TokenService,
   clock: Clock,
@@ -105,7 +105,7 @@ export const askMachine = (
 function tokenIn(service: string, answer: ServiceAnswer, now: number): Lease<string> {
   const { access_token, expires_in, expires_on, error } = asObject(parseJson(answer.text));
   const value = asString(access_token) ?? "";
-  // It becomes the value of a header.
+  // The token becomes the value of a header.
   if (answer.status === 200 && /^[\x21-\x7e]+$/.test(value)) {
     const seconds = Number(expires_in ?? Number(expires_on) - now / 1000);
     if (seconds > 0) return { value, expiresAt: now + seconds * 1000 };

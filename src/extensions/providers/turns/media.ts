@@ -8,8 +8,8 @@ import type { LackOf } from "../../routing/capabilities/index.ts";
 export interface Media {
   readonly url: string;
   /**
-   * That of a `data:` address; of an image the one that its data shows, because OpenAI ignores a
-   * wrong one such as `image/jpg`, while others refuse it. Undefined: the address is another one.
+   * The media type of a `data:` address. For an image, the type that its data shows: OpenAI ignores
+   * a wrong type such as `image/jpg`, but others refuse it. Undefined: it is no `data:` address.
    */
   readonly mediaType: string | undefined;
   /** The part of a `data:` address after its comma, in base64. */
@@ -64,7 +64,7 @@ export function mediaOf(item: MediaPart): Media | undefined {
   const mediaType = comma === -1 ? undefined : mediaTypeIn(url.slice(0, comma));
   if (mediaType === undefined && (item.type !== "image_url" || isDataUrl(url))) return undefined;
   const data = url.slice(comma + 1);
-  // Some clients send sounds in the place of images. These have the types that they state.
+  // Some clients send audio as an image. It keeps the type that it states.
   const isImage = mediaType?.startsWith("image/");
   const shown = isImage ? IMAGES.find(([start]) => data.startsWith(start))?.[1] : undefined;
   return { url, mediaType: shown ?? mediaType, data };

@@ -7,7 +7,7 @@ import type { DialectScope } from "../../../core/providers/dialect.ts";
  * from it.
  */
 export interface SignatureStore {
-  /** By the id of a tool call. Undefined: unknown, forgotten, or of several calls. */
+  /** By the id of a tool call. Undefined: unknown, forgotten, or the id of several calls. */
   get(id: string): string | undefined;
   set(id: string, text: string): void;
 }
@@ -51,20 +51,20 @@ export function createSignatureStore(maxChars = 64 * 1024 * 1024): SignatureStor
 
 /** The signed reasoning of all providers since the process started. */
 const allSignatures = createSignatureStore();
-let announce: SignatureStore["set"] = () => undefined;
+let sendToOthers: SignatureStore["set"] = () => undefined;
 
 /**
- * Calls `tell` with all that is kept from now on. Returns the function that keeps what other
- * processes tell.
+ * Calls `send` with each text that is kept from now on. Returns the function that keeps a text from
+ * another process.
  */
-export function shareSignatures(tell: SignatureStore["set"]): SignatureStore["set"] {
-  announce = tell;
+export function shareSignatures(send: SignatureStore["set"]): SignatureStore["set"] {
+  sendToOthers = send;
   return allSignatures.set;
 }
 
 /**
- * The part for one format, provider and account: each format keeps other texts, other providers
- * refuse signatures that they did not make, and other accounts must not see them.
+ * The part for one format, provider and account: formats keep different texts, providers refuse
+ * signatures of others, and other accounts must not see them.
  */
 export const scopedStore = (format: string, { baseUrl, account }: DialectScope): SignatureStore =>
   partOf(
@@ -72,7 +72,7 @@ export const scopedStore = (format: string, { baseUrl, account }: DialectScope):
       get: allSignatures.get,
       set(id, text) {
         allSignatures.set(id, text);
-        announce(id, text);
+        sendToOthers(id, text);
       },
     },
     format,
@@ -80,7 +80,7 @@ export const scopedStore = (format: string, { baseUrl, account }: DialectScope):
     account,
   );
 
-/** The part of a store for one model of a provider: others may refuse what it signed. */
+/** The part of a store for one model of a provider: other models may refuse what it signed. */
 export const modelStore = (store: SignatureStore, model: string): SignatureStore =>
   partOf(store, model);
 

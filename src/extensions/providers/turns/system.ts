@@ -1,4 +1,5 @@
-// System messages as one, and as texts of the user where a format has no other place for them.
+// Joins system messages, and turns them into user messages where a format has no other place for
+// them.
 import type { ContentPart, Message } from "../../../core/openai/request.ts";
 
 export type SystemMessage = Extract<Message, { readonly role: "system" }>;
@@ -6,14 +7,16 @@ export type SystemMessage = Extract<Message, { readonly role: "system" }>;
 /** Precedes a system text in a user turn, because the user did not write it. */
 const SYSTEM_HEADING = "(What follows is an instruction of the system.)\n";
 
-/** A system message as one of the user. It keeps the client's marks for the provider's cache. */
+/**
+ * Turns a system message into a user message. Keeps the client's marks for the provider's cache.
+ */
 export const asUserMessage = ({ content, marked }: SystemMessage): Message => ({
   role: "user",
   content: SYSTEM_HEADING + content,
   marked: marked && preceded(SYSTEM_HEADING, marked),
 });
 
-/** System messages as one, each a paragraph. It has parts if one has a mark for the cache. */
+/** Joins system messages as paragraphs. The result has parts if one has a mark for the cache. */
 export function joinedSystem(system: readonly SystemMessage[]): SystemMessage {
   const content = system.map((message) => message.content).join("\n\n");
   if (system.every(({ marked }) => marked === undefined)) return { role: "system", content };
@@ -28,7 +31,7 @@ export const paragraphs = (contents: readonly (string | readonly ContentPart[])[
 const partsOf = (content: string | readonly ContentPart[]): readonly ContentPart[] =>
   typeof content === "string" ? [{ type: "text", text: content }] : content;
 
-/** The parts with a text before them, which does not become a part of its own. */
+/** Puts a text at the beginning of the first part, if that is a text. */
 const preceded = (text: string, parts: readonly ContentPart[]): readonly ContentPart[] =>
   parts.map((part, index) =>
     index === 0 && part.type === "text" ? { ...part, text: text + part.text } : part,

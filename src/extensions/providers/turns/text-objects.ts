@@ -7,8 +7,8 @@ import { createJsonCounter, type JsonCounter } from "../../bounds/json-bounds/in
 export type TextCounter = JsonCounter;
 
 /**
- * The most values in the parsed texts of one request: the parse and the work on them are one turn
- * of the event loop.
+ * The most values in the parsed texts of one request, which are parsed and processed in one turn of
+ * the event loop.
  */
 const MAX_TEXT_VALUES = 200_000;
 /** The most new property names in them. */
@@ -31,5 +31,5 @@ export const objectIn = (text: string, texts: TextCounter): Record<string, unkno
 export const argumentsIn = (text: string, texts: TextCounter): Record<string, unknown> =>
   objectIn(text || "{}", texts) ?? { _raw: text };
 
-/** Saves the parse of other texts. */
+/** Avoids parsing other texts. */
 const mayBeObject = (text: string): boolean => text.trimStart().startsWith("{");

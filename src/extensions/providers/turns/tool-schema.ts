@@ -11,7 +11,7 @@ export function objectSchema(schema: object | undefined): Record<string, unknown
   const { oneOf, anyOf, allOf, ...others } = asObject(schema);
   if (!(oneOf ?? anyOf ?? allOf)) return { ...others, type: "object" };
   const forms = new Map<string, unknown[]>();
-  // It grows while it is read, and has each part once, however many references lead there.
+  // The loop adds to it. It has each part once, however many references lead there.
   const parts = new Set<unknown>([schema]);
   for (const part of parts) {
     const here = asObject(part);

@@ -1,7 +1,7 @@
 // Converts a conversation for the native formats: system texts apart, the rest as turns of user and
-// assistant. Neighbours of one role are merged. The first turn is the user's, and so is the last,
-// unless the client's last message is the assistant's. Each tool call is answered at the beginning
-// of the next turn.
+// assistant. Consecutive messages of a role are merged. The first turn is the user's, and so is the
+// last, unless the client's last message is the assistant's. Each tool call is answered at the
+// beginning of the next turn.
 import { sha256 } from "../../../core/hash.ts";
 import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
 import { asUserMessage, type SystemMessage } from "./system.ts";
@@ -64,8 +64,8 @@ const CLOSING = "(Please go on.)";
 /**
  * In chat completions all system texts are moved to the beginning (wire.md "Turns"). Clients of the
  * other APIs send instructions in the middle of a conversation. Such a text stays at its place, as
- * a text of the user, so that the provider finds the messages before it in its cache. `texts`
- * counts the texts that are parsed, here and by the dialect (`objectIn`).
+ * a user text, so that the provider finds the messages before it in its cache. `texts` counts the
+ * texts that are parsed, here and by the dialect (`objectIn`).
  */
 export function turnsOf(
   { messages, native }: Pick<ChatRequest, "messages" | "native">,

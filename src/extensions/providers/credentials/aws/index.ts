@@ -14,7 +14,7 @@ import {
 import { signedHeaders, type AwsKeys } from "./signature.ts";
 import { findKeys, VARIABLES } from "./sources.ts";
 
-/** The clock's largest deviation from Amazon's. Beyond it, Amazon refuses the signatures. */
+/** Amazon refuses signatures if this machine's clock differs by more than about this. */
 const MAX_SKEW_MS = 240_000;
 
 const check = ({ credential, env }: CheckContext) =>
@@ -65,7 +65,7 @@ type AwsSettings = Infer<ReturnType<typeof check>>;
 
 export const aws: CredentialType<AwsSettings> = { check, create };
 
-/** Credentials that sign. Without `keys` those of the machine are found. */
+/** Credentials that sign each request. Without `keys`, finds those of the machine. */
 function create(
   { keys: fixed, ...places }: AwsSettings,
   services: CredentialServices,
@@ -75,11 +75,11 @@ function create(
   const obtain = async (): Promise<Lease<AwsKeys>> =>
     fixed ? { value: fixed, expiresAt: Infinity } : await findKeys({ ...places, region }, services);
   const renewing = createRenewing(obtain, clock, reportFailure(services));
-  /** Amazon's clock less this machine's, in milliseconds. */
+  /** Amazon's clock minus this machine's, in milliseconds. */
   let skew = 0;
   let latest: AwsKeys | undefined;
 
-  /** Corrects the clock by an answer. False: it was right. */
+  /** Corrects `skew` by the date of an answer. False: the clock was right. */
   function hasCorrected(date: string | null): boolean {
     const difference = Date.parse(date ?? "") - clock.now();
     if (!(Math.abs(difference - skew) > MAX_SKEW_MS)) return false;

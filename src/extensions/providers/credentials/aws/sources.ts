@@ -31,7 +31,7 @@ export const VARIABLES = [
   "AWS_EC2_METADATA_SERVICE_ENDPOINT",
 ] as const;
 
-/** The places of keys. */
+/** Where to look for keys. */
 export interface Places {
   /** VARIABLES of the environment. */
   readonly env: Environment;
@@ -58,7 +58,10 @@ export function findKeys(places: Places, services: CredentialServices): Promise<
     : metadataKeys(places, services.clock);
 }
 
-/** Keys for the token of a Kubernetes service account. Its file is rotated, so it is read again. */
+/**
+ * Keys for the token of a Kubernetes service account. The token's file is rotated, so it is read
+ * anew.
+ */
 async function webIdentityKeys(
   { env, region, endpoint }: Places,
   services: CredentialServices,
