@@ -178,6 +178,7 @@ function tryOnce(
     key = end;
   }
 
+  /** The first call is the commit point. */
   function take(parts: readonly Part[]): Promise<unknown> | undefined {
     if (begunAt === undefined) {
       pass.began();
