@@ -77,8 +77,8 @@ export interface WindowState {
 }
 
 /**
- * The decision, with the figures of the limit that has least left; of several, of the one that gets
- * room last.
+ * The decision, with the figures of the limit that has the least left. If several have equally
+ * little, those of the one that has room again last.
  */
 export function decide(admitted: boolean, windows: readonly WindowState[]): AdmissionDecision {
   const [tightest] = windows

@@ -50,8 +50,8 @@ export interface ChatServices {
 export type HoldFor = (request: AcceptedRequest) => Hold | undefined | Promise<Hold | undefined>;
 
 /**
- * A request that was admitted and checked, and has candidates. It is one object from here to its
- * end.
+ * A request that was admitted and checked, and has candidates. All later steps share this one
+ * object.
  */
 export interface AcceptedRequest extends RequestContext {
   /** The client API of the request and its response. */

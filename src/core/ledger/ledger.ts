@@ -23,7 +23,7 @@ export interface Opening {
    * or undefined: nothing is held.
    */
   readonly hold?: string | undefined;
-  /** 24 hexadecimal digits, a part of the entry's id. Undefined: the ledger draws them. */
+  /** 24 hexadecimal digits, a part of the entry's id. Undefined: the ledger draws random ones. */
   readonly holdId?: string | undefined;
 }
 
@@ -87,7 +87,7 @@ export interface Settlement {
   readonly usage: Usage;
   /** Whether the figures are the provider's own, or estimated. */
   readonly usageSource: UsageSource;
-  /** Of that model, in force when the request began. Absent: it has none. */
+  /** The price of that model, in force when the request began. Absent: it has none. */
   readonly price?: Price | undefined;
   /** An exact decimal number, by this price. */
   readonly cost: string;

@@ -41,9 +41,8 @@ export interface Traits {
    */
   readonly supports: readonly string[];
   /**
-   * The known forms of tool_choice. `required`: all but named tools. `any`: the same, with "any"
-   * for "required", as Mistral has it, which wants ids of calls with nine characters. `auto`: only
-   * "auto".
+   * The known forms of tool_choice. `required`: all but named tools. `any`: the same, spelled "any"
+   * as at Mistral, and ids of calls have nine characters, as Mistral demands. `auto`: only "auto".
    */
   readonly tool_choice: "all" | "required" | "any" | "auto";
   /**

@@ -156,7 +156,7 @@ export interface Model extends Target {
   readonly name: string;
   /** The provider that serves it. */
   readonly provider: Provider;
-  /** The highest price with a prompt of at most so many tokens. Undefined: it costs nothing. */
+  /** The highest price with at most `promptTokens` in the prompt. Undefined: it costs nothing. */
   highestPrice(promptTokens: number): Price | undefined;
   /** The price of a reply with these tokens. */
   priceOf(usage: Usage): Price | undefined;
@@ -179,7 +179,7 @@ export type Models = readonly Model[];
 export interface Destination {
   /** As Provider.name. */
   readonly provider: string;
-  /** Of the model that is asked, as Provider.dialect. */
+  /** The dialect of the model that is asked, as Provider.dialect. */
   readonly dialect: string;
   /** The provider's checked row of the configuration. */
   readonly settings: ProviderSettings;
