@@ -48,7 +48,7 @@ interface TokenWindow {
   /** Oldest first. Those before the index `first` have expired. */
   admissions: Admission[];
   first: number;
-  /** The tokens of the others. */
+  /** The tokens of those that have not expired. */
   sum: number;
 }
 
