@@ -79,7 +79,7 @@ export interface ModelSettings {
 export interface RankedModel {
   /** A name in RoutingSettings.models. */
   readonly model: string;
-  /** From 1, the best. Null: the model is no candidate. */
+  /** From 1, the best. Null: the model is not a candidate. */
   readonly rank: number | null;
   /** The reason for the rank, for the operator. */
   readonly why: string;

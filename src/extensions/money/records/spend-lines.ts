@@ -54,7 +54,7 @@ export interface TokenCounts extends Readonly<Record<(typeof COUNTS)[number], nu
   readonly cache_write_1h_tokens?: number | undefined;
 }
 
-/** The end of a request. Its open line stands before it in the same segment. */
+/** The end of a request. Its open line comes before it in the same segment. */
 export interface SettleLine extends RequestLine {
   /** Distinguishes it from an open line. */
   readonly type: "settle";

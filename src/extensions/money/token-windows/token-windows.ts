@@ -1,4 +1,4 @@
-// Limits tokens per minute: in any 60 seconds the admitted requests have at most so many tokens. A
+// Limits tokens per minute: in any 60 seconds the admitted requests have at most `limit` tokens. A
 // request counts with its estimate from its admission on. When it ends, its real tokens replace the
 // estimate, still at the time of its admission.
 import type { ServerResponse } from "node:http";
