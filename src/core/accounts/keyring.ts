@@ -48,7 +48,7 @@ export interface CreatedKeys {
 
 export const NO_CREATED_KEYS: CreatedKeys = { byDigest: new Map(), accounts: new Set() };
 
-/** The accounts and keys of a configuration, as far as they decide who may call. */
+/** The settings of accounts and keys that decide who may call. */
 export interface AccountSettings {
   /**
    * Accounts with limits of their own, by name. `rpm` absent: as in `limits`; null: unlimited.

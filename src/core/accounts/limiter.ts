@@ -18,8 +18,8 @@ export interface Limit {
 }
 
 /**
- * A request to the limiter, for an admission under all limits and one of the account's concurrency
- * slots.
+ * A request to the limiter: to be admitted under all limits, and to get one of the account's
+ * concurrency slots.
  */
 export interface AdmissionRequest {
   /** Its concurrency slots are counted under this name. */

@@ -66,7 +66,7 @@ export interface AcceptedRequest extends RequestContext {
   readonly config: Config;
   /** Best first; at least one. */
   readonly candidates: readonly Model[];
-  /** By the monotonic clock. */
+  /** When the request had been checked, by the monotonic clock. */
   readonly startedAt: number;
   /** The observers of this request. */
   readonly observers: Observers;

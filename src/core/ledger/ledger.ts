@@ -77,7 +77,10 @@ export interface Settlement {
    * none.
    */
   readonly notes?: readonly string[] | undefined;
-  /** Milliseconds from the opening to the first text, reasoning or tool call. Null: none came. */
+  /**
+   * Milliseconds from the check of the request to the first text, reasoning or tool call. Null:
+   * none came.
+   */
   readonly firstTokenMs: number | null;
   /** The canonical name of the model that served. Null: no provider began to answer. */
   readonly modelServed: string | null;

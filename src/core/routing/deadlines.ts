@@ -38,8 +38,8 @@ export class Deadlines {
   }
 
   /**
-   * Begins a deadline in the place of the one that runs. Only restarts the timer if that is the
-   * same, as it is for each piece of a stream.
+   * Begins a deadline in place of the running one. If that is the same deadline, as for each piece
+   * of a stream, only restarts its timer.
    */
   restart(name: "first_token_ms" | "idle_ms" | "closing_ms"): void {
     if (this.#currentName === name && this.#current?.refresh()) return;

@@ -32,9 +32,9 @@ export interface TimeoutSettings {
 }
 
 export interface RetrySettings {
-  /** How often the same model is asked again. */
+  /** How many times the same model is asked again. */
   readonly max_retries: number;
-  /** Milliseconds before the first retry; twice as many before each further one. */
+  /** Milliseconds before the first retry. The wait doubles with each further one. */
   readonly backoff_ms: number;
   /** The longest wait in milliseconds. A provider that asks for more is not asked again. */
   readonly max_wait_ms: number;

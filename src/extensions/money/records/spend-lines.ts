@@ -81,7 +81,8 @@ export interface SettleLine extends RequestLine {
   /** Three capital letters, such as USD. */
   readonly currency: string;
   /**
-   * Milliseconds from the beginning to the first text, thinking or tool call. Null if none came.
+   * Milliseconds from the check of the request to the first text, thinking or tool call. Null if
+   * none came.
    */
   readonly first_token_ms: number | null;
   /** Milliseconds from the beginning to the end. */
