@@ -66,7 +66,7 @@ const ROWS: ReadonlyMap<string, VendorRow> = new Map(
   Object.entries(vendorsJson as unknown as Readonly<Record<string, VendorRow>>),
 );
 
-/** The generic row states all other traits. */
+/** The usual traits. JSON cannot state undefined; the generic row states all other values. */
 const generic = {
   echo: undefined,
   done_without_finish: undefined,

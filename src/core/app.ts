@@ -94,8 +94,9 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const { diagnose } = logs;
   let draining = false;
   /**
-   * All that were ever loaded. One that the present configuration does not need stays: a request in
-   * progress may need it, and so may what only a restart takes away, such as a client API.
+   * All extensions that were ever loaded. They stay even if the present configuration needs them no
+   * longer: requests in progress may use them, and so may parts that only a restart removes, such
+   * as client APIs.
    */
   let known = options.extensions ?? [];
 

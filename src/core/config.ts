@@ -32,7 +32,7 @@ export interface ServerSettings {
   readonly send_ms: number;
   /** A silent stream gets a comment after this many milliseconds (wire.md "Framing"). */
   readonly keep_alive_ms: number;
-  /** The most milliseconds that requests in flight have to finish when the gateway stops. */
+  /** How long requests in flight may continue when the gateway stops, in milliseconds. */
   readonly drain_ms: number;
   /** The most chat requests that one process handles at once; it refuses further ones. */
   readonly max_in_flight: number;

@@ -13,7 +13,7 @@ export interface RequestObserver extends ExchangeObserver, AttemptObserver {
   opened?(opening: Opening, chat: ChatRequest): void;
   /** A piece of the streamed reply was sent, `ms` milliseconds after the piece before it. */
   chunkSent?(model: string, ms: number): void;
-  /** The providers' part of an opened request has ended, `durationMs` after the opening. */
+  /** The providers' part of an opened request has ended, `durationMs` after the request's check. */
   settled?(opening: Opening, settlement: Settlement, durationMs: number): void;
 }
 

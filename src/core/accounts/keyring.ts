@@ -7,8 +7,8 @@ import { accountLimitName, keyLimitName, type AdmissionRequest } from "./limiter
 /** The rights and limits of a known key. */
 export interface Caller extends AdmissionRequest {
   /**
-   * Names the key in logs and books. It is derived from the digest one way, so it says nothing of
-   * the key.
+   * Names the key in logs and books. It is a one-way hash of the key's digest, so it reveals
+   * nothing about the key.
    */
   readonly keyId: string;
   /** The names that it may send as `model`. Undefined: all. */
@@ -38,7 +38,7 @@ export interface KeyTerms {
   readonly revoked: string | null;
 }
 
-/** Keys beside those of the configuration, as requests look for them. */
+/** The keys that are not in the configuration. */
 export interface CreatedKeys {
   /** By the SHA-256 of the key in lower-case hexadecimal; revoked and expired ones too. */
   readonly byDigest: ReadonlyMap<string, KeyTerms>;
@@ -48,10 +48,10 @@ export interface CreatedKeys {
 
 export const NO_CREATED_KEYS: CreatedKeys = { byDigest: new Map(), accounts: new Set() };
 
-/** The accounts and keys of a configuration, as far as they decide who may call. */
+/** The settings of accounts and keys that decide who may call. */
 export interface AccountSettings {
   /**
-   * By name, those with limits of their own. `rpm` absent: as in `limits`; null: unlimited.
+   * Accounts with limits of their own, by name. `rpm` absent: as in `limits`; null: unlimited.
    * `max_in_flight` absent or null: any number.
    */
   readonly accounts: ReadonlyMap<

@@ -18,8 +18,8 @@ export interface Limit {
 }
 
 /**
- * A request to the limiter, for an admission under all limits and one of the account's concurrency
- * slots.
+ * A request to the limiter: to be admitted under all limits, and to get one of the account's
+ * concurrency slots.
  */
 export interface AdmissionRequest {
   /** Its concurrency slots are counted under this name. */
@@ -77,8 +77,8 @@ export interface WindowState {
 }
 
 /**
- * The decision, with the figures of the limit that has least left; of several, of the one that gets
- * room last.
+ * The decision, with the figures of the limit that has the least left. If several have equally
+ * little, those of the one that has room again last.
  */
 export function decide(admitted: boolean, windows: readonly WindowState[]): AdmissionDecision {
   const [tightest] = windows

@@ -50,8 +50,8 @@ export interface ChatServices {
 export type HoldFor = (request: AcceptedRequest) => Hold | undefined | Promise<Hold | undefined>;
 
 /**
- * A request that was admitted and checked, and has candidates. It is one object from here to its
- * end.
+ * A request that was admitted and checked, and has candidates. All later steps share this one
+ * object.
  */
 export interface AcceptedRequest extends RequestContext {
   /** The client API of the request and its response. */
@@ -66,7 +66,7 @@ export interface AcceptedRequest extends RequestContext {
   readonly config: Config;
   /** Best first; at least one. */
   readonly candidates: readonly Model[];
-  /** By the monotonic clock. */
+  /** When the request had been checked, by the monotonic clock. */
   readonly startedAt: number;
   /** The observers of this request. */
   readonly observers: Observers;

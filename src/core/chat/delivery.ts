@@ -37,8 +37,8 @@ export function createDelivery(request: AcceptedRequest) {
     return reply;
   }
 
-  // Not left to the end of the request: an extension may read on from the provider after the client
-  // has left (extensions/routing/left-streams).
+  // Do this as soon as the client leaves. The request may end later: an extension may read on from
+  // the provider (extensions/routing/left-streams).
   cancel.onAbort(() => {
     request.releaseSlot();
     sink?.release();

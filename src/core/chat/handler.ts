@@ -111,7 +111,7 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
       thrown instanceof CompletionFailed ? thrown : new CompletionFailed(progress, thrown);
     // The ledger states the status before it is sent: no keep-alive comment may begin a stream now.
     if (!exchange.res.headersSent) delivery.release();
-    // The log also names the model's provider, and the first candidate may have been skipped.
+    // Not the first candidate, which may have been skipped: the log names this model's provider.
     exchange.log.model = failure.progress.model.name;
     const { outcome, clientError, error } = endOf(failure, request);
     await settlement.settle(failure.progress, outcome);

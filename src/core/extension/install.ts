@@ -109,7 +109,7 @@ export function install(extensions: readonly Extension[]): Installation {
 /**
  * The order in which extensions wrap the completion of a request: their names, from the outermost
  * to the innermost. `outside`: by extension, the names of those that it must wrap, in the order of
- * src/extensions.ts. That order decides the rest. Throws a TypeError that names those of a cycle.
+ * src/extensions.ts. That order decides the rest. Throws a TypeError if there is a cycle.
  */
 function outermostFirst(outside: ReadonlyMap<string, readonly string[]>): readonly string[] {
   const unplaced = new Map(outside);

@@ -32,8 +32,8 @@ export interface Installer {
   /** Wraps the work of completing each request. `create` is called once in each process. */
   around(create: (context: GatewayContext) => Around, order?: AroundOrder): void;
   /**
-   * Serves a path of the public listener, as Routes has paths. `create` is called once in each
-   * process.
+   * Serves a path of the public listener, in the form of a key of Routes. `create` is called once
+   * in each process.
    */
   route(method: string, path: string, create: (context: GatewayContext) => Handler): void;
   /**

@@ -170,11 +170,11 @@ export interface HostSources {
   current(): Config;
   /** What all extensions have installed. */
   readonly installed: Installed;
-  /** To be used in the place of the machine's clocks and timers. */
+  /** Use it instead of the system's clocks and timers. */
   readonly clock: Clock;
-  /** Tells the operator of events, on standard error. */
+  /** Reports events to the operator, on standard error. */
   readonly diagnose: Diagnose;
-  /** Of all processes that serve at the moment. */
+  /** The reports of all processes that serve at the moment. */
   reports(): Promise<readonly Report[]>;
   /** Lines dropped by this process that no report counts. None if this process serves. */
   droppedLines(): DroppedLines;
@@ -203,13 +203,13 @@ export interface Report {
   readonly draining: boolean;
   /** Requests that have been received and not answered. */
   readonly inFlight: number;
-  /** Of the logs of this process, since it began. */
+  /** The lines that the logs of this process have dropped since it began. */
   readonly droppedLines: DroppedLines;
   /** What extensions report, by their names. */
   readonly extensions: Readonly<Record<string, unknown>>;
 }
 
-/** The wire formats by their names. One of an extension takes the place of the core's own. */
+/** The wire formats by their names. An extension's "openai" replaces the core's own. */
 export const dialectsIn = (installed: Installed): ReadonlyMap<string, DialectDefinition> =>
   new Map([["openai", openaiDialectDefinition], ...installed.family(slots.dialect)]);
 

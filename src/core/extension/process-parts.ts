@@ -36,7 +36,7 @@ export function startProcess(installation: Installation, services: Services) {
     hold: partIn(slots.hold),
     /** Undefined: models have no breakers. */
     createBreaker: partIn(slots.breaker),
-    /** Formats of clients beside chat completions. */
+    /** The client APIs other than chat completions. */
     apis: [...installation.family(slots.clientApi).keys()].flatMap(
       (name) => partIn(slots.clientApi(name)) ?? [],
     ),

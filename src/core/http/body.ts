@@ -19,7 +19,7 @@ export function readBody<T>(
   read: (text: string) => T | Promise<T>,
 ): Promise<T> {
   checkHeaders(req, maxBytes);
-  // Refuse a body that there is no memory for before reading it. The announced bytes are counted
+  // Refuse a body before reading it if there is no memory for it. The announced bytes are counted
   // only for this test: a client that announces a large body and sends nothing must not block
   // others.
   const announced = Number(req.headers["content-length"] ?? 0);
@@ -32,7 +32,7 @@ export function readBody<T>(
   const pieces: Uint8Array[] = [];
   let size = 0;
   return new Promise((resolve, reject) => {
-    /** Frees what has come of a body at once: the rest may take seconds. */
+    /** Frees the bytes received so far at once: the rest of the body may take seconds to arrive. */
     function refuse(error: unknown): void {
       retain(-pieces.splice(0).reduce((sum, { length }) => sum + length, 0));
       reject(error as Error);

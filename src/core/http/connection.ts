@@ -38,7 +38,7 @@ export interface LiveExchange extends Exchange {
   breakOff?: Timer;
 }
 
-/** Whether the client must get a response even if the connection has become unusable for more. */
+/** Whether this response must still be sent if the connection can take no further requests. */
 export const isResponseOwed = ({ req, res }: LiveExchange): boolean =>
   req.complete || res.headersSent;
 

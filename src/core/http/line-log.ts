@@ -25,7 +25,8 @@ export function createLineLog(writeLines: WriteLines): LineLog {
 
   function writeText(line: string): void {
     if (waiting === "") setImmediate(flush);
-    // JSON leaves DEL and C1 as they are: terminals obey them, and journalctl hides their line.
+    // JSON.stringify does not escape DEL and the C1 control characters. Terminals obey them, and
+    // journalctl hides a line that has one.
     waiting += `${line}\n`.replace(/[\x7f-\x9f]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`);
   }
 

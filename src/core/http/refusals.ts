@@ -90,7 +90,7 @@ function closeAfterOwed(connection: Connection): void {
 const malformed = (): ApiError =>
   new ApiError("malformed_request", "This is not a valid HTTP request.");
 
-const NO_PROXY = "This is no proxy: CONNECT is not supported.";
+const NO_PROXY = "This is not a proxy: CONNECT is not supported.";
 const ALLOWED = { Allow: "GET, HEAD, POST" };
 
 function refusalOf({ code }: ClientError): ApiError {

@@ -110,7 +110,8 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       if (areUnused || (live.size === 0 && latest?.req.complete)) socket.destroy();
   }
 
-  // Node's close() calls this. Its own would cut a response that the client has not yet read.
+  // Node's close() calls this. Node's own function would cut a response that the client has not yet
+  // read.
   nodeServer.closeIdleConnections = closeUnused;
   nodeServer.on("connection", connections.of);
   nodeServer.on(secure ? "secureConnection" : "connection", (socket: Duplex) => {

@@ -23,7 +23,7 @@ export interface Opening {
    * or undefined: nothing is held.
    */
   readonly hold?: string | undefined;
-  /** 24 hexadecimal digits, a part of the entry's id. Undefined: the ledger draws them. */
+  /** 24 hexadecimal digits, a part of the entry's id. Undefined: the ledger draws random ones. */
   readonly holdId?: string | undefined;
 }
 
@@ -77,7 +77,10 @@ export interface Settlement {
    * none.
    */
   readonly notes?: readonly string[] | undefined;
-  /** Milliseconds from the opening to the first text, reasoning or tool call. Null: none came. */
+  /**
+   * Milliseconds from the check of the request to the first text, reasoning or tool call. Null:
+   * none came.
+   */
   readonly firstTokenMs: number | null;
   /** The canonical name of the model that served. Null: no provider began to answer. */
   readonly modelServed: string | null;
@@ -87,7 +90,7 @@ export interface Settlement {
   readonly usage: Usage;
   /** Whether the figures are the provider's own, or estimated. */
   readonly usageSource: UsageSource;
-  /** Of that model, in force when the request began. Absent: it has none. */
+  /** The price of that model, in force when the request began. Absent: it has none. */
   readonly price?: Price | undefined;
   /** An exact decimal number, by this price. */
   readonly cost: string;

@@ -10,7 +10,7 @@ export interface Price {
   readonly input_cache_miss: number;
   /** Prompt tokens that the provider wrote to its cache. Absent: as much as input_cache_miss. */
   readonly input_cache_write?: number | undefined;
-  /** Those of them that it keeps for an hour. Absent: as much as input_cache_write. */
+  /** Prompt tokens that it keeps there for an hour. Absent: as much as input_cache_write. */
   readonly input_cache_write_1h?: number | undefined;
   /** Completion tokens, reasoning included. */
   readonly output: number;
@@ -18,7 +18,7 @@ export interface Price {
 
 /** Decimals of an amount: those of a pico-unit. */
 export const DECIMALS = 12;
-/** The cost of so many tokens, in pico-units. A price has at most six decimals, so it is whole. */
+/** The cost of `tokens`, in pico-units. A price has at most six decimals, so the cost is whole. */
 export const picoOf = (tokens: number, price: number): bigint =>
   BigInt(tokens) * BigInt(Math.round(price * 1e6));
 

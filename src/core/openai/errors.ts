@@ -71,9 +71,9 @@ export class ApiError extends Error {
     this.status = ERRORS[code].status;
     this.type = ERRORS[code].type;
     this.param = detail.param ?? null;
-    // Some clients retry whatever they get. Below 500, a retry mends only what depends on the
-    // moment. One after a timeout would buy a long generation again, and one after a bug would meet
-    // the same bug (wire.md "Retries").
+    // Some clients retry every error. Below 500, a retry helps only with 408, 409 and 429. After a
+    // timeout, a retry would pay for a long generation again. After a bug, it would meet the same
+    // bug (wire.md "Retries").
     const isRefused = this.status < 500 && ![408, 409, 429].includes(this.status);
     const noRetry = isRefused || code === "upstream_timeout" || code === "internal_error";
     this.headers = { ...detail.headers, ...(noRetry && { "x-should-retry": "false" }) };

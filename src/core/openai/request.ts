@@ -1,7 +1,7 @@
 // The request body of POST /v1/chat/completions: fields, ranges, combinations. contract.md "Request
 // fields" and "Messages", wire.md "From the client". The checked request is normalized (no nulls,
-// text parts joined, `developer` as `system`) and has known fields only. What fields demand of each
-// other is a rule here and, for /openapi.json, a JSON Schema in request.json.
+// text parts joined, `developer` as `system`) and has known fields only. Rules for several fields
+// together are functions here and, for /openapi.json, JSON Schemas in request.json.
 import type { NativeRequest } from "./native-request.ts";
 import published from "./request.json" with { type: "json" };
 import {
@@ -41,7 +41,7 @@ const refusal = refine(object({ type: literal("refusal"), refusal: string() }), 
   type: "text" as const,
   text: part.refusal,
 }));
-/** An object of texts. A provider gets no other members of it. */
+/** An object whose members are texts. Any other members are dropped. */
 const texts = (...names: string[]) =>
   object(Object.fromEntries(names.map((name) => [name, optional(string())])));
 /** An audio clip in base64, and its format, such as `wav`. */
@@ -120,8 +120,8 @@ const messageOfRole = variant("role", {
 export const message = withCheckedAhead(messageOfRole);
 export type Message = Infer<typeof message> & {
   /**
-   * All parts of the content as an extension has them that keeps more of them, such as
-   * `cache_control`. Absent: `content` is all that there is.
+   * All parts of the content, with members that only an extension keeps, such as `cache_control`.
+   * Absent: no part has such members.
    */
   readonly marked?: readonly ContentPart[] | undefined;
   /** The client's name for the speaker. An extension keeps it. Absent: none. */
@@ -250,7 +250,7 @@ function checkToolResults(messages: readonly Message[]): void {
 
 /**
  * Checks a parsed request body. Throws a ValidationError with the first issue. Fields in snake_case
- * are the client's own. Those in camel case are what several of them amount to.
+ * are the client's own. Fields in camel case are derived from them.
  */
 export const chatRequest = refine(
   body,
@@ -286,7 +286,7 @@ type Always = "model" | "stream" | "logprobs" | "includeUsage" | "showThinking" 
 /** A checked request. Other APIs build it member by member; only they have `native`. */
 export type ChatRequest = Readonly<Pick<Checked, Always> & Partial<Checked>> & {
   readonly messages: readonly Message[];
-  /** `cache_control` of tools as an extension keeps it, by their names. Absent: there is none. */
+  /** Extensions' `cache_control` of tools, by the tools' names. Absent: there is none. */
   readonly toolMarks?: ReadonlyMap<string, object> | undefined;
   readonly native?: NativeRequest | undefined;
   /**

@@ -90,9 +90,6 @@ export interface DialectDefinition {
   readonly appended?: { readonly path: string; readonly end: RegExp };
   /** The vendor by whose published rules its providers count images, audio and files. */
   readonly mediaRules: string;
-  /**
-   * Called for each attempt, and once for each provider that has a key, with an empty account, for
-   * its `auth`.
-   */
+  /** Called for each attempt. */
   create(scope: DialectScope): Dialect;
 }

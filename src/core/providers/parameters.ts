@@ -6,8 +6,8 @@ import type { SamplingParameter, Traits } from "./traits.ts";
 const DEPTHS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /**
- * The known depth of thinking nearest to `effort`, the deeper of two. Undefined: none is asked for,
- * or known.
+ * The known depth of thinking nearest to `effort`; of two at the same distance, the deeper.
+ * Undefined: the client asked for none, or none is known.
  */
 export function effortOf(effort: string | undefined, { efforts }: Traits): string | undefined {
   if (effort === undefined) return undefined;

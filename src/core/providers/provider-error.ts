@@ -77,8 +77,8 @@ export class ProviderError extends Error {
   /** Set by the attempt. Absent: the provider was not asked. */
   answer?: ProviderAnswer;
   /**
-   * The token figures in the event with the error. They are billed like any other. Undefined:
-   * nothing.
+   * The token figures in the event with the error. They are billed like any other. Undefined: it
+   * had none.
    */
   usage: UsageReport | undefined;
   constructor(code: ProviderErrorCode, message: string, detail: ProviderErrorDetail = {}) {

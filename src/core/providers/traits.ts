@@ -41,9 +41,8 @@ export interface Traits {
    */
   readonly supports: readonly string[];
   /**
-   * The known forms of tool_choice. `required`: all but named tools. `any`: the same, with "any"
-   * for "required", as Mistral has it, which wants ids of calls with nine characters. `auto`: only
-   * "auto".
+   * The known forms of tool_choice. `required`: all but named tools. `any`: the same, spelled "any"
+   * as at Mistral, and ids of calls have nine characters, as Mistral demands. `auto`: only "auto".
    */
   readonly tool_choice: "all" | "required" | "any" | "auto";
   /**
@@ -52,7 +51,7 @@ export interface Traits {
   readonly system_first: boolean;
   /**
    * Whether user and assistant must alternate, as in the chat templates of Mistral's models. Then
-   * the only system message is the first, too.
+   * the only system message must be the first message, too.
    */
   readonly alternates: boolean;
   /**
@@ -81,8 +80,8 @@ export interface Traits {
    */
   readonly omit: readonly string[];
   /**
-   * The fields of ChatRequest.further that are sent, and `name` if those of messages are. Others
-   * are left out.
+   * The fields of ChatRequest.further that are sent, and `name` if the names of messages are sent.
+   * Others are left out.
    */
   readonly takes: readonly string[];
   /** The header in which prompt_cache_key is sent, not in the body. Absent: there is none. */

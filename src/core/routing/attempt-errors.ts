@@ -36,7 +36,7 @@ const UNREACHABLE = new RegExp(
     "|ERR_TLS|ERR_SSL_WRONG_VERSION|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)",
 );
 
-/** Codes of what this machine lacks for one more connection: files, memory. */
+/** Codes that mean that this machine has no file or memory left for one more connection. */
 const SHORTAGE = /^(EMFILE|ENFILE|ENOBUFS|ENOMEM)$/;
 
 /** Codes of wrong arguments to Node's own functions. */

@@ -1,6 +1,6 @@
 // One attempt at one provider: the request goes out, the reply comes in as batches of parts, and
 // every failure becomes a ProviderError. Nothing is delivered before the first content; the first
-// batch has all that came until the end of that read.
+// batch has everything that arrived up to the end of that read.
 import type { Clock } from "../clock.ts";
 import { describe } from "../diagnose.ts";
 import { Cancel, ClientGone } from "../http/cancel.ts";

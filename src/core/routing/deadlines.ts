@@ -3,8 +3,8 @@
 // - Before the first token: first_token_ms, never extended.
 // - While streaming: idle_ms, restarted by any byte, comments included.
 // - After the finish_reason: closing_ms, restarted by content only.
-// When one of these is over, what has arrived meanwhile is read first: this process may have stood
-// still, and only the provider's silence counts.
+// When one of these is over, bytes that have arrived meanwhile are read first: this process may
+// have been busy or suspended, and only the provider's silence counts.
 // connect_ms is the transport's, because only the transport knows when it connects. The request's
 // own total_ms is set in chat/handler.ts. closing_ms also bounds the wait for the end of the
 // connection (stream.ts).
@@ -38,8 +38,8 @@ export class Deadlines {
   }
 
   /**
-   * Begins a deadline in the place of the one that runs. Only restarts the timer if that is the
-   * same, as it is for each piece of a stream.
+   * Begins a deadline in place of the running one. If that is the same deadline, as for each piece
+   * of a stream, only restarts its timer.
    */
   restart(name: "first_token_ms" | "idle_ms" | "closing_ms"): void {
     if (this.#currentName === name && this.#current?.refresh()) return;
@@ -47,7 +47,7 @@ export class Deadlines {
     const ms = this.#timeouts[name];
     const timer = this.#clock.after(ms, () => {
       setImmediate(async () => {
-        await ownTurn(); // Some of what has arrived waits for its turn too.
+        await ownTurn(); // Bytes that have arrived may be waiting for a turn too.
         if (this.#current === timer) this.#end(name, ms);
       });
     });
@@ -80,8 +80,9 @@ export class Deadlines {
   }
 
   #end(name: string, ms: number): void {
-    // Until the request is sent, it waits for a free connection, which says nothing of the
-    // provider, or for a new one, which does: connect_ms ends that wait unless it is longer.
+    // Before it is sent, a request waits for a free connection or for a new one. Waiting for a free
+    // one says nothing about the provider. Waiting for a new one does, but connect_ms would already
+    // have ended that wait, unless it is at least as long as `ms`.
     const detail = { fromContent: this.#currentName === "" && ms > this.#timeouts.connect_ms };
     this.#expire(new ProviderError("upstream_timeout", `${name} of ${ms} ms is over`, detail));
   }

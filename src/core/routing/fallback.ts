@@ -178,6 +178,7 @@ function tryOnce(
     key = end;
   }
 
+  /** The first call is the commit point. */
   function take(parts: readonly Part[]): Promise<unknown> | undefined {
     if (begunAt === undefined) {
       pass.began();
@@ -188,7 +189,8 @@ function tryOnce(
 
   function conclude(error: unknown) {
     const { connect_ms, total_ms } = model.provider.timeouts;
-    // Unless connect_ms ends it before, a wait for the provider's connection is its silence too.
+    // A request that was not sent waited for a connection. Where connect_ms could not have ended
+    // that wait, it counts as the provider's silence.
     const wasTried = meter.hasPrompt || total_ms <= connect_ms;
     record(error);
     if (error === undefined) pass.completed();

@@ -32,9 +32,9 @@ export interface TimeoutSettings {
 }
 
 export interface RetrySettings {
-  /** How often the same model is asked again. */
+  /** How many times the same model is asked again. */
   readonly max_retries: number;
-  /** Milliseconds before the first retry; twice as many before each further one. */
+  /** Milliseconds before the first retry. The wait doubles with each further one. */
   readonly backoff_ms: number;
   /** The longest wait in milliseconds. A provider that asks for more is not asked again. */
   readonly max_wait_ms: number;
@@ -79,7 +79,7 @@ export interface ModelSettings {
 export interface RankedModel {
   /** A name in RoutingSettings.models. */
   readonly model: string;
-  /** From 1, the best. Null: the model is no candidate. */
+  /** From 1, the best. Null: the model is not a candidate. */
   readonly rank: number | null;
   /** The reason for the rank, for the operator. */
   readonly why: string;
@@ -156,7 +156,7 @@ export interface Model extends Target {
   readonly name: string;
   /** The provider that serves it. */
   readonly provider: Provider;
-  /** The highest price with a prompt of at most so many tokens. Undefined: it costs nothing. */
+  /** The highest price with at most `promptTokens` in the prompt. Undefined: it costs nothing. */
   highestPrice(promptTokens: number): Price | undefined;
   /** The price of a reply with these tokens. */
   priceOf(usage: Usage): Price | undefined;
@@ -179,7 +179,7 @@ export type Models = readonly Model[];
 export interface Destination {
   /** As Provider.name. */
   readonly provider: string;
-  /** Of the model that is asked, as Provider.dialect. */
+  /** The dialect of the model that is asked, as Provider.dialect. */
   readonly dialect: string;
   /** The provider's checked row of the configuration. */
   readonly settings: ProviderSettings;

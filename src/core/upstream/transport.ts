@@ -45,7 +45,7 @@ export interface UpstreamRequest {
 export interface UpstreamResponse {
   /** The HTTP status, also that of a redirect, which is not followed. */
   readonly status: number;
-  /** Of the response's head, such as Content-Type and Retry-After. */
+  /** The headers of the response, such as Content-Type and Retry-After. */
   readonly headers: UpstreamHeaders;
   /** Not decompressed. Null if the response has none. */
   readonly body: UpstreamBody | null;

@@ -37,9 +37,9 @@ const echoField = ({ echo, thinking }: Traits): string =>
   echo ?? (thinking === "thinking" ? "reasoning_content" : "none");
 
 /**
- * Writes the known fields of one message after the other. With an echo field, tool calls and what
- * the model says after them in the same turn carry their reasoning, if only a blank: DeepSeek's V4
- * Pro refuses an empty one.
+ * Returns a function that writes the known fields of one message after another. With an echo field,
+ * tool calls and the model's later messages in the same turn carry their reasoning, or else a
+ * blank: DeepSeek's V4 Pro refuses an empty one.
  */
 function createMessageWriter(echo: string, traits: Traits): (message: Message) => object {
   let hasCalled = false;

@@ -93,7 +93,8 @@ async function differencesAnew({ closed, records }: DayProof): Promise<readonly 
 /**
  * How far the segments were read. `ahead`: further than they can grow. A segment is cut if records
  * or closed days have lines beyond its end. A segment that is gone or empty, but has records, stays
- * in the cursor so that no new segment takes its name. That of a closed day is safe already.
+ * in the cursor so that no new segment takes its name. Names in lines of closed days are safe
+ * without that.
  */
 function cursorOf({ segments, days = [] }: BooksProof, coverage: Coverage, ahead?: "ahead") {
   const read = [...segments].filter(([, { end }]) => end.bytes > 0);

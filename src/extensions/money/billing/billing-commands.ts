@@ -63,7 +63,7 @@ const runTrace = withCopiedBooks(async ({ books, args, terminal }) => {
   if (found.length === 0)
     throw new Error(
       `no usage record has the gateway_request_id ${JSON.stringify(requestId)}: ` +
-        "it is on its way, or no provider was called",
+        "its request is still running, or the gateway refused it before calling a provider",
     );
   const records = found.map(withoutDetails);
   const trace = { gateway_request_id: requestId, records, receipts: receiptsOf(books, found) };

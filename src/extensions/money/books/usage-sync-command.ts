@@ -24,8 +24,8 @@ const run = withBooks(async ({ books, config, args, terminal }) => {
   if (once) return await report(await copySettled(books));
   while (!terminal.stopped.aborted) {
     const result = await copySettled(books).catch((error: Error) => terminal.warn(error.message));
-    // Output that nobody reads any more ends the command, as it ends every other. A file that
-    // cannot take it does not.
+    // A closed pipe ends this command, as it ends every other. A failed write to a file, as on a
+    // full disk, does not.
     if (result)
       await report(result).catch((error: NodeJS.ErrnoException) => {
         if (error.code === "EPIPE") throw error;

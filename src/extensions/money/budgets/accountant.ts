@@ -45,9 +45,9 @@ export function createAccountant(context: ReadingContext): Accountant {
   let onAllSettled = (): void => undefined;
   let config: Config | undefined;
   /**
-   * The budgets of the configuration, and of created keys that have asked since it is in force, by
-   * their names. Undefined: the configuration has this account or key without a budget, so that a
-   * request of an earlier configuration does not bring its budget back.
+   * The budgets of the configuration, and of created keys that have asked since it came into force,
+   * by their names. Undefined: the configuration has this account or key without a budget, so that
+   * a request of an earlier configuration does not bring its budget back.
    */
   let budgets = new Map<string, Budget | undefined>();
   const knownBudgets = (): readonly Budget[] =>

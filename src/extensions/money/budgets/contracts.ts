@@ -68,7 +68,7 @@ export interface Accountant {
   settle(holdId: string | undefined, outcome?: Outcome): void;
   /**
    * The figures of the configuration's budgets, and of those of created keys that have asked since
-   * it is in force. Undefined: another process has them.
+   * it came into force. Undefined: another process has them.
    */
   figures(): readonly Figures[] | undefined;
   /**

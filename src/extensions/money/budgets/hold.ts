@@ -16,7 +16,7 @@ import { secondsIn, setTokenHeaders } from "../token-windows/index.ts";
 
 /** As slots.hold. */
 export function createHold(accountant: Accountant): HoldFor {
-  /** By caller, which is another object after each reload. */
+  /** The spender of each caller. A reload makes new callers. */
   const spenders = new WeakMap<Caller, Spender>();
 
   /** Also counts requests without a hold, because a reload may add a budget. */

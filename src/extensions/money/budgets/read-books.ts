@@ -108,7 +108,7 @@ export function createOpeningSpend(
   async function read(before: string | undefined): Promise<void> {
     try {
       let spent = await readBooks(context, (books) => readSpent(books, true, before));
-      // It took so long that requests were served meanwhile, which this process has counted.
+      // Reading took so long that this process has served and counted requests meanwhile.
       if (isFailing && before === undefined)
         spent = await readBooks(context, (books) => readSpent(books, true, startedAt));
       isKnown = true;

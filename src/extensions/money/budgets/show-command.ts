@@ -36,7 +36,7 @@ const show = withCopiedBooks(async ({ books, config, args, terminal }) => {
   if (unread > 0)
     terminal.warn(`warning: budgets of keys whose secrets cannot be read are not shown: ${unread}`);
   if (own.length === 0 && unread > 0) throw new Error(`no budget of ${account} can be shown`);
-  if (own.length === 0) throw new Error(`${account} has no budget, and no key of it has one`);
+  if (own.length === 0) throw new Error(`${account} has no budget, and none of its keys has one`);
   const counters = createSpendCounters(books.clock.now);
   // Without a shared store each gateway counts only its own spending.
   const spent = await readSpent(books, config.limits.store === "memory");

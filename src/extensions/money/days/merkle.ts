@@ -1,6 +1,6 @@
 // A Merkle root over lines, so that one record can be proved without the others. A leaf is the
 // SHA-256 of a zero byte and a line without its line end; a node is the SHA-256 of a one byte and
-// its two children. Where a level has an odd number of nodes, the last one moves up as it is.
+// its two children. Where a level has an odd number of nodes, the last one moves up unchanged.
 import { createHash } from "node:crypto";
 
 const LEAF = Buffer.from([0]);
@@ -55,7 +55,7 @@ export function createMerkleRoot(): MerkleRoot {
 
   const noted: string[][] = [];
 
-  /** Joins all peaks, from the smallest up. A peak without a sibling moves up as it is. */
+  /** Joins all peaks, from the smallest up. A peak without a sibling moves up unchanged. */
   function finish(beside: string[][]): Peak | undefined {
     return peaks.reduceRight<Peak | undefined>(
       (right, left) => (right ? join(left, right, beside) : left),
@@ -105,7 +105,7 @@ export function rootFrom(
   return rest.length === 0 && level.size === 1 ? level.get(0)?.toString("hex") : undefined;
 }
 
-/** The parent of a node. `beside` is its sibling; null: it has none and moves up as it is. */
+/** The parent of a node. `beside` is its sibling; null: it has none and moves up unchanged. */
 function joined(index: number, hash: Buffer, beside: Buffer | null): Buffer {
   if (!beside) return hash;
   return index % 2 === 0 ? nodeOf(hash, beside) : nodeOf(beside, hash);

@@ -92,7 +92,7 @@ export function matcherOf(filter: UsageFilter): (columns: FilteredColumns) => bo
   return (columns) => names.every((name) => (columns[name] ?? "") === filter[name]);
 }
 
-/** Whether a line may match a filter. A search of its text spares the parsing of most lines. */
+/** Whether a line may match a filter. It searches the text, so that most lines are not parsed. */
 export function textMatcherOf(filter: UsageFilter): (text: string) => boolean {
   // An empty provider in a filter is null in a record.
   const columns = { ...filter, provider: filter.provider === "" ? null : filter.provider };

@@ -1,7 +1,7 @@
 // The names in the folder of the spend log: segments, `YYYY-MM-DD.NNNN.jsonl`, and sockets. The
 // process that writes a segment listens on the socket (`.sock`) beside it. If the socket does not
-// answer, another process may take over the segment and put its own socket there. By this the
-// process that wrote it, if it lives, notices that it has lost the segment.
+// answer, another process may take over the segment and put its own socket there. That is how the
+// process that wrote it, if it is still alive, notices that it has lost the segment.
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { isLockHeld } from "../../scale/data-files/index.ts";

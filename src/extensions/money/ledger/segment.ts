@@ -115,7 +115,7 @@ function openSegment(path: string, release: () => void, options: SegmentOptions)
   const { append, ...file } = openFile(path, options);
   /** The queued lines. */
   let lines = "";
-  /** Release the replies whose settle lines are queued. */
+  /** Functions that release the replies whose settle lines are queued. */
   let replies: (() => void)[] = [];
   /** Undefined: this turn has no open line yet. */
   let pending: PendingLines | undefined;

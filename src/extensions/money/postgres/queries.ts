@@ -103,8 +103,8 @@ export const rowsOf = (records: readonly UsageRecord[]): string =>
 export const usageIdStart = (source: string): string => `sp_${source.slice(0, 8)}`;
 
 /**
- * The latest records of a request id ($1) and an account ($2, or null); $3: at most how many. With
- * an account only these are read, by the index, however many have the id.
+ * The latest records of a request id ($1) and an account ($2, or null); $3: at most how many. If
+ * there is an account, only these rows are read, by the index, however many have the id.
  */
 export const FIND = `SELECT ${WHOLE_RECORD} AS value FROM usage_records
   WHERE gateway_request_id = $1 AND ($2::text IS NULL OR account = $2)
@@ -112,7 +112,7 @@ export const FIND = `SELECT ${WHOLE_RECORD} AS value FROM usage_records
 
 /**
  * The days with records of a source. $1: usageIdStart(), or empty for all sources. Steps from day
- * to day through the index, because each day may have millions of records. For EXISTS, or
+ * to day through the index, because each day may have millions of records. With EXISTS, or
  * without an order, the planner might read all records instead.
  */
 export const DAYS = `WITH RECURSIVE known AS (

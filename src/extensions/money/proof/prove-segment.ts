@@ -47,7 +47,7 @@ export interface ProvedSegment {
   readonly end: SegmentCursor;
   /** Requests that settle in the first `dueLines` lines must have a usage record. */
   readonly dueLines: number;
-  /** By each day on which requests of it are booked: the byte up to which they stand. */
+  /** For each day on which its requests are booked: the byte up to which it must be read. */
   readonly days: ReadonlyMap<string, number>;
   /** Requests that were opened and not settled. */
   readonly unsettled: readonly UnsettledRequest[];

@@ -36,7 +36,7 @@ export interface OpenLine extends RequestLine {
   readonly hold?: string | undefined;
 }
 
-/** The token counts that every line has, in their order. All but the first three are parts. */
+/** The token counts that every line has, in their order. The last three are parts of the others. */
 export const COUNTS = [
   "prompt_tokens",
   "completion_tokens",
@@ -54,17 +54,17 @@ export interface TokenCounts extends Readonly<Record<(typeof COUNTS)[number], nu
   readonly cache_write_1h_tokens?: number | undefined;
 }
 
-/** The end of a request. Its open line stands before it in the same segment. */
+/** The end of a request. Its open line comes before it in the same segment. */
 export interface SettleLine extends RequestLine {
   /** Distinguishes it from an open line. */
   readonly type: "settle";
   /** The canonical name of the model that served. Null if no provider began to answer. */
   readonly model_served: string | null;
-  /** The provider of the model that served. Null as model_served. */
+  /** The provider of the model that served. Null where model_served is. */
   readonly provider: string | null;
   /** As Settlement.status. "interrupted": a later process wrote the line. */
   readonly status: Settlement["status"];
-  /** Of the answer to the client; 499 if the client left; null if nobody knows. */
+  /** The status of the answer to the client; 499 if the client left; null if nobody knows. */
   readonly http_status: number | null;
   /** Null: the request completed, or its client left, or its process died. */
   readonly error_code: string | null;
@@ -81,7 +81,8 @@ export interface SettleLine extends RequestLine {
   /** Three capital letters, such as USD. */
   readonly currency: string;
   /**
-   * Milliseconds from the beginning to the first text, thinking or tool call. Null if none came.
+   * Milliseconds from the check of the request to the first text, thinking or tool call. Null if
+   * none came.
    */
   readonly first_token_ms: number | null;
   /** Milliseconds from the beginning to the end. */

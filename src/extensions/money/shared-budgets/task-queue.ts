@@ -45,8 +45,8 @@ export function createTaskQueue(
     } catch {
       return undefined; // the ledger refuses requests too, and reports the reason
     }
-    const words = argumentsOf(gateway, tasks, ownFigures, clock.now());
-    const answers = await script.run(words, (raw) => readAnswers(raw, tasks, counters));
+    const input = argumentsOf(gateway, tasks, ownFigures, clock.now());
+    const answers = await script.run(input, (raw) => readAnswers(raw, tasks, counters));
     // Count the holds now: the next call states them in its rows.
     for (const [index, { offer }] of (answers ?? []).entries())
       if (offer) counters.hold(tasks[index]!.spender, offer.cost);

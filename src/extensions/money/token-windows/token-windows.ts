@@ -1,4 +1,4 @@
-// Limits tokens per minute: in any 60 seconds the admitted requests have at most so many tokens. A
+// Limits tokens per minute: in any 60 seconds the admitted requests have at most `limit` tokens. A
 // request counts with its estimate from its admission on. When it ends, its real tokens replace the
 // estimate, still at the time of its admission.
 import type { ServerResponse } from "node:http";
@@ -48,7 +48,7 @@ interface TokenWindow {
   /** Oldest first. Those before the index `first` have expired. */
   admissions: Admission[];
   first: number;
-  /** The tokens of the others. */
+  /** The tokens of those that have not expired. */
   sum: number;
 }
 

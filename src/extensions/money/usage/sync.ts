@@ -70,7 +70,7 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
   refuseCopies(pass, toCopy);
   for (const name of toCopy) await copySegment(pass, name);
   if (steady.status === "rejected") throw steady.reason;
-  // Neither can be undone if the clock is wrong.
+  // Only with a clock that can be trusted, because neither can be undone.
   if (steady.value) {
     await closeDays(books, pass.cursor, began);
     await deleteOldSegments(pass, names);
