@@ -35,7 +35,7 @@ export function install(gateway: Installer): void {
 
 /** The most bytes of the body of POST /keys. */
 const MAX_BODY = 16_384;
-/** The most keys in a list: those of the configuration, and the newest of the others. */
+/** The most keys in a list. If there are more, the list lacks the oldest created ones. */
 const MAX_LISTED = 1_000;
 
 /** `find`: a part of the id, the account or the name; case does not matter. */

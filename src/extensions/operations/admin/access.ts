@@ -10,13 +10,13 @@ import { sha256 } from "../../../core/hash.ts";
 import type { Exchange } from "../../../core/http/exchange.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 
-/** Wrong passwords a minute from one network. Beyond it even the right password is refused. */
+/** Wrong passwords a minute from one network. Beyond that, even the right password is refused. */
 const MAX_WRONG_OF_NETWORK = 10;
-/** Wrong passwords a minute from all networks together, except trusted ones. */
+/** Wrong passwords a minute from all untrusted networks together. */
 const MAX_WRONG_OF_ALL = 100;
-/** The most trusted networks: those that have sent the right password. */
+/** The most trusted networks. A network is trusted once it has sent the right password. */
 const MAX_TRUSTED = 1_000;
-/** The name of the window that all networks share; no network has this name. */
+/** The limiter's name for all networks together. No network has this name. */
 const ALL = "all";
 
 export interface GuardOptions {
@@ -47,7 +47,8 @@ export function createGuard(
 
 /**
  * Against DNS rebinding: a foreign domain could resolve to this address, and its pages would count
- * as the same origin. Beyond loopback any name is accepted, since such a page lacks the password.
+ * as the same origin. A listener beyond loopback accepts any name, since such a page lacks its
+ * password.
  */
 function assertHost({ headers }: IncomingMessage, host: string, hasPassword: boolean): void {
   const { host: authority = "" } = headers;
@@ -118,7 +119,7 @@ export function networkOf(address: string): string {
   return `${[...before, ...zeros, ...after].slice(0, 4).join(":")}::/64`;
 }
 
-/** The password of Basic authentication, whatever the user name. */
+/** The password in Basic credentials; the user name is ignored. "": there is none. */
 const passwordIn = (authorization: string): string =>
   Buffer.from(/^Basic +(\S+) *$/i.exec(authorization)?.[1] ?? "", "base64")
     .toString()

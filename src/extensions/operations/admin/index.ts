@@ -22,17 +22,17 @@ import { DEFAULT_ADDRESS, portIssues, portWarnings } from "./port.ts";
 
 export { addressIn, DEFAULT_ADDRESS, portsShared, PUBLIC_ADDRESS } from "./port.ts";
 
-/** The most connections of an operator's listener: clients need the same file descriptors. */
+/** The most connections of an operator's listener. They use file descriptors that clients need. */
 export const MAX_CONNECTIONS = 256;
 
 export interface AdminSettings {
-  /** The host to listen on. Beyond loopback a password, and TLS or `plain`, is needed. */
+  /** The host to listen on. Any host but loopback needs a password, and TLS or `plain`. */
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
   /** Absent: everybody who can reach the listener has access. */
   readonly password?: string | undefined;
-  /** The password may travel without TLS, beyond loopback. */
+  /** Whether the password may be sent without TLS beyond loopback. */
   readonly plain: boolean;
   /** Set by the extension `tls`. Absent: plain HTTP. */
   readonly tls?: unknown;
@@ -71,7 +71,7 @@ function assertSafe<T extends AdminSettings>(settings: T): T {
   return fail("invalid_value", message, ["host"]);
 }
 
-/** The password travels without TLS beyond loopback. */
+/** Whether the password is sent without TLS beyond loopback. */
 const isPlain = ({ host, tls }: AdminSettings): boolean => !isLoopback(host) && !tls;
 
 const PLAIN_WARNING =

@@ -1,5 +1,5 @@
-// The command `check`: validates a configuration, and prints what is odd in it. With --live it also
-// calls the providers.
+// The command `check`: validates a configuration, and prints warnings about probable mistakes. With
+// --live it also calls the models.
 import { configMoments } from "../../../config/extension.ts";
 import {
   JSON_OPTION,

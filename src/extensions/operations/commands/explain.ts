@@ -4,7 +4,7 @@ import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { table } from "../../../command-line/table.ts";
 import type { Config } from "../../../core/config.ts";
 
-/** What an alias's order follows, by its policy. */
+/** How each policy orders the candidates of an alias. `list`: the alias has no policy. */
 const ORDER = {
   reasoning: "reasoning models, highest reasoning_score first",
   value: "models by quality_score per blended price (3 parts input, 1 part output), highest first",

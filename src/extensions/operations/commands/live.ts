@@ -1,5 +1,5 @@
-// One tiny call to each model of a configuration, and with each key of its provider, as a gateway
-// would make it: by the provider's dialect, over the network. Nothing is opened in a ledger, so
+// Makes one tiny call to each model of a configuration, and one with each key of its provider, as a
+// gateway would: in the provider's dialect, over the network. Nothing is opened in a ledger, so
 // nothing is booked.
 import { configMoments, type KeyedModel } from "../../../config/extension.ts";
 import { systemClock } from "../../../core/clock.ts";
@@ -18,7 +18,7 @@ import { createPooledClient } from "../../providers/pooled-client/index.ts";
 
 /** The max_tokens of a call: some providers refuse smaller values. */
 const MAX_TOKENS = 16;
-/** Milliseconds after which a provider that has not answered has failed. */
+/** The deadline of one call, in milliseconds. */
 export const LIVE_DEADLINE_MS = 30_000;
 
 /** The result of a call. */
@@ -29,15 +29,15 @@ export interface LiveAnswer {
   readonly model: string | null;
   /** The last characters of the key, if the provider has several. Null: it has one, or none. */
   readonly key: string | null;
-  /** Skipped: no model uses the provider, or it did not answer an earlier call. */
+  /** "skipped": no model uses the provider, or it did not answer an earlier call. */
   readonly result: "ok" | "failed" | "skipped";
-  /** Milliseconds until the answer was complete or the call failed. Null: no call. */
+  /** Milliseconds until the answer was complete or the call failed. Null: no call was made. */
   readonly ms: number | null;
-  /** The error code that a client of the gateway would get. Null: it is no failure. */
+  /** The error code that a client of the gateway would get. Null: the call did not fail. */
   readonly code: string | null;
   /** The HTTP status of a refusal. Null: there was none. */
   readonly status: number | null;
-  /** The provider's error message, redacted, or why there is none. Null: it is no failure. */
+  /** The provider's error message, redacted, or why there is none. Null: the call did not fail. */
   readonly detail: string | null;
 }
 
@@ -50,8 +50,8 @@ type Outcome = Pick<LiveAnswer, "result"> & Partial<LiveAnswer>;
 const NO_CALL = { model: null, key: null, ms: null, code: null, status: null, detail: null };
 
 /**
- * Calls all providers at the same time, and the models of each one after the other. Resolves when
- * each has answered or failed.
+ * Calls all providers at the same time, but the models of one provider one after the other.
+ * Resolves when every call has been answered or has failed.
  */
 export async function callProviders(
   config: Config,
@@ -77,7 +77,7 @@ export async function callProviders(
     const [first, ...others] = all.map(keyedModels);
     if (!first) return [{ ...NO_CALL, provider: name, result: "skipped" } as const];
     const found: LiveAnswer[] = [];
-    /** Makes a call, unless the provider left an earlier one without an answer. */
+    /** Makes a call, or skips it if the provider did not answer an earlier one. */
     async function call({ model, key }: Call): Promise<void> {
       const isSilent = found.some(({ result, status }) => result === "failed" && status === null);
       const skipped = { result: "skipped" } as const;

@@ -1,4 +1,4 @@
-// Probable mistakes in a valid configuration: the gateway starts, but hardly as intended.
+// Warns of probable mistakes in a valid configuration, with which a gateway still starts.
 import type { Config } from "../../../core/config.ts";
 import type { Warning } from "../../../config/extension.ts";
 import { blendedPrice, boundedScore, type WrittenAlias } from "../../../config/policy.ts";
@@ -34,8 +34,8 @@ const hopelessness = ({ candidates }: RankedAlias): string | undefined =>
   candidates.length === 0 ? "has no candidate: every request for it would get 503" : undefined;
 
 /**
- * Of several candidates some have no `context_tokens`: whether a long prompt has room there is
- * unknown before it is sent, so after it was too long for one model these are asked last.
+ * Warns if some of several candidates have no `context_tokens`: whether a long prompt fits is
+ * unknown until it is sent. So after a prompt was too long for one model, these are tried last.
  */
 function unknownSizes({ candidates }: RankedAlias, { models }: Config): string | undefined {
   const unknown = candidates.filter((name) => models.get(name)?.context_tokens === undefined);
@@ -48,8 +48,8 @@ function unknownSizes({ candidates }: RankedAlias, { models }: Config): string |
 }
 
 /**
- * The last candidate is far from the first: a request that falls back may cost ten times as much,
- * or get a much weaker answer, and no bound says that it may.
+ * Warns if the last candidate is far from the first and no bound of the alias prevents that: a
+ * request that falls back may cost ten times as much, or get a much weaker answer.
  */
 function incomparableCandidates(
   { alias, candidates }: RankedAlias,
@@ -81,14 +81,14 @@ function deadlineWarnings(config: Config): Warning[] {
   const { timeouts } = config;
   const longer = (path: ValidationIssue["path"], stated: Deadlines): Warning[] => {
     const { total_ms: total = timeouts.total_ms } = stated;
-    // Beside a total of its own a section's inherited deadlines may be too long as well.
+    // If a section states its own total_ms, the deadlines that it inherits may exceed it, too.
     const all = stated.total_ms === undefined ? stated : withOverrides(timeouts, stated);
     return BOUNDED.filter((name) => (all[name] ?? 0) > total).map((name) => ({
       path: [...path, name],
       message: `is ${all[name]}, longer than total_ms, which is ${total}`,
     }));
   };
-  // The extension `patience` brings those of models and aliases.
+  // The extension `patience` adds `timeouts` to models and aliases.
   const own = (["providers", "models", "aliases"] as const).flatMap((section) =>
     [...config[section]].flatMap(([name, row]) =>
       longer([section, name, "timeouts"], asObject(asObject(row)["timeouts"])),

@@ -27,12 +27,12 @@ function providerIssues(
   { dialects }: Formats,
 ): ValidationIssue[] {
   const preset = vendorPreset(provider);
-  if (!preset) return []; // the check of the shape reports it
+  if (!preset) return []; // the schema's check reports the unknown vendor
   const issues: ValidationIssue[] = [];
   const { base_url, api_key, api_keys, credentials } = provider;
   const key = api_key ?? api_keys ?? credentials ?? null;
   const address = typeof base_url === "string" ? base_url.replace(/\/+$/, "") : "";
-  // At another address, a proxy may add the key.
+  // At an address other than the vendor's, a proxy may add the key.
   const isVendorAddress = address === "" || address === preset.base_url;
   if (isVendorAddress && preset.needs_key && key === null) {
     const message = `is required: ${preset.title} answers nobody without one`;

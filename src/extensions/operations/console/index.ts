@@ -24,13 +24,13 @@ export function install(gateway: Installer): void {
   }));
 }
 
-/** The least time between two events, in milliseconds: several extensions collect reports. */
+/** The least time between two events, in milliseconds: not every collection sends one. */
 const MIN_EVENT_MS = 2_000;
 
 /**
- * GET /events: sends the current status to every open page, as server-sent events, whenever reports
- * are collected; the history does so every few seconds. Pages fetch figures over time from GET
- * /history.
+ * GET /events: sends the current status to every open page, as server-sent events, whenever an
+ * extension collects reports; `history` does so every few seconds. Pages fetch figures over time
+ * from GET /history.
  */
 function eventsHandler(host: Host): Handler {
   const pages = new Set<ServerResponse>();
@@ -71,9 +71,9 @@ function eventsHandler(host: Host): Handler {
 
 /**
  * POST /try: forwards the page's chat requests to the public listener, because the page's
- * Content-Security-Policy allows only its own origin. Goes over the network, because with several
- * processes the one with the console serves no chat. X-API-Key has the client's key: Authorization
- * has the admin password.
+ * Content-Security-Policy allows only its own origin. The request goes over the network, because
+ * with several processes the one with the console serves no chat. The client's key is in X-API-Key,
+ * because the admin password is in Authorization.
  */
 const tryHandler =
   (host: Host): Handler =>
@@ -86,7 +86,7 @@ const tryHandler =
         "Content-Type": "application/json",
         "X-Request-Id": requestId,
       },
-      // Node's global agent may send it, with the key, to the proxy of the environment.
+      // Node's global agent may send the request, with its key, to a proxy from the environment.
       agent: false,
       // The address is this gateway's own, and its certificate need not name it.
       rejectUnauthorized: false,
@@ -96,7 +96,7 @@ const tryHandler =
       const unreachable = "The public listener does not answer.";
       throw cancel.reason ?? new ApiError("server_overloaded", unreachable, { cause });
     });
-    // If sending the body fails, the answer, or its absence, reports it.
+    // If sending the body fails, `answered` shows it: by the answer, or by its rejection.
     pipeline(req, outgoing).catch(() => undefined);
     const [answer] = (await answered) as [http.IncomingMessage];
     const { connection: _, "keep-alive": __, ...headers } = answer.headers;

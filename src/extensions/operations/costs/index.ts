@@ -32,11 +32,11 @@ import {
 } from "../../money/records/index.ts";
 import { BooksFault, shareBooks, type SharedBooks } from "../../money/usage/index.ts";
 
-/** Sums on one page. */
+/** The most sums on one page. */
 const ROWS = 500;
-/** Records on one page. */
+/** The most records on one page. */
 const RECORDS = 100;
-/** The most days of a span: the sums are held in memory. */
+/** The most days in a span, because the sums are held in memory. */
 const MAX_SPAN_DAYS = 800;
 
 export function install(gateway: Installer): void {
@@ -91,7 +91,7 @@ function assertSpan(from: string | undefined, to: string | undefined): void {
     fail("invalid_value", `a span has at most ${MAX_SPAN_DAYS} days`, ["to"]);
 }
 
-/** Answers a failure to read the books with 503 and its message; rethrows any other error. */
+/** Throws a 503 with the message of a failure to read the books; rethrows any other error. */
 function unreadable(error: Error): never {
   const isOfBooks = error instanceof BooksFault || error instanceof StoreError;
   if (!isOfBooks && !isSystemError(error)) throw error;
@@ -111,8 +111,8 @@ const reading: typeof answering = (check, find) =>
   });
 
 /**
- * The day on which a page begins after `skip` records, and how many of them are before that day.
- * The sums know this, so that the days before need not be read.
+ * The day on which the page after `skip` records begins, and how many records are before that day.
+ * Computed from the daily sums, so that the records of earlier days need not be read.
  */
 async function startOfPage(store: UsageStore, filter: UsageFilter, skip: number) {
   let first = filter.from;
@@ -153,8 +153,8 @@ const routes = (books: SharedBooks): Routes => ({
 });
 
 async function sendCsv(store: UsageStore, { req, res, cancel }: Exchange): Promise<void> {
-  // Awaiting lets Node parse the rest of the packet first: a fault in it is answered before the
-  // head is sent.
+  // The await lets Node parse the rest of the packet first, so that an HTTP error in it is answered
+  // before the response's head is sent.
   const { filter } = await queryOf(req, recordsQuery);
   const days = filter.day ?? filter.month ?? `${filter.from}-to-${filter.to}`;
   const headers = {

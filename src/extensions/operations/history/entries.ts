@@ -1,5 +1,5 @@
-// The entry of one request in the history: made when it is opened in the ledger, settled, and
-// answered. It contains no message content.
+// The entry of one request in the history. It is filled when the request is opened in the ledger,
+// settled, and answered. It contains no message content.
 import type { AccessRecord } from "../../../core/http/exchange.ts";
 import type { Opening, Settlement } from "../../../core/ledger/ledger.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
@@ -7,7 +7,7 @@ import { isRefused, outcomeOf, type Outcome } from "../metrics/index.ts";
 
 /** A request that was opened in the ledger. */
 export interface LiveRequest {
-  /** As it was opened in the ledger. */
+  /** The request's opening in the ledger. */
   readonly opening: Opening;
   /** Copied from the request, so that its content can be freed. */
   readonly asked: ReturnType<typeof askedOf>;
@@ -72,7 +72,7 @@ function settlementFields(settlement: Settlement | undefined) {
   const { attempts = [], usage } = settlement ?? {};
   const { cache_write_tokens: written = 0 } = usage?.prompt_tokens_details ?? {};
   return {
-    /** The model that served, or the last that was asked. */
+    /** The model that served, or else the last one that was tried. */
     model: settlement?.modelServed ?? attempts.at(-1)?.model ?? null,
     provider: settlement?.provider ?? attempts.at(-1)?.provider ?? null,
     first_token_ms: settlement?.firstTokenMs ?? null,

@@ -2,7 +2,7 @@
 // bounded, so a flood of names cannot fill the memory.
 import { FAMILIES, OUTCOMES, rowsIn, type Tally } from "../metrics/index.ts";
 
-/** The name of the row that sums up all further names. No account or model can have it. */
+/** The name of the row that sums up all further names. No account or model can have this name. */
 export const OTHER = "\0other";
 
 /** `cost` is in the configuration's currency and rounded: only the books are exact. */
@@ -18,7 +18,7 @@ export const MODEL_FIGURES = ["requests", "attempts", "faults", ...CHARGE, ...ST
 /** Prompt tokens found, and not found, in the provider's cache. */
 export const CACHE_FIGURES = ["cache_hit", "cache_miss"] as const;
 
-/** Prefix of a figure: the number of requests that the model named after it served. */
+/** A figure named by this prefix and a model counts the requests that the model served. */
 export const SERVED = "served by ";
 
 /** Values by the names of figures and buckets. Absent: 0. */
@@ -60,7 +60,7 @@ export function figuresIn(grown: Tally): Figures {
   for (const [[name, model, cache], { count, sum }] of prompts) {
     add(requested, name, `cache_${cache}`, sum);
     add(models, model, `cache_${cache}`, sum);
-    // A request counts once as a hit and once as a miss, each perhaps with no token.
+    // Every request has one value for hits and one for misses, though it may be 0 tokens.
     if (cache === "miss") add(requested, name, `${SERVED}${model}`, count);
   }
   for (const [[, name], { sum }] of rowsIn(grown, "chat_gateway_attempts_total"))
@@ -117,7 +117,7 @@ export function rowToJson<F extends string>(row: Row, figures: readonly F[]) {
 const rounded = (value: number): number =>
   Number.isInteger(value) ? value : Number(value.toPrecision(7));
 
-/** Interpolated within its bucket; the last bound if it lies above it. Null: no values. */
+/** In seconds, interpolated within its bucket; at most the last bound. Null: no values. */
 function percentile(row: Row, share: number): number | null {
   const buckets = bucketNames.map((name) => row[name] ?? 0);
   let left = share * buckets.reduce((sum, values) => sum + values, 0);

@@ -1,5 +1,5 @@
 // The history of the installation: the growth of all processes' tallies between two collections of
-// their reports, and the requests in these. Everything in it is bounded.
+// their reports, and the requests that the reports list. Everything in it is bounded.
 import type { Clock } from "../../../core/clock.ts";
 import {
   createLastReports,

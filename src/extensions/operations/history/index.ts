@@ -10,8 +10,8 @@ import { requestsQuery } from "./requests.ts";
 import { RANGES, type RangeName } from "./timeline.ts";
 
 /**
- * Milliseconds between two collections of reports. They happen at multiples of it on the clock, as
- * bins begin at such multiples, so each count falls into the right bin.
+ * Milliseconds between two collections of reports. Collections happen at multiples of this on the
+ * clock. So do the starts of bins, so each count falls into the right bin.
  */
 const COLLECT_MS = 2_500;
 

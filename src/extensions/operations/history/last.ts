@@ -1,24 +1,24 @@
-// The latest refusals and use of each key, and the last fault of each model. Refusals and uses have
-// the time of the collection of reports that revealed them, up to a few seconds late.
+// The latest refusals, the use of each key, and the last fault of each model. The times of refusals
+// and uses are those of the collection that reported them, which is up to a few seconds late.
 import type { AttemptRecord } from "../../../core/ledger/ledger.ts";
 import { faultKind, rowsIn, type Tally } from "../metrics/index.ts";
 
-/** Milliseconds without a refusal after which the next one begins an episode of its own. */
+/** Milliseconds without a refusal after which the next refusal begins a new episode. */
 const PAUSE_MS = 10 * 60_000;
 /** The most episodes, and the most models with a fault, that are kept; the oldest are dropped. */
 const MAX_KEPT = 200;
-/** The most keys whose use is kept; the longest unused are dropped. */
+/** The most keys whose use is kept; the keys unused for longest are dropped. */
 const MAX_KEYS = 1_000;
 
 /** Refusals of one key with one code, with no pause between them. */
 interface Episode {
   /** Null: the caller was not authenticated. */
   readonly account: string | null;
-  /** As Caller.keyId. Null as above. */
+  /** The key's id, as in Caller.keyId. Null: the caller was not authenticated. */
   readonly key: string | null;
   /** The HTTP status. Below 400: a stream that broke off. */
   readonly status: number;
-  /** The error code that the client got; the status where there is none. */
+  /** The error code that the client got, or the status if there is no code. */
   readonly code: string;
   /** Refusals so far. */
   readonly count: number;
@@ -37,7 +37,7 @@ function putLast<V>(map: Map<string, V>, name: string, value: V, max: number): v
 
 const unused = (key: string) => ({ key, requests: 0, refused: 0, last: 0 });
 
-/** The last time that a provider failed at a model. */
+/** The last fault of a model's provider. */
 export interface ModelFault {
   /** Its canonical name. */
   readonly model: string;
@@ -49,13 +49,13 @@ export interface ModelFault {
   readonly code: string;
   /** The HTTP status of the provider's answer. Null: there was no answer. */
   readonly status: number | null;
-  /** The provider's own message, redacted; else the gateway's. Null: there is none. */
+  /** The provider's own message, redacted, or else the gateway's. Null: there is no message. */
   readonly detail: string | null;
   /** The id of the request that failed. */
   readonly request_id: string;
 }
 
-/** Keeps the last fault of each model, of those that failed last. */
+/** Keeps the last fault of each model, for the MAX_KEPT models that failed last. */
 export function createFaults() {
   const faults = new Map<string, ModelFault>();
   function add(fault: ModelFault): void {
@@ -88,14 +88,14 @@ export function createLast() {
       if (code === undefined) continue; // the row that sums up further keys
       const name = labels.join("\0");
       const known = refusals.get(name);
-      const goesOn = known !== undefined && now - known.last <= PAUSE_MS;
+      const isContinued = known !== undefined && now - known.last <= PAUSE_MS;
       const episode = {
         account: account || null,
         key: key || null,
         status: Number(status),
         code,
-        count: goesOn ? known.count + count : count,
-        since: goesOn ? known.since : now,
+        count: isContinued ? known.count + count : count,
+        since: isContinued ? known.since : now,
         last: now,
       };
       putLast(refusals, name, episode, MAX_KEPT);

@@ -1,6 +1,6 @@
-// Records in one process the running requests and the last that ended. Each report repeats the last
-// ended requests with their numbers: the reader misses none if a report is lost, and skips those
-// that it has.
+// Records the running requests of one process and those that ended last. Each report repeats the
+// last ended requests, numbered: if a report is lost, its reader misses none, and it skips those
+// that it has already.
 import type { Clock } from "../../../core/clock.ts";
 import type { AccessRecord } from "../../../core/http/exchange.ts";
 import { randomHex } from "../../../core/ids.ts";
@@ -33,9 +33,9 @@ export interface ProcessReport {
   readonly endedCount: number;
   /** The last fault of each model, even if `ended` no longer has the request. */
   readonly faults: readonly ModelFault[];
-  /** Requests that run, the oldest first. */
+  /** The running requests, oldest first; at most MAX_RUNNING. */
   readonly running: readonly RequestEntry[];
-  /** The number of running requests. `running` may have fewer. */
+  /** The number of all running requests. */
   readonly runningCount: number;
 }
 

@@ -1,4 +1,4 @@
-// The last requests that ended, and the search of GET /requests among these and the running ones.
+// The requests that ended last, and the search of GET /requests among these and the running ones.
 import { strict } from "../../../config/fields.ts";
 import { nonEmpty, optional, refine, string, withDefault } from "../../../core/schema/checker.ts";
 import { byKind, kindOf, pushBounded, type RequestEntry } from "./entries.ts";
@@ -44,7 +44,8 @@ export function createRequests() {
     find(filter: RequestFilter, running: readonly RequestEntry[], now: number): RequestEntry[] {
       const matching = (entries: readonly RequestEntry[]) =>
         entries.filter((entry) => matches(entry, filter, now));
-      // Reversed, because the sort is stable: of the same millisecond the last added comes first.
+      // Reversed, because the sort is stable: if two ended in the same millisecond, the one added
+      // last comes first.
       const ended = Object.values(kept).flatMap((entries) => matching(entries).reverse());
       ended.sort((a, b) => b.ended! - a.ended!);
       const live = matching(running).sort((a, b) => b.started - a.started);

@@ -19,7 +19,7 @@ import {
   type Rows,
 } from "./figures.ts";
 
-/** The most rows in each section of a bin. The first names get them: busy ones come early. */
+/** The most rows in each section of a bin. Names get rows as they appear: busy ones do so early. */
 const MAX_NAMES = 100;
 /** The most rows in each section of a range's figures. */
 const MAX_ROWS = 50;
@@ -27,7 +27,7 @@ const MAX_ROWS = 50;
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 
-/** By name: the length of a bin in milliseconds, and the number of bins. */
+/** The ranges by name. `step`: the length of a bin in milliseconds. `bins`: how many there are. */
 export const RANGES = {
   "15m": { step: 10 * SECOND, bins: 90 },
   "1h": { step: MINUTE, bins: 60 },
@@ -70,7 +70,7 @@ export function createTimeline() {
         const bin = level.get(number) ?? emptyBin();
         level.set(number, bin);
         addBin(bin, interval, MAX_NAMES);
-        // Bins that lie ahead were filled before the clock was set back.
+        // Bins in the future were filled before the clock was set back: drop distant ones, too.
         for (const other of level.keys()) if (Math.abs(number - other) >= bins) level.delete(other);
       }
     },
@@ -95,14 +95,14 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
     to: now,
     /** Seconds of the range for which the data is complete. */
     seconds: wholeTenths(sum.seconds),
-    /** The oldest first. Null: nothing is known of that time. */
+    /** The bins, oldest first. Null: nothing is known of that time. */
     bins: bins.map((bin, index) => {
       const seconds = wholeTenths(bin.seconds);
       if (seconds === 0) return null;
       const total = rowToJson(totalOf(bin), TOTAL_FIGURES);
       return { at: (first + index) * step, seconds, in_flight: bin.inFlight, ...total };
     }),
-    /** The whole range as one. */
+    /** The figures of the whole range. */
     total: { in_flight: sum.inFlight, ...rowToJson(totalOf(sum), TOTAL_FIGURES) },
     /** Null: the caller was not authenticated. */
     accounts: busiest(sum.accounts, OUTCOMES).map(({ name, other, row }) => ({
@@ -115,7 +115,7 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
       other,
       ...rowToJson(row, [...MODEL_FIGURES, ...CACHE_FIGURES]),
     })),
-    /** By the name that clients asked for: a model or an alias. */
+    /** By the name that clients requested: a model or an alias. */
     requested: busiest(sum.requested, CACHE_FIGURES).map(({ name, other, row }) => ({
       name,
       other,
@@ -136,7 +136,7 @@ function figuresOf(range: RangeName, kept: ReadonlyMap<number, Bin>, now: number
   };
 }
 
-/** The rows in which these figures are highest, and one row that sums up all others. */
+/** The rows with the highest sum of these figures, and one row that sums up all others. */
 function busiest(rows: Rows, figures: readonly string[]) {
   const weight = (row: Row): number => figures.reduce((sum, name) => sum + (row[name] ?? 0), 0);
   const ranked = [...rows]

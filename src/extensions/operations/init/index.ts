@@ -20,8 +20,9 @@ export function install(gateway: Installer): void {
   gateway.fill(programSlots.command("init"), initCommand);
 }
 
-/** The environment variable of the clients' key, and the account that it belongs to. */
+/** The environment variable that holds the clients' key. */
 const CLIENT_VARIABLE = "GATEWAY_KEY";
+/** The account to which the clients' key belongs. */
 const ACCOUNT = "main";
 
 const VENDORS = `vendors: ${[...VENDOR_ROWS.keys()].join(", ")}`;
@@ -93,13 +94,13 @@ function parseRequest({ values }: CommandArguments): InitRequest {
   return { file, vendor, title, row, models, baseUrl };
 }
 
-/** The configuration. A model that the row does not have gets neither context length nor price. */
+/** The configuration to write. A model that is not in the row gets no context length or price. */
 function firstConfig({ vendor, row, models, baseUrl }: InitRequest) {
   const { variable } = row;
   const key = variable === undefined ? undefined : `$${variable}`;
   const address = baseUrl === undefined ? {} : { base_url: baseUrlFor(vendor, baseUrl) };
   const known = models.map((name) => [name, { provider: vendor, ...row.models[name] }] as const);
-  // Models that the row does not have come last: nothing is known of their abilities.
+  // Models that are not in the row come last: nothing is known of their abilities.
   const others = models.filter((name) => !Object.hasOwn(row.models, name));
   const lists = {
     "auto/chat": [...row.chat.filter((name) => models.includes(name)), ...others],

@@ -56,7 +56,7 @@ The manual's page "providers" has their date.\n`;
   return `${known}Without a price: ${names}. They cost 0 until models.M.price states one.\n`;
 }
 
-/** The reasons in the order of their first field, each with its fields. */
+/** Lists the reasons, in the order of their first field, each with its fields. */
 function leftOutText(source: string, leftOut: readonly LeftOut[]): string {
   if (leftOut.length === 0) return `Every field of ${source} was carried over.\n`;
   const byReason = new Map<string, string[]>();

@@ -1,16 +1,16 @@
-// Shared by both forms of `init`: writing the file, which is never overwritten, and the next steps.
+// Shared by both forms of `init`: writes a new file, and lists the next steps for the operator.
 import { rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { DEFAULT_FILE } from "../../../config/load.ts";
 
-/** Throws if the file exists. */
+/** Writes a file. Throws an Error for the operator if it exists or cannot be written. */
 export async function writeNew(file: string, text: string): Promise<void> {
   try {
     const made = await open(file, "wx");
     try {
       await made.writeFile(text);
     } catch (error) {
-      rmSync(file); // half a file, which the next `init` would not overwrite
+      rmSync(file); // it is incomplete, and the next `init` would not overwrite it
       throw error;
     } finally {
       await made.close();
@@ -23,7 +23,7 @@ export async function writeNew(file: string, text: string): Promise<void> {
   }
 }
 
-/** The commands to run next. `exports` are the variables that the file names, `NAME=...` each. */
+/** The commands to run next. `exports`: the variables that the file names, each as `NAME=...`. */
 export function nextStepsText(file: string, exports: readonly string[]): string {
   const config = file === DEFAULT_FILE ? "" : ` --config ${file}`;
   const lines = exports.map((text) => `  export ${text}\n`).join("");

@@ -109,7 +109,7 @@ function providersOf(deployments: readonly Deployment[], variables: Variables): 
   return { providers, nameOf: (deployment) => names.get(identity(deployment))! };
 }
 
-/** What the file would state of a key if it stated the vendor's usual variable. */
+/** The vendor's usual variable, as an `api_key` of LiteLLM's file refers to it. */
 const usualKey = (vendor: string): string => `${ENVIRONMENT}${VENDOR_ROWS.get(vendor)?.variable}`;
 
 /** The environment variable of a provider's key. Undefined: it needs no key. */

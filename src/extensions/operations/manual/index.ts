@@ -14,15 +14,15 @@ import { searchPages, type SearchedPage } from "./search.ts";
 
 const MARKDOWN = { "Content-Type": "text/markdown; charset=utf-8", "Cache-Control": "no-cache" };
 
-/** All pages, by the names of their topics. */
+/** All pages, each with the name of its topic. */
 const pages = (): readonly SearchedPage[] =>
   embeddedNames("manual")
     .filter((file) => file.endsWith(".md"))
     .map((file) => ({ name: file.slice(0, -3), text: embeddedText(`manual/${file}`) }));
 
 /**
- * Of a page the first line is the title, and the second paragraph one sentence about what the page
- * is for.
+ * The topic of a page. The first line of a page is its title; the second paragraph is its summary,
+ * one sentence.
  */
 function topicOf({ name, text }: SearchedPage): Topic {
   const [title = "", summary = ""] = text.split("\n\n", 2);
@@ -35,7 +35,7 @@ export const manual: Manual = {
   search: (words) => searchPages(pages(), words),
 };
 
-/** The table of contents. The console reads the lines of its list. */
+/** The table of contents, in Markdown. The console parses the lines of its list. */
 const contents = (): string =>
   [
     "# Manual\n\n",

@@ -7,9 +7,9 @@ import type { SearchResult } from "../../../command-line/manual.ts";
 export const MAX_RESULTS = 20;
 /** The most words of a search: each one costs a scan of the whole manual. */
 const MAX_WORDS = 20;
-/** Characters of an excerpt, without its dots. */
+/** The most characters of an excerpt, without its ellipses. */
 const EXCERPT_CHARS = 110;
-/** Characters of an excerpt before the word that was found. */
+/** The least number of characters before the first word found, if the line has them. */
 const BEFORE_CHARS = 30;
 
 /** A page to be searched. */
@@ -25,7 +25,7 @@ interface Section {
   readonly lines: readonly string[];
 }
 
-/** The sections that have the most words: first those with most of them in their headings. */
+/** The sections with the most words. Those with more words in their headings come first. */
 export function searchPages(
   pages: readonly SearchedPage[],
   wanted: string,
@@ -51,13 +51,13 @@ export function searchPages(
   return found.slice(0, MAX_RESULTS).map(({ result }) => result);
 }
 
-/** How many of the words, which are in lower case, a text has. */
+/** How many of the words a text contains. `words` are in lower case. */
 function hits(text: string, words: readonly string[]): number {
   const lower = text.toLowerCase();
   return words.filter((word) => lower.includes(word)).length;
 }
 
-/** The sections of a page; the first one stands below the title. */
+/** The sections of a page. The first one is the text below the title. */
 function sectionsOf(page: string): readonly Section[] {
   const sections: { heading: string; lines: string[] }[] = [];
   let isCode = false;
@@ -70,10 +70,10 @@ function sectionsOf(page: string): readonly Section[] {
   return sections;
 }
 
-/** Fences of code, rules of tables and marks of generated blocks are no text. */
+/** Whether a line has text. Code fences, table rules and marks of generated blocks have none. */
 const isText = (line: string): boolean => !/^(```|<!--|\|[-| :]+$|\s*$)/.test(line);
 
-/** A line without the signs of Markdown. */
+/** A line without its Markdown markup. */
 const plain = (line: string): string =>
   line
     .replace(/!?\[([^\]]+)\]\([^)\s]+\)/g, "$1")
@@ -81,7 +81,7 @@ const plain = (line: string): string =>
     .replace(/(?<!\\) \| /g, "  ")
     .replaceAll("\\|", "|");
 
-/** A part of the line that has the most of the words, the first one if none has any. */
+/** A part of the line with the most words, or of the first line if no line has any. */
 function excerptOf(lines: readonly string[], words: readonly string[]): string {
   const [first = "", ...others] = lines.map((line) => line.trim());
   const line = others.reduce(

@@ -6,7 +6,7 @@ import { faultKind } from "./faults.ts";
 import { isCounted, isRefused, outcomeOf } from "./outcome.ts";
 import { count, type ConsoleFamily, type Tally } from "./tally.ts";
 
-/** The most accounts with errors that have series of their own. */
+/** The most accounts that have a series of their own in the refusals. */
 const MAX_ACCOUNTS = 1_000;
 /** The label of all further accounts. */
 const OTHER = "other";
@@ -36,7 +36,7 @@ export function startCounting(tally: Tally): RequestObserver {
   };
 }
 
-/** Without an authenticated caller account and key are "". */
+/** If the caller is not authenticated, the labels of account and key are "". */
 function countOutcome(tally: Tally, record: AccessRecord): void {
   const { status, error_code } = record;
   const account = record.account ?? "";

@@ -8,7 +8,7 @@ import { rowsIn, type Counted, type Tally } from "./tally.ts";
 /** A value, and the values of its labels. */
 type Sample = readonly [labels: readonly string[], value: number];
 
-/** `delays`: in seconds, by quantile. */
+/** The text of GET /metrics. `delays`: in seconds, by quantile. */
 export function expose(tally: Tally, status: Status, delays: Status["event_loop_delay"]): string {
   const samples: Samples = {
     ...samplesOf(status),
@@ -75,7 +75,7 @@ const stateOf = ({ state, retry_ms }: Status["models"][number]["breaker"]) =>
 const figure = (value: unknown, ...labels: string[]): Sample[] =>
   typeof value === "number" ? [[labels, value]] : [];
 
-/** 1: no fault (null). Undefined: no sample. */
+/** A sample of 1 if there is no fault (null), else 0. No sample if `fault` is undefined. */
 const flag = (fault: unknown): Sample[] =>
   fault === undefined ? [] : [[[], fault === null ? 1 : 0]];
 
@@ -88,7 +88,7 @@ function countedLines(
   if (bounds.length === 0) return [lineOf(name, labels, sum)];
   const bucketLine = (bound: number | string, values: number): string =>
     lineOf(`${name}_bucket`, [...labels, `le="${bound}"`], values);
-  // Buckets of the format are cumulative.
+  // In Prometheus's format, buckets are cumulative.
   let total = 0;
   const lines = bounds.map((bound, at) => {
     total += buckets[at]!;

@@ -1,6 +1,6 @@
 // The metric families: names, types, labels and buckets. Names follow the OpenTelemetry conventions
-// for generative AI where these have one. The number of series is bounded: labels have names from
-// the configuration, never keys or requests, and counting.ts bounds the accounts.
+// for generative AI, if these define one. The number of series is bounded: label values are names
+// from the configuration, never keys or requests, and counting.ts limits the accounts.
 
 /** One family of GET /metrics. */
 export interface Family {
@@ -10,7 +10,7 @@ export interface Family {
   readonly help: string;
   /** The names of its labels. Empty: none. */
   readonly labels: readonly string[];
-  /** The upper bounds of a histogram's buckets, without infinity. Empty: no histogram. */
+  /** The upper bounds of a histogram's buckets, without infinity. Empty: it is not a histogram. */
   readonly buckets: readonly number[];
 }
 

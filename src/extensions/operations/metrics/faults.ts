@@ -28,7 +28,7 @@ function brokenKind(status: number | undefined): FaultKind {
   return status === 200 ? "reply" : "server";
 }
 
-/** The kinds of outcomes that need no status. */
+/** The kinds of outcomes whose HTTP status does not matter. */
 const KINDS: { readonly [outcome: string]: FaultKind | undefined } = {
   upstream_timeout: "timeout",
   model_overloaded: "overloaded",

@@ -36,8 +36,8 @@ export function install(gateway: Installer): void {
 }
 
 function metricsHandler(host: Host): Handler {
-  // Each collection has the delays since the previous one, and other extensions collect too: keep
-  // the longest until the next GET /metrics.
+  // Each collection has the delays since the previous one. Other extensions collect too, so keep
+  // the longest delays until the next GET /metrics.
   let delays: Record<string, number> = {};
   const growthIn = createGrowth(forPrometheus);
   let total: Tally = new Map();

@@ -1,7 +1,7 @@
 // The outcome of a request: the few groups in which the console counts requests.
 import type { AccessRecord } from "../../../core/http/exchange.ts";
 
-/** "4xx": any other 4xx status. "5xx": it failed. "cancelled": the client disconnected. */
+/** "4xx": any other 4xx status. "5xx": the request failed. "cancelled": the client disconnected. */
 export const OUTCOMES = ["ok", "401", "402", "429", "4xx", "5xx", "cancelled"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
@@ -20,6 +20,6 @@ export const isRefused = (outcome: Outcome): boolean =>
 const QUIET = ["/healthz", "/health", "/readyz", "/openapi.json"];
 const LISTS = ["/v1/models", "/v1/models/{id}"];
 
-/** Whether the console counts a response of this route. Of lists it counts failures only. */
+/** Whether the console counts a response of this route. For lists, it counts only failures. */
 export const isCounted = (route: string, { status }: AccessRecord): boolean =>
   !QUIET.includes(route) && (!LISTS.includes(route) || status >= 400);

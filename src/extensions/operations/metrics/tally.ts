@@ -17,13 +17,13 @@ export interface Counted {
   count: number;
   /** Their sum. */
   sum: number;
-  /** A histogram's counts by bucket, not cumulative. Empty: no histogram. */
+  /** A histogram's counts by bucket, not cumulative. Empty: it is not a histogram. */
   readonly buckets: number[];
-  /** Reports of the process since the last value. */
+  /** How many reports the process has made since the last value. */
   idle: number;
 }
 
-/** By family, and by the values of its labels joined by "\0". Can be sent to another process. */
+/** Rows by family, then by label values joined by "\0". Can be sent to another process. */
 export type Tally = Map<string, Map<string, Counted>>;
 
 /** The name of this extension, and of the reports that its part in each process makes. */
@@ -38,8 +38,8 @@ export interface ProcessTally {
 }
 
 /**
- * The most rows of a console family. Beyond it values go to a row with the first label alone, which
- * keeps sums exact. An account may so have a row for some of its figures only.
+ * The most rows of a console family. Further values are added to a row with the first label alone,
+ * so that sums stay exact. An account may therefore have rows for only some of its figures.
  */
 const MAX_CONSOLE_ROWS = 5_000;
 /** Reports without a new value before a row may be dropped: by then the history has read it. */
@@ -77,8 +77,8 @@ function addRow(tally: Tally, name: string, key: string, overflowKey: string): C
 }
 
 /**
- * Call it at each report. Drops idle rows of console families that are more than half full. A
- * dropped row that returns starts at zero, which growth() handles.
+ * Must be called at each report. Drops idle rows of console families that are more than half full.
+ * A dropped row that returns starts at zero, which growth() handles.
  */
 export function dropIdle(tally: Tally): void {
   for (const [name, rows] of tally) {

@@ -1,5 +1,5 @@
-// Watches the configuration file of a running gateway, and the files of its secrets: a change takes
-// effect within a second. SIGHUP works without this extension.
+// Watches the configuration file and the secret files of a running gateway: a change takes effect
+// within a second. SIGHUP works without this extension.
 import { programSlots } from "../../../command-line/command.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
 import { watchFile } from "../../scale/data-files/index.ts";

@@ -7,8 +7,8 @@ import type { AdminClient } from "./admin-client.ts";
 export interface ShownStatus extends Status {
   readonly limits: Status["limits"] & {
     /**
-     * Those that have a key. `rpm`: requests per minute; null: unlimited. `used`: the requests of
-     * the last 60 seconds.
+     * The accounts that have a key. `rpm`: requests per minute; null: unlimited. `used`: the
+     * requests of the last 60 seconds.
      */
     readonly accounts: readonly {
       readonly account: string;
@@ -23,7 +23,7 @@ export type Row = Readonly<Record<string, number>>;
 
 /** What GET /history says, as far as it is shown. */
 export interface ShownHistory {
-  /** Of 10 seconds each, the oldest first; null: nothing is known. `seconds`: those of them. */
+  /** Bins of 10 seconds, oldest first. Null: unknown. `seconds`: how many of them are complete. */
   readonly bins: readonly (Row | null)[];
   /** Requests by outcome. Times to the first token are in seconds; null: there was none. */
   readonly total: Row & { readonly first_token: Readonly<Record<"p50" | "p95", number | null>> };

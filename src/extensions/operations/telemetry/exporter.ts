@@ -1,14 +1,14 @@
-// The queue of spans for the collector: bounded, and sent in batches. A batch that fails for the
-// time being stays in the queue and is sent again. No request waits for the collector: if it is too
-// slow or absent, spans are dropped, counted and logged.
+// The queue of spans for the collector: bounded, and sent in batches. A batch that fails
+// temporarily stays in the queue and is sent again. No request waits for the collector: if it is
+// too slow or absent, spans are dropped, counted and logged.
 import type { Clock, Timer } from "../../../core/clock.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
 
-/** Spans in one request to the collector. */
+/** The most spans in one request to the collector. */
 export const BATCH = 512;
 /** The most spans in the queue, including the batch that is being sent; some 1.5 KB each. */
 export const MAX_HELD = 2_560;
-/** The time that a span waits for others to fill its batch, in milliseconds. */
+/** How long a span waits for others to fill its batch, in milliseconds. */
 export const DELAY_MS = 2_000;
 /** Milliseconds before a batch is sent again, unless the collector states a time. */
 export const RETRY_MS = 5_000;
@@ -17,7 +17,7 @@ export const MIN_WAIT_MS = 1_000;
 export const MAX_WAIT_MS = 600_000;
 /** The timeout of one batch, in milliseconds. */
 export const SEND_MS = 10_000;
-/** The time for sending the queue when the process ends, in milliseconds. */
+/** How long the queue may still be sent when the gateway closes, in milliseconds. */
 export const CLOSE_MS = 2_000;
 /** The shortest time between two log lines about dropped spans, in milliseconds. */
 export const REPORT_MS = 60_000;
@@ -45,11 +45,11 @@ export function createExporter(send: SpanSender, clock: Clock, diagnose: Diagnos
   const queue: string[] = [];
   const drops = createDropLog(clock, diagnose);
   /**
-   * Aborts the batch that is being sent. Each has its own: AbortSignal.any() of one that lives as
-   * long as the process would leave some bytes for each batch (Node 22).
+   * Aborts the batch that is being sent. Each batch has its own controller: AbortSignal.any() with
+   * a signal that lives as long as the process would leak some bytes for each batch (Node 22).
    */
   let sending = new AbortController();
-  /** The time for closing is over. */
+  /** Whether CLOSE_MS have passed since close(). */
   let isOver = false;
   /** The reason to log for spans that are dropped because the queue is full. */
   let overflowReason = "the collector is too slow";
@@ -82,7 +82,7 @@ export function createExporter(send: SpanSender, clock: Clock, diagnose: Diagnos
     running = undefined;
   }
 
-  /** Returns the wait in milliseconds before the same batch is sent again; 0: it is done with. */
+  /** Returns the milliseconds until the same batch is sent again. 0: it was sent or dropped. */
   async function sendBatch(): Promise<number> {
     const batch = queue.slice(0, BATCH);
     sending = new AbortController();

@@ -1,6 +1,6 @@
 // The spans of chat requests: one for the request, and one for each attempt at a provider. They are
 // made when the request is over, from its settlement and its access record. They contain no message
-// content, and no error messages of providers, since these may quote it.
+// content, and no error messages of providers, since these may quote message content.
 import type { TLSSocket } from "node:tls";
 import type { Clock } from "../../../core/clock.ts";
 import type { AccessRecord, Exchange } from "../../../core/http/exchange.ts";
@@ -76,7 +76,7 @@ function recordSpans(
     const facts = requestFacts(exchange, accessRecord, settlement);
     emit(spanText({ context, spanId, parentId, startedAt, endedAt: now(), ...facts }));
     for (const { record, ...frame } of attempts) {
-      // Only the last attempt can have served: it has the usage that is billed.
+      // Only the last attempt can have served, so only its span states the usage that is billed.
       const serves = record === attempts.at(-1)?.record && Boolean(settlement?.modelServed);
       const { attributes, ...rest } = attemptFacts(record, serves ? settlement : undefined);
       const span = { context, parentId: spanId, ...frame, ...rest };
@@ -90,7 +90,7 @@ function recordSpans(
   }
 
   return {
-    // Called for chat requests only: others have no spans.
+    // Only chat requests call this. Other requests have no spans.
     replyRequested() {
       isAsked = true;
     },
@@ -160,7 +160,7 @@ function requestFacts(
 const usageAttributes = ({ usage, usageSource, finishReason }: Settlement): Values => ({
   "gen_ai.usage.input_tokens": usageSource === "none" ? undefined : usage.prompt_tokens,
   "gen_ai.usage.output_tokens": usageSource === "none" ? undefined : usage.completion_tokens,
-  // Parts of these tokens, each absent where it is 0.
+  // Parts of these tokens. Each is absent if it is 0.
   "gen_ai.usage.cache_read.input_tokens": usage.prompt_cache_hit_tokens || undefined,
   "gen_ai.usage.cache_creation.input_tokens": usage.prompt_tokens_details.cache_write_tokens,
   "gen_ai.usage.reasoning.output_tokens":

@@ -27,9 +27,9 @@ export interface VendorRow {
   readonly variable?: string;
   /** Further settings of the provider, such as a cloud's region. Absent: there are none. */
   readonly settings?: Readonly<Record<string, unknown>>;
-  /** A text: what the operator has to replace in the settings. Absent: nothing. */
+  /** A text that says what the operator has to replace in the settings. Absent: nothing. */
   readonly replace?: string;
-  /** By the vendor's names of them. Empty: the operator names the models. */
+  /** The models, by the vendor's names. Empty: the operator has to name the models. */
   readonly models: Readonly<Record<string, ModelRow>>;
   /** The models of the alias auto/chat, in order. */
   readonly chat: readonly string[];
@@ -37,12 +37,12 @@ export interface VendorRow {
   readonly reasoning: readonly string[];
 }
 
-/** By the vendors' names in gateway.json. */
+/** The rows by the vendors' names in gateway.json. */
 export const VENDOR_ROWS: ReadonlyMap<string, VendorRow> = new Map(
   Object.entries(vendorsJson as Readonly<Record<string, VendorRow>>),
 );
 
-/** By dialect: paths that the gateway appends itself, but which addresses often end in. */
+/** By dialect: paths that addresses often end in, although the gateway appends them itself. */
 const APPENDED_PATHS: Readonly<Record<string, RegExp>> = {
   openai: /\/chat\/completions$/,
   anthropic: /\/v1(\/messages)?$/,

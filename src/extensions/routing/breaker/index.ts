@@ -1,7 +1,7 @@
 // A circuit breaker for each model. After repeated failures no request is sent to the model for a
 // while. Then one request at a time probes it, until one gets a reply. contract.md "Breaker". Only
-// failures of the provider count. An overload with a time is no failure: the model rests until
-// then, for every request of every process.
+// failures of the provider count. An overload with a stated retry time does not: every process
+// skips the model until that time.
 import type { Clock } from "../../../core/clock.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
@@ -16,10 +16,10 @@ export function install(gateway: Installer): void {
   });
 }
 
-/** The retry time for other clients during a probe, whose duration is unknown. */
+/** The retry time that other clients get during a probe, because its duration is unknown. */
 const PROBE_RETRY_MS = 1_000;
 
-/** Creates a closed breaker. `rest`: the pause that the provider asks for. */
+/** Creates a closed breaker. `rest`: the pauses that the model's provider asks for. */
 export function createBreaker(clock: Clock, rest: Rest): Breaker {
   let failures = 0; // in a row
   let openedAt: number | undefined; // undefined: closed
@@ -34,7 +34,7 @@ export function createBreaker(clock: Clock, rest: Rest): Breaker {
     openings += 1;
   }
 
-  /** Closes the circuit, unless it has opened again since. */
+  /** Closes the circuit, unless it has opened since `openingsBefore` was read. */
   function close(openingsBefore: number, failuresLeft: number): void {
     if (openings !== openingsBefore) return;
     openedAt = undefined;
@@ -42,7 +42,7 @@ export function createBreaker(clock: Clock, rest: Rest): Breaker {
     failures = failuresLeft;
   }
 
-  /** The pass of an attempt. It changes nothing once `openings` is no longer `openingsBefore`. */
+  /** The pass of an attempt. Once the circuit has opened again, it no longer changes the state. */
   const createPass = (openingsBefore: number, threshold: number): Pass => ({
     began() {
       // While the breaker is closed, only a complete reply resets the count of failures.

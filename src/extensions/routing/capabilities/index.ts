@@ -19,7 +19,7 @@ export function install(gateway: Installer): void {
   });
 }
 
-/** These models can serve a request. Returns them, some changed for this request. */
+/** Listeners get the models that can serve a request, and may return some of them adapted to it. */
 export const adapted = moment<Capable>("adapted");
 
 /**
@@ -29,9 +29,9 @@ export const adapted = moment<Capable>("adapted");
 export const lacking = moment<LackOf>("lacking");
 
 /**
- * The models that meet all requirements of the request. If there is none, throws a ValidationError
- * for one requirement. If some models fail only because of their format, it is about those models,
- * otherwise about all. A requirement that every one of them lacks is preferred.
+ * The models that meet all requirements of the request. If no model does, throws a ValidationError
+ * that names one unmet requirement: of the models that fail only because of their format, or, if
+ * there are none, of all models. A requirement that all of these fail to meet is preferred.
  */
 export function capable(
   models: readonly Model[],

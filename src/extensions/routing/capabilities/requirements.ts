@@ -1,4 +1,4 @@
-// The requirements of a request for its model.
+// What a request requires of the model that serves it.
 import type { ChatRequest, MediaPart } from "../../../core/openai/request.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { pathText } from "../../../core/schema/checker.ts";
@@ -7,19 +7,19 @@ import type { Model } from "../../../core/routing/model.ts";
 
 /** What a model lacks for a request, so that it is no candidate. */
 interface Lack {
-  /** The field of the client's request that needs it. */
+  /** The field of the client's request that needs the capability. */
   readonly path: (string | number)[];
-  /** For the client. */
+  /** The error message for the client. */
   readonly message: string;
 }
 
-type Asked = Pick<Model, "traits" | "provider">;
+type CheckedModel = Pick<Model, "traits" | "provider">;
 
 /** What this model lacks for a request. Undefined: it has all that the request needs. */
-export type LackOf = (model: Asked, chat: ChatRequest) => Lack | undefined;
+export type LackOf = (model: CheckedModel, chat: ChatRequest) => Lack | undefined;
 
 /** One requirement of a request: what a model lacks for it. Undefined: the model meets it. */
-export type Requirement = (model: Asked) => Lack | undefined;
+export type Requirement = (model: CheckedModel) => Lack | undefined;
 
 /**
  * Parameters that change the meaning of the reply, so a model that refuses one is no candidate.
@@ -27,23 +27,23 @@ export type Requirement = (model: Asked) => Lack | undefined;
  */
 const MEANINGFUL = ["stop", "frequency_penalty", "presence_penalty"] as const;
 const MEDIA = { image_url: "images", input_audio: "audio", file: "files" } as const;
-/** The members of media parts that some providers take an address in. */
+/** The member of each media part that may hold an address for some providers. */
 const ADDRESS = { image_url: "url", input_audio: "data", file: "file_data" } as const;
 /** Addresses, such as `gs:`, that are read with the operator's key or on the provider's machine. */
 const OTHER_SCHEME = /^(?!data:|https?:)[a-z][\w+.-]*:/i;
-/** Gemini's files have addresses that look like any other. */
+/** Addresses of files stored at Gemini: they have no scheme of their own. */
 const FILE_AT_GEMINI = /^https?:[\\/]*([^\\/?#]*@)?generativelanguage\.googleapis\.com/i;
 
 /**
- * An address as its reader understands it: parsers of addresses skip blanks and control characters.
- * "": it has its data in itself, of which there may be megabytes.
+ * An address as a URL parser reads it: without blanks and control characters. "" for a `data:` URL
+ * and for plain data, which may be megabytes long.
  */
 const addressIn = (text: string): string =>
   /^data:/i.test(text) || !text.includes(":") ? "" : text.replace(/[\s\p{Cc}]+/gu, "");
 
 /**
- * The path, in a part, of the name of something that is stored under the operator's key: any
- * customer of the gateway may have stored it. Empty: there is none.
+ * The path, within a part, of a reference to a file that is stored under the operator's key. Any
+ * customer of the gateway may have stored that file. Empty: the part has no such reference.
  */
 function storedIn(part: MediaPart): readonly string[] {
   const { type } = part;
@@ -60,7 +60,7 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
   const requirements: Requirement[] = [];
   const add = (
     chatPath: Lack["path"],
-    isMetBy: (model: Asked) => boolean,
+    isMetBy: (model: CheckedModel) => boolean,
     message = `this model does not support ${pathText(clientPath(chatPath))}`,
   ) => {
     const lack = { path: clientPath(chatPath), message };
@@ -78,7 +78,7 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
     add(
       ["response_format"],
       ({ traits }) => traits.supports.includes(format.type),
-      // LangChain for Python looks for this very phrase (wire.md "Reply format").
+      // LangChain for Python searches for this exact phrase (wire.md "Reply format").
       `'${pathText(clientPath(["response_format"]))}' of type '${format.type}' is not ` +
         "supported with this model",
     );
@@ -107,13 +107,13 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
 }
 
 /**
- * Log probabilities of hidden reasoning would leak it, so a model that writes its reasoning into
- * the text has none.
+ * Log probabilities of hidden reasoning would leak it, so they are not offered for a model that
+ * writes its reasoning into the text.
  */
 const supportsLogprobs = ({ traits }: { readonly traits: Traits }): boolean =>
   traits.supports.includes("logprobs") && !traits.omit.includes("logprobs") && !traits.think_tags;
 
-/** The media of a conversation, each with the indexes of its message and of its part. */
+/** The media parts of a conversation. `index`: of the message. `at`: of the part within it. */
 function mediaIn(messages: ChatRequest["messages"]) {
   const media: { part: MediaPart; index: number; at: number }[] = [];
   for (const [index, { content }] of messages.entries()) {

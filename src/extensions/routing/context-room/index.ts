@@ -1,6 +1,6 @@
 // Skips candidates of an alias whose context window is too small for the prompt. After a model has
-// rejected the prompt as too long, only models that may have a larger window are tried. Where a
-// budget bounds the reply, the bound is lowered to what the window leaves beside the prompt.
+// rejected the prompt as too long, only models that may have a larger window are tried. If a budget
+// limits the reply, the limit is lowered to the room that the window leaves beside the prompt.
 // contract.md "Candidates", "Attempts".
 import type { Installer } from "../../../core/extension/installer.ts";
 import { estimatePrompt } from "../../../core/ledger/meter.ts";
@@ -11,10 +11,10 @@ import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model, Provider } from "../../../core/routing/model.ts";
 import { adapted } from "../capabilities/index.ts";
 
-/** The least bound of a reply, in tokens: the prompt may be shorter than its estimate. */
+/** The limit of a reply is never lowered below this, in tokens: the estimate may be too high. */
 const LEAST_OUTPUT = 256;
 
-/** The conversations whose candidates were selected at `adapted`: no second estimate is needed. */
+/** Conversations whose candidates were already selected at `adapted`, to save a second estimate. */
 const decided = new WeakSet<ChatRequest["messages"]>();
 
 export function install(gateway: Installer): void {
@@ -32,22 +32,22 @@ export const aroundRoom =
     const attempt = isBoundByBudget(chat) ? fitting(original.attempt) : original.attempt;
     const context = { ...original, attempt };
     if (candidates.length < 2) return complete(chat, candidates, deliver, context);
-    // When recovery continues a reply, the conversation is a longer one that is not yet decided.
+    // When recovery continues a reply, it passes a longer conversation, which is not in `decided`.
     const roomy = decided.has(chat.messages) ? candidates : withRoom(candidates, chat);
     return complete(chat, roomy, deliver, { ...context, remaining });
   };
 
-/** The client's own limit of the reply's length. Undefined: it stated none. */
+/** The client's own limit of the reply, in tokens. Undefined: it stated none. */
 const statedOutput = ({ max_tokens, max_completion_tokens, maxTokens }: ChatRequest) =>
   max_tokens === undefined && max_completion_tokens === undefined ? undefined : maxTokens;
 
-/** Whether a budget, and not the client, bounds the reply. */
+/** Whether a budget, and not the client, limits the reply. */
 const isBoundByBudget = (chat: ChatRequest): boolean =>
   chat.maxTokens !== undefined && statedOutput(chat) === undefined;
 
 /**
- * The same attempt, with a bound that leaves room for the prompt in the model's window: providers
- * refuse a request for more than that.
+ * The same attempt, with the reply limited to the room that the prompt leaves in the model's
+ * window: providers refuse a request for more.
  */
 const fitting =
   (attempt: Attempt): Attempt =>
@@ -60,15 +60,15 @@ const fitting =
   };
 
 /**
- * The tokens that a prompt leaves for the reply. The estimate of the prompt may be too low by half,
- * so half of it is kept free too, but at most half of the rest of the window.
+ * The tokens that a prompt leaves for the reply. The prompt may be 50 % longer than its estimate,
+ * so half the estimate is kept free too, but at most half of the rest of the window.
  */
 function roomBeside(prompt: number, contextTokens: number): number {
   const rest = contextTokens - prompt;
   return Math.max(LEAST_OUTPUT, Math.floor(rest - Math.min(prompt, rest) / 2));
 }
 
-/** The candidates left to try: once a prompt was too long for one, those with a larger window. */
+/** The candidates to try next. If the prompt was too long for one, those that may be larger. */
 function remaining(models: readonly Model[], failures: readonly FailedAttempt[]): readonly Model[] {
   const full = failures
     .filter(({ error }) => error.code === "context_length_exceeded")
@@ -77,8 +77,8 @@ function remaining(models: readonly Model[], failures: readonly FailedAttempt[])
 }
 
 /**
- * The models with room for the request, by a cheap estimate that errs on the low side. If none
- * seems to have room, all of them: the providers count exactly. The estimate reads the whole
+ * The models with room for the request, by a cheap estimate that errs on the low side. If no model
+ * seems to have room, returns all: the providers count exactly. The estimate reads the whole
  * prompt, so it is made once for each provider.
  */
 export function withRoom(models: readonly Model[], chat: ChatRequest): readonly Model[] {
@@ -96,9 +96,9 @@ export function withRoom(models: readonly Model[], chat: ChatRequest): readonly 
 }
 
 /**
- * The models that may have more room than those that are `full`, for which the prompt was too long:
- * first those that are known to be larger, then those of unknown size, each group in its order. If
- * the size of no full model is known, every known size may be larger.
+ * The models that may have more room than the `full` ones, for which the prompt was too long: first
+ * those known to be larger, then those of unknown size, each group in its order. If no full model
+ * has a known size, every model of known size may be larger.
  */
 export function withMoreRoom(models: readonly Model[], full: readonly Model[]): readonly Model[] {
   const largest = Math.max(0, ...full.map(({ contextTokens }) => contextTokens ?? 0));

@@ -1,5 +1,5 @@
-// The policy "fastest": of the models of sufficient quality, tries the one with the lowest median
-// time to first token in the last ten minutes first. Each process measures separately.
+// The policy "fastest": among models of sufficient quality, first tries the one with the lowest
+// median time to first token in the last ten minutes. Each process measures separately.
 import type { Installer } from "../../../core/extension/installer.ts";
 import type { Config } from "../../../core/config.ts";
 import { moments } from "../../../core/extension/places.ts";
@@ -8,9 +8,9 @@ import type { Model } from "../../../core/routing/model.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { createMedians, type Medians } from "./medians.ts";
 
-/** One stream in this many goes to another model than the fastest, to keep its figures fresh. */
+/** One stream in this many goes to a model other than the fastest, to keep its figures fresh. */
 const EXPLORE_ONE_IN = 50;
-/** How often a model without figures is put first, in milliseconds. */
+/** A model without figures is put first at most once in this time, in milliseconds. */
 const RETRY_MS = 60_000;
 
 export function install(gateway: Installer): void {

@@ -24,14 +24,14 @@ export function createMedians(now: () => number) {
   const all = new Map<string, Series>();
 
   return {
-    /** Adds a time of a model. The oldest samples make room. */
+    /** Adds a sample, in milliseconds. Beyond MAX_SAMPLES the oldest one is dropped. */
     add(model: string, ms: number): void {
       const series = all.get(model) ?? { samples: [], median: undefined, computedAt: -Infinity };
       series.samples.push({ at: now(), ms });
       if (series.samples.length > MAX_SAMPLES) series.samples.shift();
       all.set(model, series);
     },
-    /** The median of a model in milliseconds. Undefined: it has no time in the last ten minutes. */
+    /** The median in milliseconds. Undefined: the model has no sample in the last ten minutes. */
     of(model: string): number | undefined {
       const series = all.get(model);
       if (!series) return undefined;

@@ -6,7 +6,7 @@ import type { Clock, Timer } from "../../../core/clock.ts";
 import type { Cancel } from "../../../core/http/cancel.ts";
 import { createTokenWindows } from "../../money/token-windows/index.ts";
 
-/** The bounds of a gate. An absent one does not limit. */
+/** The bounds of a gate. An absent bound does not limit. */
 export interface Bounds {
   /** Requests in any minute. */
   readonly rpm?: number | undefined;
@@ -14,17 +14,17 @@ export interface Bounds {
   readonly tpm?: number | undefined;
   /** Requests at once. */
   readonly max_in_flight?: number | undefined;
-  /** Whether the limit of concurrent requests adapts to overloads, up to max_in_flight. */
+  /** Whether the limit of concurrent requests adapts to overloads. Absent: it is max_in_flight. */
   readonly adaptive?: boolean | undefined;
 }
 
 /** A request that asks for a permit. */
 export interface Entry {
-  /** The account of the request, which takes turns with others. */
+  /** The account of the request. Accounts with waiting requests take turns. */
   readonly account: string;
-  /** How long it may wait for room, in milliseconds. */
+  /** How long the request may wait for room, in milliseconds. */
   readonly waitMs: number;
-  /** Ends the wait when the client has left. Absent: nothing does. */
+  /** Ends the wait when the client has left. Absent: only `waitMs` ends it. */
   readonly cancel?: Pick<Cancel, "aborted" | "onAbort">;
 }
 
@@ -33,13 +33,13 @@ export type Ending = "reply" | "overload" | "other";
 
 /** The right to make one request. It counts as concurrent until one of these is called. */
 export interface Permit {
-  /** The request has ended, after so many tokens. */
+  /** The request has ended, and used this many tokens. */
   release(tokens: number, ending: Ending): void;
-  /** The request is not made, so it does not count at all. */
+  /** The request was not made, so it does not count at all. */
   undo(): void;
 }
 
-/** A permit, or the milliseconds until there is room. */
+/** A permit, or the milliseconds until there may be room. Infinity: no time is known. */
 export type Entered = Permit | number;
 
 /** The first value of an adaptive limit, and the factor by which an overload lowers it. */
@@ -63,7 +63,7 @@ export function createGate(clock: Clock) {
     return adaptive ? Math.min(adaptiveLimit, most) : most;
   }
 
-  /** Milliseconds until there is room. Infinity: until a permit is released. */
+  /** Milliseconds until there is room. Infinity: a permit must be released first. */
   function timeToRoom(): number {
     if (inFlight >= Math.floor(allowed())) return Infinity;
     const room = windows.msUntilRoom([...limitsIn(bounds, "rpm"), ...limitsIn(bounds, "tpm")], 1);
@@ -98,7 +98,7 @@ export function createGate(clock: Clock) {
   }
 
   return {
-    /** Admits a request, or lets it wait. `inForce`: the bounds from now on; counts are kept. */
+    /** Admits a request, or makes it wait. `inForce`: the bounds from now on; counts are kept. */
     enter(inForce: Bounds, entry: Entry): Entered | Promise<Entered> {
       bounds = inForce;
       queue.wake();
@@ -111,12 +111,12 @@ export function createGate(clock: Clock) {
     pause(ms: number): void {
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, WINDOW_MS));
     },
-    /** Requests at once that are allowed now. Infinity: any number. */
+    /** The present limit of concurrent requests. Infinity: there is none. */
     limit: (): number => Math.floor(allowed()),
   };
 }
 
-/** The bound of this name, for the token windows. Empty: there is none. */
+/** The bound of this name, as the token windows take it. Empty: there is none. */
 function limitsIn(bounds: Bounds, name: "rpm" | "tpm") {
   const limit = bounds[name];
   return limit === undefined ? [] : [{ name, limit }];
@@ -127,7 +127,7 @@ type Waiter = (permit: Permit | undefined) => void;
 
 /** The queue of waiting requests, in which accounts take turns. */
 function createQueue(clock: Clock, tryEnter: () => Entered) {
-  /** By account, in the order of their turns. */
+  /** The waiting requests of each account. Accounts are in the order of their turns. */
   const queues = new Map<string, Waiter[]>();
   let wakeUp: Timer | undefined;
 

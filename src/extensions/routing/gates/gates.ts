@@ -1,5 +1,5 @@
-// The gates of all processes. With workers, the first process has the gates, and workers ask it. A
-// single process has its own.
+// Gates that all processes share. With workers, the first process keeps the gates, and the workers
+// ask it. A single process keeps its own.
 import cluster from "node:cluster";
 import type { Clock } from "../../../core/clock.ts";
 import type { GatewayContext } from "../../../core/extension/installer.ts";
@@ -15,18 +15,18 @@ import {
   type Permit,
 } from "./gate.ts";
 
-/** A gate with the bounds that are in force for a request. */
+/** A gate, with the bounds that apply to a request. */
 export interface Gate {
-  /** As in Gates.of. */
+  /** The bounds that were given to Gates.of(). */
   readonly bounds: Bounds;
-  /** Asks for a permit. A promise if the request waits or another process decides. */
+  /** Asks for a permit. Returns a promise if the request waits or another process decides. */
   enter(entry: Entry): Entered | Promise<Entered>;
   /** Admits no request for `ms` milliseconds, but at most for a minute. */
   pause(ms: number): void;
 }
 
 export interface Gates {
-  /** The gate of this name. It has these bounds from the next entry on. */
+  /** The gate of this name. These bounds apply from the next enter() on. */
   of(name: string, bounds: Bounds): Gate;
   /** The present limits of concurrent requests, by the names of gates. Empty in a worker. */
   limits(): Readonly<Record<string, number>>;
@@ -54,20 +54,20 @@ export function createGates(clock: Clock): Gates {
 interface Question extends Omit<Entry, "cancel"> {
   readonly name: string;
   readonly bounds: Bounds;
-  /** Names the question in the worker. */
+  /** Identifies the question within its worker. */
   readonly number: number;
 }
 
 /**
- * A message of a worker to the first process: a pause, the end of the request of a question (with
- * `tokens`), or that the request is not made.
+ * A message from a worker to the first process. With `pauseMs`: pause the gate. With `tokens`: the
+ * request of this question has ended. Otherwise: the request of this question is not made.
  */
 type Note =
   | { readonly name: string; readonly pauseMs: number }
   | { readonly number: number; readonly tokens: number; readonly ending: Ending }
   | { readonly number: number };
 
-/** The gates as a process reaches them. `subject`: names these among those of other extensions. */
+/** The gates for use in any process. `subject` keeps the gates of different extensions apart. */
 export function gatesFor(
   { clock, on }: Pick<GatewayContext, "clock" | "on">,
   subject: string,
@@ -98,10 +98,10 @@ export function gatesFor(
   };
 }
 
-/** Answers the workers, if there are any. When a worker dies, its permits are released. */
+/** Serves the gates to the workers, if there are any. A worker's exit releases its permits. */
 export function serveGates(subject: string, { clock }: Host): HostPart {
   const gates = createGates(clock);
-  /** The waiting requests and the permits, by the worker and the number of the question. */
+  /** Cancels waiting requests. Keyed by the worker and the number of the question, as `permits`. */
   const waiting = new Map<string, Cancel>();
   const permits = new Map<string, Permit>();
 

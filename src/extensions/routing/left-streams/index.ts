@@ -12,15 +12,15 @@ import type { Serving } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 
 /**
- * The most characters to read after the client has left. Sockets may hold that much of a stream
- * whose client did not read. A provider that sends more is not near the end of its reply.
+ * The most characters to read after the client has left. If the client did not read, socket buffers
+ * may hold this much of its stream. A provider that sends more is not near the end of its reply.
  */
 const MAX_READ_ON_CHARS = 16 * 1024 * 1024;
 
 export function install(gateway: Installer): void {
   gateway.around(({ clock, current, on }) => {
     const leftStreams = createLeftStreams(clock);
-    // Closed before the ledger, which waits for the settlements of these streams.
+    // Must close before the ledger does: the ledger waits for the settlements of these streams.
     on("close", leftStreams.close);
     return aroundStreams(leftStreams, () => current().config);
   });
@@ -30,7 +30,8 @@ export function install(gateway: Installer): void {
 export interface LeftStreams {
   /**
    * Calls `end` after `ms` milliseconds, or when the gateway closes. Calls it at once if `ms` is 0
-   * or less, or if `maxStreams` are being read already. Call the result when the stream has ended.
+   * or less, or if `maxStreams` are being read already. The caller must call the returned function
+   * when the stream has ended.
    */
   readOn(ms: number, maxStreams: number, end: () => void): () => void;
   /** Ends all streams. Later calls of readOn() end theirs at once. */
@@ -64,7 +65,7 @@ export const aroundStreams =
       if (forget) observe(parts, serving);
       const room = deliver(parts, serving);
       if (isShown(parts, chat)) streamed = serving;
-      // A client that has left no longer drains its socket, so do not fail on that.
+      // The socket of a client that has left never drains: that must not fail the request.
       return room?.catch((error) => {
         if (!hasLeft()) throw error;
       });

@@ -1,4 +1,4 @@
-// Deadlines of one alias or one model: a large local model needs longer ones than a quick service.
+// Deadlines of one alias or model: a large local model needs longer ones than a fast hosted one.
 // The alias's deadline takes precedence over the model's, and the model's over the provider's.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { DAY_MS, integer, strict } from "../../../config/fields.ts";
@@ -21,7 +21,7 @@ export function install(gateway: Installer): void {
   gateway.around(() => aroundSilence);
 }
 
-/** Completes requests with the deadlines that their configuration has for them. */
+/** Completes requests with the deadlines of their alias and of each attempt's model. */
 export const aroundSilence =
   (complete: Complete): Complete =>
   (chat, candidates, deliver, context) => {

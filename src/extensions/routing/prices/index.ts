@@ -1,5 +1,5 @@
-// The same model at other prices: in a service tier such as "flex" or "priority", and for long
-// prompts. A client's `service_tier` reaches a model whose configuration has a price for that tier,
+// Other prices of a model: for service tiers such as "flex" or "priority", and for long prompts. A
+// client's `service_tier` is forwarded to a model whose configuration has a price for that tier,
 // and the reply is billed by the tier that its provider states. The `speed` of a request in the
 // Messages API is a tier too.
 import { positive, strict } from "../../../config/fields.ts";
@@ -17,20 +17,20 @@ import type { ValidationIssue } from "../../../core/schema/checker.ts";
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import { adapted } from "../capabilities/index.ts";
 
-/** The price of prompts with more tokens than this, cached ones included. */
+/** The price of requests whose prompt has more than `above_tokens` tokens, cached ones included. */
 interface LongPrompts {
   readonly above_tokens: number;
   readonly price: Price;
 }
 
-/** A price, and those that replace it for long prompts, shortest prompts first. */
+/** A price, and the prices that replace it for long prompts, smallest `above_tokens` first. */
 interface Schedule {
   /** Undefined: the model costs nothing. */
   readonly price: Price | undefined;
   readonly long: readonly LongPrompts[];
 }
 
-/** Schedules by the names of tiers, as the provider has them. */
+/** Schedules by the provider's names of the tiers. */
 type Tiers = ReadonlyMap<string, Schedule>;
 
 const longCheck = optional(
@@ -64,7 +64,7 @@ export function install(gateway: Installer): void {
   gateway.on(configMoments.issues, issuesIn);
 }
 
-/** Other prices without the usual one: all other replies would be free. */
+/** Reports models without `price` that have other prices: all other replies would be free. */
 const issuesIn = (json: unknown): ValidationIssue[] =>
   Object.entries(asObject(asObject(json)["models"])).flatMap(([name, model]) => {
     const { price, long_prompts, service_tiers } = asObject(model);
@@ -128,7 +128,7 @@ function modelInTier(
           stated = tier;
         }),
     },
-    /** Each attempt begins with the tier that was asked for. */
+    /** Each attempt begins with the requested tier, until its reply states another. */
     enter() {
       stated = asked;
       return model.enter();
@@ -137,20 +137,20 @@ function modelInTier(
   return priced(inTier, [scheduleOf(asked), usual], () => scheduleOf(stated));
 }
 
-/** The model at the prices of one of these schedules, which is known when the reply has come. */
+/** The model at the prices of a `possible` schedule. The `actual` one is known after the reply. */
 const priced = (model: Model, possible: readonly Schedule[], actual: () => Schedule): Model => ({
   ...model,
   highestPrice: (tokens) => highest(possible.flatMap((schedule) => pricesUpTo(schedule, tokens))),
   priceOf: ({ prompt_tokens }) => pricesUpTo(actual(), prompt_tokens).at(-1),
 });
 
-/** The prices of prompts of at most so many tokens, shortest prompts first. */
+/** The prices that apply to prompts of at most `tokens` tokens, shortest prompts first. */
 const pricesUpTo = ({ price, long }: Schedule, tokens: number): readonly (Price | undefined)[] => [
   price,
   ...long.filter(({ above_tokens }) => tokens > above_tokens).map((row) => row.price),
 ];
 
-/** For each class of tokens the highest of these prices. Undefined: all cost nothing. */
+/** The highest of these prices for each class of tokens. Undefined: all cost nothing. */
 function highest(all: readonly (Price | undefined)[]): Price | undefined {
   const stated = all.filter((price) => price !== undefined);
   if (stated.length === 0) return undefined;

@@ -34,7 +34,7 @@ const check = () =>
 const ofProviders = defineSetting("providers.*.limits", undefined, check);
 const ofModels = defineSetting("models.*.limits", undefined, check);
 
-/** Names these gates among those of other extensions. */
+/** Keeps these gates apart from those of other extensions. */
 const SUBJECT = "provider-limits";
 
 export const settings = [ofProviders, ofModels];
@@ -49,7 +49,7 @@ export function install(gateway: Installer): void {
   gateway.on(moments.status, (reports, config) => ({ provider_limits: inForce(reports, config) }));
 }
 
-/** The reported limits of concurrent requests that the present configuration has, too. */
+/** The reported limits of concurrent requests, less those that a reload has removed. */
 function inForce(reports: readonly unknown[], { providers, models }: RoutingSettings): object {
   const isInForce = ([gate]: readonly [gate: string, limit: unknown]): boolean => {
     const name = gate.slice(gate.indexOf(" ") + 1);
@@ -61,7 +61,7 @@ function inForce(reports: readonly unknown[], { providers, models }: RoutingSett
   return Object.fromEntries(Object.entries(Object.assign({}, ...reports)).filter(isInForce));
 }
 
-/** The gates that a request to a model must pass. */
+/** The gates that a request to a model must pass. Empty: neither model nor provider has limits. */
 function gatesOf(gates: Gates, model: Model, { providers, models }: RoutingSettings) {
   const { name, provider } = model;
   const passed: Gate[] = [];
@@ -103,13 +103,16 @@ const bounded =
     });
   };
 
-/** The ending of an attempt that failed with `error`. A too large request is no overload. */
+/** The ending of an attempt that failed with `error`. A too large request is not an overload. */
 function endingOf(error: unknown): Ending {
   const isOfProvider = error instanceof ProviderError && error.countsForBreaker;
   return isOfProvider && error.code === "model_overloaded" ? "overload" : "other";
 }
 
-/** Passes all gates or none. Throws a ProviderError that the breaker does not count. */
+/**
+ * Passes all gates or none. If one has no room in time, throws a ProviderError that the breaker
+ * does not count. If the request was cancelled, throws the reason.
+ */
 async function passAll(
   gates: readonly Gate[],
   waitMs: number,
@@ -135,8 +138,8 @@ async function passAll(
 }
 
 /**
- * Pauses adaptive gates when the headers of a reply say that the limit is used up until a time. Not
- * where a provider has several keys, because the headers are about only one of them.
+ * Pauses adaptive gates when the headers of a reply say that the limit is used up until a stated
+ * time. A provider with several keys is never paused: its headers are about one key only.
  */
 function withPauses(
   serving: Serving,

@@ -5,12 +5,15 @@ import type { Attempt } from "../../../core/routing/attempt.ts";
 import { unusableReply, withoutBreakerBlame } from "./breaker-blame.ts";
 
 /**
- * Bytes that a part counts in addition to its text: about the size of its event on the wire. So
- * max_reply_bytes bounds a held stream and a whole reply alike.
+ * The bytes that count for each part in addition to its text: about the size of its event on the
+ * wire. So max_reply_bytes limits a held stream as it limits a reply that is not streamed.
  */
 const PART_BYTES = 100;
 
-/** The same attempt, but it delivers its batches only when the reply is finished. */
+/**
+ * The same attempt, but it delivers its batches only when the reply is finished. Throws a
+ * ProviderError if the reply is longer than max_reply_bytes.
+ */
 export const bufferAttempt =
   (attempt: Attempt): Attempt =>
   async (chat, serving, deliver, options) => {

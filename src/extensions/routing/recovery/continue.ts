@@ -12,8 +12,8 @@ import { createJoiner } from "./joint.ts";
 export const supportsPrefill = ({ traits }: Model): boolean => traits.prefill !== "none";
 
 /**
- * The request with the beginning of the answer as its last message. The model does not think again,
- * and may use the client's `max_tokens` less the tokens that the earlier attempts `used`.
+ * The request with the beginning of the answer as its last message. The model does not think again.
+ * The client's token limit is reduced by the tokens that earlier attempts `used`, to 1 at least.
  */
 export const withPrefill = (chat: ChatRequest, content: string, used: number): ChatRequest => ({
   ...chat,
@@ -24,12 +24,12 @@ export const withPrefill = (chat: ChatRequest, content: string, used: number): C
   wantsThinking: false,
   effort: undefined,
   maxTokens: chat.maxTokens === undefined ? undefined : Math.max(1, chat.maxTokens - used),
-  // No provider gets the client's own request, which lacks the beginning. Later system texts stay
-  // in their places as before (providers/turns).
+  // Without a dialect, no provider gets the client's original body, which lacks the beginning. The
+  // body is kept so that later system texts stay in their places (providers/turns).
   native: chat.native && { ...chat.native, dialect: "" },
 });
 
-/** The same attempt, but it continues `shown`, and delivers only what comes after that. */
+/** The same attempt, but it continues `shown`, and delivers only the text that comes after it. */
 export const continueAttempt =
   (attempt: Attempt, shown: string): Attempt =>
   async (chat, serving, deliver, options) => {
@@ -51,13 +51,13 @@ export const continueAttempt =
   };
 
 /**
- * The error of an attempt that delivered nothing. If the provider rejects the request, that may be
- * because of the message that the gateway added, so the client is not to blame: the next candidate
- * is asked, and the breaker does not count the error.
+ * The error of an attempt that delivered nothing. If the provider rejected the request, the message
+ * that the gateway added may be the cause. So the client is not blamed, the breaker does not count
+ * the error, and the next candidate is asked.
  */
 function withoutClientBlame(error: unknown): unknown {
   if (!(error instanceof ProviderError) || error.blame !== "client") return error;
-  // After this error the next candidate is asked anyway, and its code says more to the client.
+  // The next candidate is asked after this error too, and its code tells the client more.
   if (error.code === "context_length_exceeded") return error;
   return fromContent(error, "upstream_error");
 }

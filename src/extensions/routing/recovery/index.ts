@@ -1,5 +1,5 @@
-// Recovers streams that break in the middle of a reply: holds replies back until they are finished,
-// or continues them with another attempt. contract.md "Commit point".
+// Recovers streams that break in the middle of a reply: either holds the reply back until it is
+// finished, or continues it with another attempt. contract.md "Commit point".
 import type { Installer } from "../../../core/extension/installer.ts";
 import { integer } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
@@ -20,7 +20,7 @@ const maxRecoveries = defineSetting("retry.max_recoveries", 2, () => integer(0, 
 export const settings = [aliasRecovery, modelRecovery, maxRecoveries];
 
 export function install(gateway: Installer): void {
-  // Each continuation passes again through these: they choose candidates and bound attempts.
+  // Each continuation passes through these again: they choose candidates and limit attempts.
   const outside = ["patience", "context-room", "left-streams", "capacity", "provider-limits"];
   gateway.around(() => aroundBreaks, { outside });
 }

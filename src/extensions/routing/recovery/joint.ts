@@ -1,18 +1,18 @@
-// Joins the text of a continuation to the text that was shown before the stream broke. It is pure:
-// parts in, the parts to show out. An exact repetition of shown text is dropped. If it is uncertain
-// whether a text is a repetition, the attempt is rejected: a doubled or missing word would falsify
-// the reply.
+// Joins the text of a continuation to the text that was shown before the stream broke. The joiner
+// does no I/O: it takes parts and returns the parts to show. An exact repetition of shown text is
+// dropped. If it is uncertain whether text is a repetition, the attempt is rejected: a doubled or
+// missing word would falsify the reply.
 import type { Part } from "../../../core/openai/parts.ts";
 import { unusableReply } from "./breaker-blame.ts";
 
-/** Text that repeats at least so many characters does so on purpose. */
+/** An overlap of at least this many characters is a deliberate repetition. */
 const MIN_REPETITION = 20;
 /**
- * Text that repeats fewer characters, and less than the last word, does so by chance: "bal" and
- * "loon". Anything between this and MIN_REPETITION is uncertain.
+ * An overlap shorter than the last word, or than this many of its characters, is chance: "bal" and
+ * "loon". Any overlap between that and MIN_REPETITION is uncertain.
  */
 const MIN_UNCERTAIN = 4;
-/** The most characters of an attempt that are held back for the comparison. */
+/** The most characters of an attempt that are held back to find a repetition. */
 const MAX_COMPARED = 200;
 /** The most blanks at the beginning of an attempt. */
 const MAX_BLANKS = 1_000;
@@ -20,27 +20,27 @@ const MAX_BLANKS = 1_000;
 const joinError = (why: string): Error => unusableReply(`the stream cannot be joined: ${why}`);
 
 /**
- * The part of the shown text that a model gets to continue. It lacks the blanks at the end, which
- * many servers remove, and half of a surrogate pair.
+ * The part of the shown text that a model is given to continue: without the blanks at the end,
+ * which many servers remove, and without half a surrogate pair.
  */
 export const prefillOf = (shown: string): string => shown.replace(/[\uD800-\uDBFF]$/, "").trimEnd();
 
 /**
  * Joins a reply that continues `prefillOf(shown)`. Both functions return the parts that can be
- * shown now, and throw a ProviderError if the reply cannot be joined. Then later calls throw too.
+ * shown now. They throw a ProviderError if the reply cannot be joined; later calls then throw too.
  */
 export function createJoiner(shown: string) {
   const prefill = prefillOf(shown);
   /** Text that was received and not shown yet. */
   let held = "";
-  /** Shown text that must still be repeated before new text. Undefined: not decided yet. */
+  /** Shown text that the model must still repeat before new text. Undefined: not decided yet. */
   let toRepeat: string | undefined;
   let joined = false;
 
   function advance(isOver: boolean): readonly Part[] {
     const text = held.trimStart();
     if (held.length - text.length > MAX_BLANKS) throw joinError("it says nothing but blanks");
-    // It may be a repetition: only more text can tell.
+    // The text may be the start of a repetition, so wait for more.
     const mayRepeat = text.length < MAX_COMPARED && prefill.includes(text);
     if (toRepeat === undefined && mayRepeat && !isOver) return [];
     // The prefill lacks the blanks at the end of the shown text, so the model repeats them.
@@ -50,15 +50,15 @@ export function createJoiner(shown: string) {
     toRepeat = toRepeat.slice(repeated.length);
     held = held.slice(repeated.length);
     joined = held.trim() !== "";
-    // A server that takes the prefill for a complete reply adds nothing either.
+    // A server that takes the prefill for a complete reply adds nothing, and has not continued it.
     if (isOver && !joined) throw joinError("it adds nothing to what was shown");
     return joined ? [{ type: "text", text: held }] : [];
   }
 
-  /** Ends the text of the reply. */
+  /** Call at the end of the reply's text: decides about the text that is still held. */
   const flush = (): readonly Part[] => (joined ? [] : advance(true));
 
-  /** Joins the next part. Drops reasoning, whose place would be before the shown text. */
+  /** Joins the next part. Drops reasoning, which would belong before the shown text. */
   function transform(part: Part): readonly Part[] {
     if (part.type === "tool_call" || part.type === "refusal") return [...flush(), part];
     if (part.type !== "text") return part.type === "tool_arguments" ? [part] : [];
@@ -71,8 +71,8 @@ export function createJoiner(shown: string) {
 }
 
 /**
- * Finds the end of the prefill, perhaps all of it, that the continuation repeats. "": it repeats
- * nothing. Throws if that is uncertain.
+ * Returns the end of the prefill, perhaps all of it, that the continuation repeats. "": it repeats
+ * nothing. Throws a ProviderError if that is uncertain.
  */
 function repetition(prefill: string, continuation: string): string {
   const text = prefill.trimStart();
@@ -91,10 +91,10 @@ function repetition(prefill: string, continuation: string): string {
   }
   const start = repeated.slice(0, MIN_REPETITION);
   const both = text + start;
-  // In a line of dashes, for example, the same text begins at every position.
+  // In a line of dashes, for example, the same text begins at every position, so no place is sure.
   const isUnique = both.indexOf(start) === place && both.indexOf(start, place + 1) === text.length;
   const isLong = repeated.length >= MIN_REPETITION || (place === 0 && /\s/.test(text));
-  // After a blank, the answer may really contain that line twice.
+  // After a blank, the answer may really contain the same text twice.
   if (startsWithBlank || !isUnique || !isLong) throw joinError("it may repeat what was shown");
   return repeated;
 }

@@ -16,7 +16,7 @@ export interface Leg {
 
 const isBilled = ({ progress }: Leg): boolean => progress.reading.source !== "none";
 
-/** The progress of all legs together. `recovery`: its outcome, if there is more than one leg. */
+/** The progress of all legs together. `recovery`: the outcome to state if there are several. */
 export function progressOf(legs: readonly Leg[], recovery: string): RequestProgress {
   const first = legs[0]!.progress;
   if (legs.length === 1) return first;
@@ -36,8 +36,8 @@ export function progressOf(legs: readonly Leg[], recovery: string): RequestProgr
 }
 
 /**
- * The attempts of a leg. If the leg is billed, its last attempt produced the text. So it gets a
- * share: tokens, prices and cost.
+ * The attempts of a leg. If the leg is billed, its last attempt produced the text, so the record of
+ * that attempt states its share of the bill: tokens, prices and cost.
  */
 function attemptsOf(leg: Leg): readonly AttemptRecord[] {
   const { attempts, reading, price, cost } = leg.progress;
@@ -49,7 +49,7 @@ function attemptsOf(leg: Leg): readonly AttemptRecord[] {
 
 type Counts = ReturnType<typeof countsOf>;
 
-/** The tokens of an attempt by class, with the names that the spend log has. */
+/** The tokens of an attempt by class, under the names that the spend log uses. */
 function countsOf({ prompt_tokens_details, completion_tokens_details, ...counts }: Usage) {
   const { cache_write_tokens = 0, cache_write_1h_tokens } = prompt_tokens_details;
   const { reasoning_tokens } = completion_tokens_details;

@@ -1,5 +1,5 @@
-// Recovery "continue": when a stream breaks and the client has seen nothing but text, a model that
-// can continue the beginning of its own answer does so. contract.md "Commit point". The states of a
+// Recovery "continue": if a stream breaks and the client has seen nothing but text, a model with
+// the trait `prefill` continues the reply from there. contract.md "Commit point". The states of a
 // request:
 //
 //   streaming ──finished──────────────────────────────> completed
@@ -48,7 +48,7 @@ export const withRecovery =
         prefill !== "" &&
         isBreak(leg.failure, context) &&
         isContinuable(chat);
-      // Without any continuation, the core itself reports the failure as the end of the reply.
+      // If there was no continuation, the core itself reports the failure.
       if (canContinue || legs.length > 1) report(leg.failure, context);
       if (!canContinue) throw finalFailure(legs, context);
       const continuation = withPrefill(chat, prefill, tokensOf(legs));
@@ -58,14 +58,14 @@ export const withRecovery =
   };
 
 /**
- * Records what the client is shown. `text`: all of it. Undefined: it is too long to keep, or the
- * client has seen more than text.
+ * Records what the client is shown. `text()` returns all shown text. Undefined: the text is too
+ * long to keep, or the client has seen something that is not text.
  */
 function recordShown({ native, showThinking, wantsThinking }: ChatRequest, deliver: Deliver) {
-  // A client of the Responses API can ask for the reasoning in sealed form.
+  // A client of the Responses API can ask for the reasoning in encrypted form.
   const include = native?.dialect === "responses" ? asArray(native.body["include"]) : [];
   const isSealed = include.includes("reasoning.encrypted_content");
-  // One of the Messages API gets thoughts that are not to be shown sealed in their signatures.
+  // A client of the Messages API gets hidden thoughts encrypted in their signatures.
   const hasThoughts = showThinking || (native?.dialect === "anthropic" && wantsThinking);
   let shown: string | undefined = "";
 
@@ -95,7 +95,7 @@ function failedLeg(failure: unknown): Leg {
 const tokensOf = (legs: readonly Leg[]): number =>
   legs.reduce((sum, { progress }) => sum + progress.reading.usage.completion_tokens, 0);
 
-/** Whether the provider broke the stream after it had begun. */
+/** Whether the stream broke by the provider's fault after it had begun. */
 const isBreak = ({ progress, error }: CompletionFailed, { cancel }: RequestContext): boolean =>
   progress.begunAt !== undefined &&
   !cancel.aborted &&
@@ -103,8 +103,8 @@ const isBreak = ({ progress, error }: CompletionFailed, { cancel }: RequestConte
   error.countsForBreaker;
 
 /**
- * Whether any beginning of a reply to this request can be continued. If the client's messages end
- * with an assistant message, some servers take the prefill for another turn.
+ * Whether replies to this request can be continued. They cannot if the client's messages end with
+ * an assistant message, because some servers take the prefill after it for another turn.
  */
 const isContinuable = ({ logprobs, response_format, messages }: ChatRequest): boolean =>
   !logprobs && !response_format && messages.at(-1)?.role !== "assistant";
@@ -117,9 +117,9 @@ function report({ progress, error }: CompletionFailed, context: RequestContext):
 }
 
 /**
- * The failure of a stream that no attempt could continue: the first error, with the model that was
- * streaming then, and its price. If the client left during a continuation, the outcome is
- * "continued".
+ * The failure of a stream that no attempt could finish: the first error, with the model that was
+ * streaming then, and its price. After a cancellation it is the last error, and if the client left
+ * while a continuation was streaming, the outcome is "continued".
  */
 function finalFailure(legs: readonly Leg[], { cancel }: RequestContext): CompletionFailed {
   const first = legs[0]!;

@@ -1,10 +1,10 @@
-// A library: pauses of models and keys that their providers asked for. All processes observe them.
+// A library: pauses of models and keys that providers ask for. All processes observe them.
 import type { GatewayContext } from "../../../core/extension/installer.ts";
 import { openBroadcast } from "../../scale/cluster/index.ts";
 
 /** The pause of one model or key. */
 export interface Rest {
-  /** Milliseconds until the pause ends. 0: there is none now. */
+  /** Milliseconds until the pause ends. 0: there is no pause now. */
   left(): number;
   /** Begins a pause of `ms` milliseconds, at most an hour, unless the present one ends later. */
   begin(ms: number): void;
@@ -13,7 +13,7 @@ export interface Rest {
 /** The longest pause, even if a provider asks for more. */
 const MAX_REST_MS = 3_600_000;
 
-/** The message to the other processes: a pause begins. */
+/** The message that tells the other processes of a pause. */
 interface RestNote {
   readonly name: string;
   readonly ms: number;
@@ -27,7 +27,7 @@ export function sharedRests(
   { clock, on }: Pick<GatewayContext, "clock" | "on">,
   subject: string,
 ): (name: string) => Rest {
-  /** When pauses end, by the monotonic clock, by their names. */
+  /** The ends of pauses, in milliseconds of the monotonic clock, by name. */
   const ends = new Map<string, number>();
 
   function begin({ name, ms }: RestNote): void {

@@ -1,5 +1,5 @@
-// Aliases that split their requests among models: the first candidate is drawn by its weight, the
-// others follow in the alias's order.
+// Aliases that split their requests among models: the first candidate is drawn at random by weight,
+// the others follow in the alias's order.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { configMoments } from "../../../config/extension.ts";
 import { integer } from "../../../config/fields.ts";
@@ -11,7 +11,7 @@ import { record, type ValidationIssue } from "../../../core/schema/checker.ts";
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 import { drawn } from "../weights/index.ts";
 
-/** Weights by the names of models. A model that is absent, or has 0, is only a fallback. */
+/** Weights by model name. A model that is absent, or has the weight 0, is only a fallback. */
 type Weights = ReadonlyMap<string, number>;
 
 const MAX_WEIGHT = 1_000_000;
@@ -21,7 +21,7 @@ const weights = defineSetting("aliases.*.weights", undefined, () => record(integ
 export const settings = [weights];
 
 export function install(gateway: Installer): void {
-  // A conversation that was drawn to a model stays with it.
+  // `sticky` reorders after the draw, so a conversation stays with the model drawn for it.
   const outside = ["sticky"];
   gateway.around(() => splitting(), { outside });
   gateway.on(configMoments.issues, issuesIn);
@@ -31,7 +31,7 @@ export function install(gateway: Installer): void {
   });
 }
 
-/** Puts the candidate first that is drawn, if the alias has weights. */
+/** Draws a candidate and puts it first, if the alias has weights. */
 export const splitting =
   (random: () => number = Math.random) =>
   (complete: Complete): Complete =>
@@ -63,7 +63,7 @@ function noteOf(split: Weights): string {
   );
 }
 
-/** The issues of weights: without a list of models, of models outside it, or all 0. */
+/** Reports weights that are set without `models`, or for a model outside it, or that are all 0. */
 const issuesIn = (json: unknown): readonly ValidationIssue[] =>
   Object.entries(asObject(asObject(json)["aliases"])).flatMap(([name, written]) => {
     const alias = asObject(written);

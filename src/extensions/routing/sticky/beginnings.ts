@@ -1,14 +1,14 @@
-// Recognizes a conversation by the beginning of its prompt. Providers' caches use that too, and it
-// needs no id from the client.
+// Recognizes a conversation by the beginning of its prompt, as the providers' caches do. So the
+// client need not send a conversation id.
 import { createHash } from "node:crypto";
 import { textOf, type ChatRequest, type Message } from "../../../core/openai/request.ts";
 
 /** Some 1,024 tokens of English text. */
 const MAX_BYTES = 4_096;
-/** The most messages of a beginning, which many tiny messages reach before MAX_BYTES. */
+/** The most messages of a beginning. Many tiny messages reach this before MAX_BYTES. */
 const MAX_MESSAGES = 32;
 
-/** The part of a message that is compared. */
+/** The text of a message that is compared: its role, its text and its tool calls. */
 function textIn(message: Message): string {
   const calls = message.role === "assistant" ? message.tool_calls : [];
   const called = calls.map(({ function: { name, arguments: text } }) => `${name}(${text})`);
@@ -16,8 +16,8 @@ function textIn(message: Message): string {
 }
 
 /**
- * The hashes of the beginnings of a request, the longest first; at least one. A short conversation
- * grows, so each message ends one of them: the next turn has the same beginnings and further ones.
+ * The hashes of the beginnings of a request, longest first; at least one. Each message ends a
+ * beginning, so a later turn of a growing conversation has the same beginnings and further ones.
  */
 export function beginningsOf({ model, tools, messages }: ChatRequest, account: string): string[] {
   const hash = createHash("sha256");

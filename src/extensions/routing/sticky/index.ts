@@ -1,5 +1,5 @@
-// Aliases whose conversations stay with the model that served them last, while it is healthy: only
-// that model's provider has the prompt in its cache.
+// Aliases whose conversations stay with the model that served their last turn, while that model is
+// healthy: only its provider has the prompt in its cache.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { configMoments } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
@@ -17,16 +17,16 @@ const sticky = defineSetting("aliases.*.sticky", false, () => boolean());
 export const settings = [sticky];
 
 export function install(gateway: Installer): void {
-  // It recognizes a conversation by what the client sent, without the beginning of an answer that
-  // recovery asks a model to continue.
+  // Conversations must be recognized by the messages that the client sent, without the beginning of
+  // an answer that `recovery` adds.
   const outside = ["recovery"];
   gateway.around(createStaying, { outside });
   gateway.on(configMoments.notes, (alias) => (sticky.of(alias) ? [NOTE] : []));
 }
 
-/** Puts the candidate first that served the conversation last, if the alias is sticky. */
+/** If the alias is sticky, puts the candidate first that served the conversation's last turn. */
 export function createStaying(): (complete: Complete) => Complete {
-  /** The names of models, by the beginnings of the requests that they served. */
+  /** The name of the model that served a request, by the longest beginning of that request. */
   const served = createMemory();
   return (complete) => async (chat, candidates, deliver, context) => {
     if (!sticky.of(context.config.aliases.get(chat.model)))
@@ -41,37 +41,33 @@ export function createStaying(): (complete: Complete) => Complete {
   };
 }
 
-/** The same progress with one more note. */
 const withNote = (progress: RequestProgress, note: string): RequestProgress => ({
   ...progress,
   notes: [...(progress.notes ?? []), note],
 });
 
-/** The candidates, this one first if it is among them and its breaker is closed. */
+/** The candidates, with the named one first if it is among them and its breaker is closed. */
 function withFirst(candidates: readonly Model[], name: string | undefined): readonly Model[] {
   const last = candidates.find((model) => model.name === name);
   if (last?.status().state !== "closed") return candidates;
   return [last, ...candidates.filter((model) => model !== last)];
 }
 
-/**
- * Conversations that are remembered in a process, which serves for months. Those that were used
- * least recently go first.
- */
+/** The most beginnings that a process remembers. Without a bound, memory would grow for months. */
 const MAX_ENTRIES = 100_000;
 
-/** Which model served which conversation. `maxEntries`: how many conversations it remembers. */
+/** Remembers which model served which beginning: at most `maxEntries`, the last used ones. */
 export function createMemory(maxEntries = MAX_ENTRIES) {
   const entries = new Map<string, string>(); // in the order of their last use
 
-  /** Remembers the name of a model. The least recently used entry makes room for it. */
+  /** Remembers the name of a model. If there is no room, forgets the least recently used entry. */
   function set(key: string, value: string): void {
     entries.delete(key);
     entries.set(key, value);
     if (entries.size > maxEntries) entries.delete(entries.keys().next().value!);
   }
 
-  /** Undefined: unknown, or forgotten. */
+  /** The name of the model. Undefined: unknown, or forgotten. */
   function get(key: string): string | undefined {
     const value = entries.get(key);
     if (value !== undefined) set(key, value);

@@ -1,8 +1,8 @@
-// A library: draws one of several items by their weights.
+// A library for weighted random choice.
 
 /**
- * Draws an item, with a probability in proportion to its weight. `random`: from 0 to less than 1.
- * Undefined: all weights are 0.
+ * Draws an item, with a probability proportional to its weight. `random`: from 0 to less than 1.
+ * Undefined: there is no item, or all weights are 0.
  */
 export function drawn<T>(
   items: readonly T[],

@@ -75,10 +75,11 @@ const KEYS = [
   ["Revoke", revocation],
 ];
 
-/** The use of an unused key, and of one that the history may have dropped. */
+/** The use of a key that was never used. */
 const UNUSED_KEY = { last: 0, requests: 0, refused: 0 };
+/** The use of a key that the history may have dropped. */
 const UNKNOWN_KEY = { last: 0 };
-/** The most keys in the history: those that were used last. */
+/** The most keys in the history, which keeps those that were used last. */
 const MOST_USES = 1_000;
 
 /** The costs of this month by key; empty if the books cannot be read. */

@@ -17,7 +17,7 @@ function inlineElement(text) {
   if (text.startsWith("**")) return h("strong", inline(text.slice(2, -2)));
   const [, label, target] = /^!?\[(.+)\]\((.+)\)$/s.exec(text) ?? [];
   if (label === undefined) return text;
-  // The gateway serves no pictures or source files: of links to these only the label is shown.
+  // The gateway serves no pictures or source files: show only the labels of links to these.
   const href = target
     .replace(/^([a-z]+)\.md#(.+)$/, "#manual/$1?section=$2")
     .replace(/^([a-z]+)\.md$/, "#manual/$1");

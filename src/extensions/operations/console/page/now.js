@@ -27,7 +27,7 @@ const inSeconds = (value) => known(value, () => span(1000 * value));
 const streamRate = ({ stream_tokens: tokens, stream_ms: ms }) =>
   ms > 0 ? (1000 * tokens) / ms : null;
 
-/** Each chart: its title, its figure of a bin or of the whole range, and the figure's format. */
+/** The charts: title, a function that gets the figure of a bin or range, and its format. */
 const CHARTS = [
   ["Requests per minute", (row) => perMinute(requestsIn(row), row), rate],
   ["Refused and failed per minute", (row) => perMinute(refusedIn(row) + row["5xx"], row), rate],

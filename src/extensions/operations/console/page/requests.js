@@ -44,7 +44,7 @@ async function findRequests(request) {
     if (exact.length === 0) throw error;
     return [];
   });
-  // Skip the last ones in the books: the history has them too, if they were opened there.
+  // Requests that the history has and that were opened in the books are the last ones there, too.
   const opened = exact.filter(({ stream }) => stream !== null).length;
   return [...exact, ...inBooks.slice(0, Math.max(0, inBooks.length - opened)).reverse()];
 }

@@ -7,7 +7,7 @@ import { modelState, number, percent, plural, reason, reloadFaults, when } from 
 const FRESH_MS = 2 * 60_000;
 /** The least number of refusals of one key, or of failures, that makes a finding. */
 const MANY = 5;
-/** The longest delay of the event loop that is no finding, in seconds. */
+/** The longest delay of the event loop, in seconds, that is not a finding. */
 const LATE_LOOP = 0.25;
 /** The most findings that are shown. */
 const SHOWN = 6;
