@@ -13,6 +13,7 @@ import {
   type Dimension,
   type SumBy,
   type UsageBatch,
+  type UsageLine,
   type StoreFault,
   type UsageFilter,
   type UsageRecord,
@@ -33,7 +34,7 @@ import {
 import { matcherOf, orderedLines, parseLine, recordOf, textMatcherOf } from "./lines.ts";
 import { mergeIntoMonth } from "./request-ids.ts";
 
-type Batches = AsyncIterable<Pick<UsageBatch, "lines">>;
+type Batches = AsyncIterable<{ readonly lines: readonly UsageLine[] }>;
 
 /** Creates the store in the folder `dir`. */
 export function createFileStore(dir: string, closedDays: Days): UsageStore {

@@ -1,12 +1,18 @@
 // Reads the lines of a day's file in the order of the log, and selects records by a filter.
+import { closeSync, openSync, readSync } from "node:fs";
+import { setImmediate as endOfTurn } from "node:timers/promises";
 import {
   parseUsageLine,
+  type NumberedLine,
   type UsageBatch,
   type UsageLine,
   type UsageFilter,
   type UsageRecord,
 } from "../records/index.ts";
 import { BooksFault, copyOfPart, readLines } from "../days/index.ts";
+
+/** A batch has at least this many bytes, but for the last one: about 200 lines. */
+const BATCH_BYTES = 128 * 1024;
 
 /** A range of bytes in the file of a day whose records all come from one segment. */
 interface Run {
@@ -26,30 +32,51 @@ export const parseLine = (text: string): UsageLine => ({ text, record: parseUsag
  */
 export async function* orderedLines(path: string, to: number): AsyncIterable<UsageBatch> {
   const runs = await runsIn(path, to);
+  if (runs.length === 0) return; // There may be no file.
   runs.sort((one, other) => compareTexts(one.segment, other.segment));
-  for (const run of runs) {
-    let { line } = run;
-    for await (const { lines, bytes } of readLines(path, run)) {
-      yield { lines: lines.map(parseLine), first: line, bytes };
-      line += lines.length;
+  const fd = openSync(path, "r");
+  try {
+    let lines: NumberedLine[] = [];
+    let parts: Buffer[] = [];
+    let size = 0;
+    for (const run of runs) {
+      // Synchronous, which takes a tenth of the time: a day may have a run for each record.
+      const bytes = Buffer.alloc(run.to - run.from);
+      readSync(fd, bytes, 0, bytes.length, run.from);
+      const texts = bytes.toString("utf8", 0, bytes.length - 1).split("\n");
+      lines.push(...texts.map((text, at) => ({ ...parseLine(text), number: run.line + at })));
+      parts.push(bytes);
+      size += bytes.length;
+      if (size < BATCH_BYTES && run !== runs.at(-1)) continue;
+      await endOfTurn();
+      yield { lines, bytes: Buffer.concat(parts) };
+      [lines, parts, size] = [[], [], 0];
     }
+  } finally {
+    closeSync(fd);
   }
 }
 
-/** The runs in the first `to` bytes of a file. Each pass appends one run for each segment. */
+/**
+ * The runs in the first `to` bytes of a file. Each pass appends one run for each segment. None is
+ * longer than what is read at a time.
+ */
 async function runsIn(path: string, to: number): Promise<Run[]> {
   const runs: Run[] = [];
   let from = 0;
   let line = 1;
   for await (const { lines, bytes } of readLines(path, { to })) {
     let at = 0;
+    let last: Run | undefined;
     for (const text of lines) {
       const segment = segmentIn(text);
       // Searched in the bytes, because the text is longer where they are not valid UTF-8.
       const next = bytes.indexOf("\n", at) + 1;
-      const last = runs.at(-1);
-      if (last?.segment === segment) last.to = from + next;
-      else runs.push({ segment: copyOfPart(segment), from: from + at, to: from + next, line });
+      if (last?.segment !== segment) {
+        last = { segment: copyOfPart(segment), from: from + at, to: 0, line };
+        runs.push(last);
+      }
+      last.to = from + next;
       at = next;
       line += 1;
     }

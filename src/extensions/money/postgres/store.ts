@@ -64,11 +64,13 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
     days: async () => run<string>(sql.DAYS, ownIds()),
     async *linesOf(day) {
       const own = where({ day, ownOnly: true });
-      let line = 1;
+      let number = 0;
       for await (const records of readRecords(database.connect, WHOLE_RECORD, own)) {
-        const lines = records.map((record) => ({ text: JSON.stringify(record), record }));
-        yield { lines, first: line };
-        line += lines.length;
+        const lines = records.map((record) => {
+          number += 1;
+          return { text: JSON.stringify(record), record, number };
+        });
+        yield { lines };
       }
     },
     // PostgreSQL maintains its indexes, and linesOf() sorts records by their place in the log.

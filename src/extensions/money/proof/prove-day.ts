@@ -59,9 +59,8 @@ async function* pairDay(day: string, log: Log, batches: Batches): AsyncGenerator
 async function* bySegment(batches: Batches): AsyncGenerator<[string, Map<string, RecordLine>]> {
   let segment = "";
   let byId = new Map<string, RecordLine>();
-  for await (const { lines, first } of batches)
-    for (const [index, { text, record }] of lines.entries()) {
-      const line = first + index;
+  for await (const { lines } of batches)
+    for (const { text, record, number: line } of lines) {
       const next = record?.log?.segment ?? segment;
       if (next > segment) {
         yield [segment, byId];

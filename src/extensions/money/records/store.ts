@@ -88,12 +88,15 @@ export interface UsageLine {
   readonly record: UsageRecord | undefined;
 }
 
-/** Consecutive lines of a day. */
+/** A line with its number in the day, as it stands there. The first line has 1. */
+export interface NumberedLine extends UsageLine {
+  readonly number: number;
+}
+
+/** Consecutive lines of a day in the order of the log. */
 export interface UsageBatch {
-  /** In the order of the log. A line that is no record keeps its place. */
-  readonly lines: readonly UsageLine[];
-  /** The number of the first of them. The first line of the day has 1. */
-  readonly first: number;
+  /** A line that is no record keeps its place. */
+  readonly lines: readonly NumberedLine[];
   /** The bytes of the lines in their file. Absent: the store has no files. */
   readonly bytes?: Buffer;
 }

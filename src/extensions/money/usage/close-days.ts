@@ -10,7 +10,7 @@ import {
   dayOf,
   DIMENSIONS,
   isoTime,
-  type UsageBatch,
+  type UsageLine,
   type Dimension,
   type LogCursor,
   type SumBy,
@@ -111,7 +111,7 @@ async function segmentsSince(
 /** Adds up the records of a day, batch by batch. */
 export interface RecordAdder {
   /** Adds lines. `bytes` as in UsageBatch. */
-  add(batch: Omit<UsageBatch, "first">): void;
+  add(batch: { readonly lines: readonly UsageLine[]; readonly bytes?: Buffer }): void;
   /** What the line of the day states about the records added so far. */
   result(): DayRecords;
   /** The sums of the records by all dimensions. */

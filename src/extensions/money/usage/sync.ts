@@ -142,16 +142,19 @@ async function copySegment(pass: Pass, name: string): Promise<void> {
   const known = pass.cursor[name];
   if (known?.isCut) return;
   const path = join(books.spendDir, name);
+  const isAtEnd = (): boolean => known?.bytes === statSync(path).size && known.unsettled === 0;
+  // So are nearly all segments. A remembered reader may be behind the cursor, because another
+  // process copied the end.
+  if (isAtEnd() && !books.openSegments.has(name)) return;
   // Checked before the size, which is final only in an abandoned segment.
   const isAbandoned = !(await hasWriter(path));
   const recovers = isAbandoned && books.recovers;
-  const { size } = statSync(path);
-  const isAtEnd = known?.bytes === size && known.unsettled === 0;
   if (recovers) rmSync(socketOf(path), { force: true });
-  if (isAbandoned && isAtEnd) books.openSegments.delete(name);
-  if (recovers && size === 0) return rmSync(path);
-  // A remembered reader may be behind the cursor, because another process copied the end.
-  if (isAtEnd && !books.openSegments.has(name)) return;
+  if (isAbandoned && isAtEnd()) {
+    books.openSegments.delete(name);
+    return;
+  }
+  if (recovers && statSync(path).size === 0) return rmSync(path);
   const reader = await readerOf(books, name, known);
   await copyNew(pass, reader, name);
   if (recovers) await settleRest(pass, reader, name);
@@ -230,6 +233,8 @@ async function deleteOldSegments(
   await store.setCursor(Object.fromEntries(kept));
   for (const name of old) {
     openSegments.delete(name);
-    rmSync(join(spendDir, name), { force: true });
+    const path = join(spendDir, name);
+    // A process that had nothing left to settle or to copy when it died leaves its socket.
+    for (const file of [path, socketOf(path)]) rmSync(file, { force: true });
   }
 }

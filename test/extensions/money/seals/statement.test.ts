@@ -118,9 +118,9 @@ describe("a sealed statement", () => {
     const { account, month, currency, total } = JSON.parse(text).bill;
     const size = 1_000_000;
     async function* linesOf(day: string) {
-      for await (const { lines, first } of scene.books.store.linesOf(day)) {
+      for await (const { lines } of scene.books.store.linesOf(day)) {
         const parts = lines.map((line) => line.text.padEnd(size).slice(0, line.text.length));
-        yield { lines: lines.map((line, at) => ({ ...line, text: parts[at]! })), first };
+        yield { lines: lines.map((line, at) => ({ ...line, text: parts[at]! })) };
       }
     }
     const books = { ...scene.books, store: { ...scene.books.store, linesOf } };

@@ -202,6 +202,26 @@ describe("the file store", () => {
     assert.ok(held < 1_000_000, `${held} bytes, with ${readers.length} readers`);
   });
 
+  it("reads a day in few steps, however often two processes took turns in it", async () => {
+    const path = join(folder({ inMemory: true }), "a day");
+    const names = ["2026-01-31.0002.jsonl", "2026-01-31.0001.jsonl"];
+    const texts = Array.from({ length: 1_000 }, (_, at) =>
+      JSON.stringify({ at, log: { segment: names[at % 2] } }),
+    );
+    writeFileSync(path, `${texts.join("\n")}\n`);
+    const batches = [];
+    for await (const batch of orderedLines(path, Infinity)) batches.push(batch);
+    const order = [...texts.keys()].sort((a, b) => (b % 2) - (a % 2) || a - b);
+    const read = batches.flatMap(({ lines }) => lines.map(({ text, number }) => [number, text]));
+    assert.deepEqual(
+      read,
+      order.map((at) => [at + 1, texts[at]]),
+    );
+    const bytes = Buffer.concat(batches.map((batch) => batch.bytes!));
+    assert.equal(bytes.toString(), read.map(([, text]) => `${text}\n`).join(""));
+    assert.ok(batches.length < 10, `${batches.length} batches`);
+  });
+
   it("yields batches without records too, so that readers can stop", async () => {
     const reading = at.books.store.records({ account: "none" })[Symbol.asyncIterator]();
     assert.deepEqual(await reading.next(), { done: false, value: [] });
