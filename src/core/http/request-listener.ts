@@ -58,8 +58,10 @@ function checkHead({ req: { headers, httpVersion, rawHeaders }, res }: Exchange)
   }
   if (rawHeaders.length > 2 * MAX_HEADERS)
     close("headers_too_large", `There are more than ${MAX_HEADERS} headers.`);
-  if (!/^chunked$/i.test(headers["transfer-encoding"] ?? "chunked"))
-    close("malformed_request", "Transfer-Encoding must be chunked.");
+  // RFC 9112, section 6.1: a client or proxy of HTTP/1.0 may have framed the body otherwise.
+  const coding = httpVersion === "1.1" ? "chunked" : undefined;
+  if ((headers["transfer-encoding"]?.toLowerCase() ?? coding) !== coding)
+    close("malformed_request", "Transfer-Encoding must be chunked, in HTTP/1.1 only.");
   if (httpVersion !== "1.1") return;
   if (rawHeaders.filter((name, at) => at % 2 === 0 && /^host$/i.test(name)).length !== 1)
     close("malformed_request", "Expected one Host header.");
@@ -81,13 +83,11 @@ function answerError(exchange: LiveExchange, thrown: unknown, hooks: RequestHook
   log.error_code = code;
   log.param = param;
   if (isInternal) hooks.failed(exchange, thrown);
+  // An unfinished response is destroyed, so that the client sees that it is incomplete. A client
+  // that reads an error may close before its end: that is not logged as a 499.
   if (res.headersSent) {
-    // Destroy an unfinished response, so that the client sees that it is incomplete.
     if (!res.writableEnded) res.destroy();
-    return;
-  }
-  // A client that reads this response may close before its end: do not log that as a 499.
-  if (sendError(req, res, response)) exchange.loggedStatus = status;
+  } else if (sendError(req, res, response)) exchange.loggedStatus = status;
 }
 
 /** Whether `reason` is the error or in its chain of causes. */

@@ -60,7 +60,9 @@ export function fromNetwork(error: unknown, isAnswered = false): unknown {
   const failure = isUnreached ? "model_unavailable" : "upstream_error";
   // The breaker counts no shortage of this machine: it says nothing about the provider.
   const detail = { cause: error, fromContent: SHORTAGE.test(code ?? "") };
-  return new ProviderError(failure, `the connection failed: ${code ?? message}`, detail);
+  // EPROTO stands for all that is no HTTP or no TLS: only the message says what is wrong.
+  const what = code === "EPROTO" ? message : (code ?? message);
+  return new ProviderError(failure, `the connection failed: ${what}`, detail);
 }
 
 /**

@@ -125,7 +125,7 @@ export async function attempt(
     const response = await send(call, url, request);
     const { headers } = response;
     status = response.status;
-    if (status === 200) return await readReply(call, response, deliver);
+    if (status < 300) return await readReply(call, response, deliver);
     meter.hasPrompt = false;
     const refusal = (body: unknown): ProviderError =>
       guarded(reportBug, () => dialect.refusal(response.status, headers, body), { status });
@@ -141,7 +141,7 @@ export async function attempt(
       reason.answer ??= {
         status,
         path: redactedPath(url, provider.redact),
-        // With status 200 only an error's message is kept: the rest of the answer is the reply.
+        // With a 2xx status only an error's message is kept: the rest of the answer is the reply.
         message: provider.redact?.(reason.detail.providerMessage ?? refusalText) || undefined,
       };
     throw reason;

@@ -23,6 +23,8 @@ import { waitFor, within } from "../../support/wait.ts";
 import { bytesOf, chatBytes, connect, serve } from "./wire.ts";
 
 const OK = { "/": { GET: ({ res }: Exchange) => sendJson(res, 200, {}) } };
+const IN_CHUNKS_1_0 =
+  "HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
 const GENERATED = /^req_[0-9a-f]{32}$/;
 
 describe("answers that Node would give by itself", () => {
@@ -42,6 +44,7 @@ describe("answers that Node would give by itself", () => {
     ["a bad header line", bytesOf("GET /healthz", ["bad header"]), ...malformed],
     ["two hosts", bytesOf("GET /healthz", ["host: y"]), ...malformed],
     ["more headers than anybody needs", bytesOf("GET /healthz", many), ...tooLarge],
+    ["chunks in HTTP/1.0", `POST /v1/chat/completions ${IN_CHUNKS_1_0}`, ...malformed],
     ["a URL over 16 KiB", bytesOf(`GET /${"a".repeat(20_000)}`), ...tooLarge],
     ["CONNECT", bytesOf("CONNECT example.com:443"), 405, "method_not_allowed"],
     ["an unknown expectation", chatBytes("x", "", tea), 417, "expectation_failed"],

@@ -143,6 +143,7 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
 const withCode = (code: string) => Object.assign(new Error("failed"), { code });
 const ofFetch = (cause?: Error) => new TypeError("fetch failed", { cause });
 const [REFUSED, RESET] = [withCode("ECONNREFUSED"), withCode("ECONNRESET")];
+const NO_HTTP = Object.assign(new Error("an answer that is not HTTP/1"), { code: "EPROTO" });
 const CONNECTION = "the connection failed: ";
 const UNAVAILABLE = ["model_unavailable", `${CONNECTION}ECONNREFUSED`] as const;
 
@@ -153,6 +154,7 @@ describe("an error of the network", () => {
     ),
     ["no file for a socket", withCode("EMFILE"), "upstream_error", `${CONNECTION}EMFILE`],
     ["a reset connection", RESET, "upstream_error", `${CONNECTION}ECONNRESET`],
+    ["no HTTP", NO_HTTP, "upstream_error", `${CONNECTION}an answer that is not HTTP/1`],
     ["an error that fetch wraps", ofFetch(REFUSED), ...UNAVAILABLE],
     ["fetch without a code", ofFetch(), "upstream_error", `${CONNECTION}fetch failed`],
     ["a cause of fetch", ofFetch(new Error("bad port")), "upstream_error", `${CONNECTION}bad port`],

@@ -9,6 +9,7 @@ import {
   completion,
   endless,
   event,
+  inPieces,
   inTurn,
   rawStream,
   reset,
@@ -57,6 +58,7 @@ const commentsOnly: Behaviour = ({ res }) => {
   const beat = setInterval(() => res.write(": keep-alive\n\n"), 20);
   res.on("close", () => clearInterval(beat));
 };
+const fineEvents = [chunk({ content: "Fine." }), chunk({}, "stop")].map(event).join("");
 const headersOnly: Behaviour = ({ res, body }) => {
   res
     .writeHead(200, { "content-type": body["stream"] ? "text/event-stream" : "application/json" })
@@ -122,6 +124,12 @@ const garbage = "data: {{{\n\n";
 
 const ROWS: Row[] = [
   fault("none", FINE, () => speak("Fine.")),
+  fault("201, as some frameworks answer each POST", FINE, () =>
+    streamedElse(
+      inPieces(201, "text/event-stream", fineEvents, Infinity),
+      status(201, completion({ content: "Fine." })),
+    ),
+  ),
   fault("a late first token", FINE, () => late),
   fault("500 once", FINE_AGAIN, () => inTurn(status(500), speak("Fine."))),
   fault("a reset before the headers, once", FINE_AGAIN, () => inTurn(reset, speak("Fine."))),

@@ -10,7 +10,7 @@ export const FAULT_KINDS = {
   refused: "it refuses the gateway's key, account, address or model (401, 402, 403, 404)",
   server: "it failed with another status",
   connection: "the connection broke off, or the request could not be sent",
-  reply: "the answer began with 200, and could not be read to its end",
+  reply: "the answer began with a 2xx status, and could not be read to its end",
   request: "it refuses this one request: too long, filtered, invalid",
 } as const;
 
@@ -25,7 +25,7 @@ export function faultKind({ outcome, status }: AttemptRecord): FaultKind | undef
 
 function brokenKind(status: number | undefined): FaultKind {
   if (status === undefined) return "connection";
-  return status === 200 ? "reply" : "server";
+  return status < 300 ? "reply" : "server";
 }
 
 /** The kinds of outcomes whose HTTP status does not matter. */

@@ -32,17 +32,17 @@ export function openConnection(
   owner: ConnectionOwner,
 ): Connection {
   let exchange: Exchange | undefined;
-  let head: ResponseHead | undefined;
   let state: "connecting" | "open" | "closed" = "connecting";
   /** Whether the connection has completed an earlier exchange. */
   let isReused = false;
-  /** Whether a byte has arrived since the current exchange began. */
+  /** Whether a byte of the answer to the current exchange has arrived. */
   let hasAnswer = false;
 
   const parser = new ResponseParser({
-    head(parsed) {
-      head = parsed;
-      exchange?.respond(parsed, socket);
+    head(head) {
+      hasAnswer = !isReused || !isFarewell(head);
+      if (hasAnswer) exchange?.respond(head, socket);
+      else stop();
     },
     body: (bytes) => exchange?.push(Buffer.from(bytes)),
     complete,
@@ -86,18 +86,18 @@ export function openConnection(
     }
   }
 
-  function complete(surplus: boolean): void {
+  function complete(surplus: boolean, { idleMs }: ResponseHead): void {
     exchange?.end(); // its reader may close the connection
     exchange = undefined;
     // Section 9.5: a server may answer before it has read the whole request, and stop reading.
-    if (state === "closed" || surplus || !head?.idleMs || socket.writableLength > 0) {
+    if (state === "closed" || surplus || idleMs === 0 || socket.writableLength > 0) {
       stop();
       return;
     }
     isReused = true;
     if (socket.isPaused()) socket.resume(); // to notice when the server closes
     socket.unref();
-    idleTimer.start(head.idleMs);
+    idleTimer.start(idleMs);
     owner.idle(connection);
   }
 
@@ -135,17 +135,22 @@ function createIdleTimer(over: () => void) {
   let setFor: number | undefined;
   return {
     start(ms: number): void {
-      if (ms === setFor) {
-        timer?.refresh();
-        return;
+      if (ms === setFor) timer?.refresh();
+      else {
+        clearTimeout(timer);
+        timer = setTimeout(over, ms).unref();
+        setFor = ms;
       }
-      clearTimeout(timer);
-      timer = setTimeout(over, ms).unref();
-      setFor = ms;
     },
     stop: (): void => clearTimeout(timer),
   };
 }
+
+/**
+ * RFC 9110, section 15.5.9: the server closes an idle connection, and says so. A request that
+ * crosses these words may be repeated.
+ */
+const isFarewell = ({ status, idleMs }: ResponseHead): boolean => status === 408 && idleMs === 0;
 
 /** The error codes of a connection that the server had closed. */
 const CLOSED_CODES: readonly (string | undefined)[] = ["ECONNRESET", "EPIPE"];

@@ -24,7 +24,7 @@ export interface ResponseEvents {
    */
   body(bytes: Buffer): void;
   /** The response is complete. `surplus`: the server has sent unexpected bytes after it. */
-  complete(surplus: boolean): void;
+  complete(surplus: boolean, head: ResponseHead): void;
 }
 
 /** Reads from an index on, where there is at least one byte. Returns the index of the rest. */
@@ -37,7 +37,8 @@ export class ResponseParser {
   readonly #events: ResponseEvents;
   /** Undefined: the response is complete. */
   #step: Step | undefined = this.#readHead;
-  #isChunked = false;
+  /** Of the response that is being read, or was read last. */
+  #head!: ResponseHead;
   /**
    * The beginning of a head or of a line. Each piece copies it once more until its end arrives. Its
    * bounds make that about as fast as reading the piece from the network.
@@ -74,14 +75,14 @@ export class ResponseParser {
     if (this.#step) return;
     this.#step = this.#readHead;
     this.#headBytesLeft = MAX_HEAD_BYTES;
-    this.#events.complete(surplus);
+    this.#events.complete(surplus, this.#head);
   }
 
   /** Call this when the server ends the connection. Returns whether that completes a response. */
   end(): boolean {
     // Section 8: any other response is incomplete.
     const isWhole = this.#step === this.#readBody && this.#remaining === Infinity;
-    if (isWhole) this.#events.complete(false);
+    if (isWhole) this.#events.complete(false, this.#head);
     return isWhole;
   }
 
@@ -109,9 +110,9 @@ export class ResponseParser {
       throw new MalformedResponse("an interim response that is the last one");
     if (head.status < 200) return;
     this.#events.head(head);
-    this.#isChunked = head.body === "chunked";
+    this.#head = head;
     this.#remaining = typeof head.body === "number" ? head.body : 0;
-    if (this.#isChunked) this.#step = this.#readChunkLine;
+    if (head.body === "chunked") this.#step = this.#readChunkLine;
     else this.#step = this.#remaining > 0 ? this.#readBody : undefined;
   }
 
@@ -128,7 +129,8 @@ export class ResponseParser {
     if (this.#bodyEnd < index) bytes.copyWithin(this.#bodyEnd, index, rest);
     this.#bodyEnd += rest - index;
     this.#remaining -= rest - index;
-    if (this.#remaining === 0) this.#step = this.#isChunked ? this.#readChunkEnd : undefined;
+    if (this.#remaining === 0)
+      this.#step = this.#head.body === "chunked" ? this.#readChunkEnd : undefined;
     return rest;
   }
 

@@ -51,7 +51,6 @@ export interface Endpoint {
 export function endpointOf({ protocol, hostname, port }: URL, secured: SecureOptions): Endpoint {
   const isSecure = protocol === "https:";
   const host = hostname.replace(/^\[|\]$/g, ""); // an IPv6 address
-  const usualPort = isSecure ? 443 : 80;
   const secure: tls.ConnectionOptions = {
     ...secured,
     // RFC 6066, section 3: an IP address is not a server name.
@@ -60,7 +59,7 @@ export function endpointOf({ protocol, hostname, port }: URL, secured: SecureOpt
   };
   return {
     host,
-    port: port === "" ? usualPort : Number(port),
+    port: Number(port || (isSecure ? 443 : 80)),
     secure: isSecure ? secure : undefined,
   };
 }

@@ -156,6 +156,7 @@ const CASES: readonly (readonly [outcome: string, status: number | undefined, Fa
   ["upstream_error", 500, "server"],
   ["upstream_error", undefined, "connection"],
   ["upstream_error", 200, "reply"],
+  ["upstream_error", 201, "reply"],
   ["context_length_exceeded", 400, "request"],
   ["content_filter", 400, "request"],
   ["upstream_rejected", 422, "request"],

@@ -97,6 +97,26 @@ describe("a pooled connection that the provider closes", () => {
     assert.equal(provider.requests.length, 1);
   });
 
+  const gaveUp = (...fields: string[]) =>
+    reply("Too late.", ...fields).replace("200 OK", "408 Request Timeout");
+  for (const [name, first, second, then, resent] of [
+    ["because it was idle too long", reply(), gaveUp("Connection: close"), [200, "ok"], 1],
+    ["on its first use", gaveUp("Connection: close"), "", [408, "Too late."], 0],
+    ["and stays open", reply(), gaveUp(), [408, "Too late."], 0],
+  ] as const)
+    it(`with a 408, ${name}: sent again ${resent} times`, async (t) => {
+      const provider = await startRawProvider(t, ({ socket }, n) =>
+        socket.write([first, second, reply()][n]!),
+      );
+      const client = startClient(t);
+      if (second) await call(client, provider.url).text;
+      let times = 0;
+      const again = call(client, provider.url, { resent: () => (times += 1) });
+      const { status } = await again.response;
+      assert.deepEqual([status, await again.text, times], [...then, resent]);
+      if (resent > 0) assert.equal(provider.requests[2]!.connection, 1);
+    });
+
   for (const [name, close, answer] of [
     ["while it is idle", (socket: Socket) => socket.end(), "ok"],
     // Bytes that nobody asked for answer no other request.
