@@ -41,7 +41,7 @@ export interface CallMessage {
 
 /** Reads tool calls from fragments. Providers disagree on which fragments belong to one call. */
 export function createToolCallReader() {
-  /** By the index that the provider states, else by its id. */
+  /** By the index that the provider states, or if it states none, by the id. */
   const openCalls = new Map<unknown, OpenCall>();
   const ids = new Set<string>();
   let messages = 0;
@@ -141,7 +141,7 @@ const PLACEHOLDER = /^(\{\}|null)$/;
 interface Fragment {
   readonly id: string | undefined;
   readonly name: string | undefined;
-  /** The index, else the id. */
+  /** The index, or if there is none, the id. */
   readonly key: number | string | undefined;
   /** The next arguments. */
   readonly piece: string;

@@ -119,6 +119,6 @@ function bound(here: Schema, keyword: string, otherwise: number): number {
   return typeof stated === "number" ? stated : otherwise;
 }
 
-/** Own members only: a client's name may be that of an inherited one (`constructor`). */
+/** Own members only: a client may use the name of an inherited one, such as `constructor`. */
 const memberOf = (object: Schema, name: string): unknown =>
   Object.hasOwn(object, name) ? object[name] : undefined;
