@@ -39,7 +39,7 @@ export interface CallMessage {
   readonly isWhole?: boolean;
 }
 
-/** Reads tool calls from fragments. Providers disagree on which fragments belong to one call. */
+/** Reads the tool calls of one reply from their fragments. */
 export function createToolCallReader() {
   /** By the index that the provider states, or if it states none, by the id. */
   const openCalls = new Map<unknown, OpenCall>();
