@@ -1,4 +1,4 @@
-// The checks of the fields of a body.
+// The checks of these fields.
 import {
   array,
   boolean,

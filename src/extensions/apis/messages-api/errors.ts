@@ -59,13 +59,13 @@ const PHRASES: readonly (readonly [words: RegExp, phrase: string])[] = [
   [/\b(pdf|document)s?\b|not take files/i, "could not process pdf"],
 ];
 /** From here on, a message names an expected value, a tool or a page to read. */
-const OTHERS = /\b(expected|should be|must be|tools\.\d+|function|https?)\b/i;
+const AFTER_REFUSED_PART = /\b(expected|should be|must be|tools\.\d+|function|https?)\b/i;
 
 /** Adds the phrase on which Claude Code acts, if there is one in `reason`, a provider's message. */
 function withPhrase(message: string, reason = ""): string {
-  const [said] = ACTED_ON.flatMap((words) => words.exec(reason)?.[0] ?? []);
-  const refused = reason.split(OTHERS, 1)[0]!;
-  const phrase = said ?? PHRASES.find(([words]) => words.test(refused))?.[1];
+  const [matched] = ACTED_ON.flatMap((words) => words.exec(reason)?.[0] ?? []);
+  const refused = reason.split(AFTER_REFUSED_PART, 1)[0]!;
+  const phrase = matched ?? PHRASES.find(([words]) => words.test(refused))?.[1];
   return phrase ? `${message.replace(/\.$/, "")}: ${phrase}.` : message;
 }
 

@@ -27,7 +27,7 @@ import {
 import { mark } from "../../providers/cache-marks/index.ts";
 import { kind } from "../client-apis/index.ts";
 
-/** The most tools of a request. The vendor's tool search can handle so many. */
+/** The most tools of a request, as many as the vendor's tool search can handle. */
 const MAX_TOOLS = 10_000;
 
 /** A block, tool or source whose `type` the gateway does not know. */
@@ -139,7 +139,7 @@ const format = openVariant({
   json_schema: kind("json_schema", { schema: jsonObject(SCHEMA_BOUNDS) }),
 });
 
-/** Some clients send -1 for an unset parameter. It is accepted beside the range, as absent. */
+/** Some clients send -1 for an unset parameter. It is outside the range, but counts as absent. */
 const unsetOr = (check: Check<number>): Check<number | undefined> =>
   optional(
     makeCheck({ anyOf: [{ const: -1 }, check.schema] }, (value, all) =>

@@ -33,7 +33,7 @@ interface Operation {
 const openDocument = async () =>
   (await import("./openapi.json", { with: { type: "json" } })).default;
 
-/** Builds an operation from that of chat completions. */
+/** Builds an operation from the one of chat completions. */
 function pathItem(
   document: Awaited<ReturnType<typeof openDocument>>,
   { summary, security, reply, names }: Operation,

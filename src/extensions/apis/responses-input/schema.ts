@@ -1,5 +1,5 @@
 // The checks of the body of POST /v1/responses: its fields, its input items, its tools. The parts
-// of messages become those of chat completions. Requests for something that the vendor's service
+// of messages become parts of chat completions. Requests for something that the vendor's service
 // has stored are refused here.
 import { audio, SCHEMA_BOUNDS, textOf, type ContentPart } from "../../../core/openai/request.ts";
 import {

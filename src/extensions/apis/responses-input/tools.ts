@@ -1,8 +1,8 @@
 // Replaces the tools of a request by functions, which every model knows, and finds the tool of a
-// called function. A free-form tool becomes a function with one text. The names of a namespace's
-// functions begin with that of the namespace. Hosted tools, which the vendor's service runs, are
-// left out. `tool_choice` is followed exactly or refused: a hosted tool is never confused with a
-// client's tool of the same name.
+// called function. A free-form tool becomes a function with one text. The function for a tool of a
+// namespace has a name that begins with the namespace's. Hosted tools, which the vendor's service
+// runs, are left out. `tool_choice` is followed exactly or refused: a hosted tool is never confused
+// with a client's tool of the same name.
 import { isDeepStrictEqual } from "node:util";
 import { sha256 } from "../../../core/hash.ts";
 import type { ChatRequest, Tool as FunctionTool } from "../../../core/openai/request.ts";

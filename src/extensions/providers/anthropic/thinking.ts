@@ -55,7 +55,8 @@ export function thinkingPlan(
   return {
     thinks: true,
     field: { type: "enabled", budget_tokens },
-    // The budget is added, so that the client's own limit remains for the answer.
+    // The smallest budget is added to a limit that it would use up, so that the answer keeps its
+    // own.
     maxTokens: limit <= MIN_BUDGET ? limit + MIN_BUDGET : limit,
   };
 }

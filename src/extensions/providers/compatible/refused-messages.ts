@@ -17,7 +17,7 @@ export function acceptedMessages(
 ): readonly Message[] {
   if (!alternates) return system_first ? withSystemFirst(messages) : withoutEmpty(messages);
   const accepted = withoutEmpty(withSystemFirst(messages));
-  return withJoinedUsers(withAnswers(withUserFirst(accepted)));
+  return withJoinedUsers(withAcknowledgements(withUserFirst(accepted)));
 }
 
 /**
@@ -51,7 +51,7 @@ function withSystemFirst(messages: readonly Message[]): readonly Message[] {
 
 const isSystem = (message: Message): message is SystemMessage => message.role === "system";
 
-const BETWEEN: Message = {
+const ACKNOWLEDGEMENT: Message = {
   role: "assistant",
   content: "I have read the results.",
   reasoning_content: undefined,
@@ -59,11 +59,11 @@ const BETWEEN: Message = {
 };
 
 /** Mistral refuses any message but the model's own directly after the result of a call. */
-export const withAnswers = (messages: readonly Message[]): readonly Message[] =>
+export const withAcknowledgements = (messages: readonly Message[]): readonly Message[] =>
   messages.flatMap((message, at) => {
     const isOther = message.role === "user" || message.role === "system";
     const isNext = isOther && messages[at - 1]?.role === "tool";
-    return isNext ? [BETWEEN, message] : [message];
+    return isNext ? [ACKNOWLEDGEMENT, message] : [message];
   });
 
 /**
@@ -82,15 +82,15 @@ function withJoinedUsers(messages: readonly Message[]): readonly Message[] {
   for (const message of messages)
     if (message.role === "user") users.push(message);
     else {
-      joined.push(...asOne(users), message);
+      joined.push(...joinedUsers(users), message);
       users = [];
     }
-  return [...joined, ...asOne(users)];
+  return [...joined, ...joinedUsers(users)];
 }
 
 type UserMessage = Extract<Message, { readonly role: "user" }>;
 
-function asOne(users: readonly UserMessage[]): readonly UserMessage[] {
+function joinedUsers(users: readonly UserMessage[]): readonly UserMessage[] {
   if (users.length < 2) return users;
   const content = joinText(paragraphs(users.map((message) => message.content)));
   if (users.every(({ marked }) => marked === undefined)) return [{ role: "user", content }];

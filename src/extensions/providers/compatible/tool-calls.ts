@@ -39,9 +39,9 @@ export interface CallMessage {
   readonly isWhole?: boolean;
 }
 
-/** Reads tool calls from fragments. Providers disagree on which fragments belong to one call. */
+/** Reads the tool calls of one reply from their fragments. */
 export function createToolCallReader() {
-  /** By the index that the provider states, else by its id. */
+  /** By the index that the provider states, or if it states none, by the id. */
   const openCalls = new Map<unknown, OpenCall>();
   const ids = new Set<string>();
   let messages = 0;
@@ -141,7 +141,7 @@ const PLACEHOLDER = /^(\{\}|null)$/;
 interface Fragment {
   readonly id: string | undefined;
   readonly name: string | undefined;
-  /** The index, else the id. */
+  /** The index, or if there is none, the id. */
   readonly key: number | string | undefined;
   /** The next arguments. */
   readonly piece: string;

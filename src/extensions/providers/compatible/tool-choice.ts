@@ -6,7 +6,7 @@ import { statedId } from "../provider-words/index.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { hashedId, kimiSchema } from "../turns/index.ts";
-import { withAnswers } from "./refused-messages.ts";
+import { withAcknowledgements } from "./refused-messages.ts";
 
 /** Replaces the documented fields. A request goes only to models that know the form it needs. */
 export function toolFields(
@@ -41,15 +41,15 @@ const shortId = (id: string): string => (/^[a-z\d]{9}$/i.test(id) ? id : sha256(
 
 /** The messages with ids, and in an order, that Mistral accepts. */
 export const forMistral = (messages: readonly Message[]): readonly Message[] =>
-  withIds(withAnswers(messages), shortId);
+  withIds(withAcknowledgements(messages), shortId);
 
-/** Hashes ids of more than `most` characters. Some other servers write longer ones. */
-export function withShortIds(messages: readonly Message[], most = Infinity): readonly Message[] {
+/** Hashes ids of more than `max` characters. Some other servers write longer ones. */
+export function withShortIds(messages: readonly Message[], max = Infinity): readonly Message[] {
   const hasLong = messages.some(
     (message) =>
-      message.role === "assistant" && message.tool_calls.some(({ id }) => id.length > most),
+      message.role === "assistant" && message.tool_calls.some(({ id }) => id.length > max),
   );
-  return hasLong ? withIds(messages, (id) => (id.length > most ? hashedId(id) : id)) : messages;
+  return hasLong ? withIds(messages, (id) => (id.length > max ? hashedId(id) : id)) : messages;
 }
 
 /** Restores the provider's own ids of calls, except for an id that several calls share. */

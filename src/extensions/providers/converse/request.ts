@@ -105,7 +105,7 @@ function createBlockWriter(target: Target) {
     if (item.type === "image_url") return withMark({ image: { format, source } }, cache_control);
     documents += 1;
     const document = { format, name: `file-${documents}`, source };
-    // Claude refuses a mark directly after a document of any other type.
+    // Claude refuses a mark directly after a document that is not a PDF.
     return withMark({ document }, format === "pdf" ? cache_control : undefined);
   }
 

@@ -28,7 +28,7 @@ const check = ({ credential, env }: CheckContext) =>
       client_secret: optional(credential),
       /** The scope of the token. Absent: SCOPE. */
       scope: optional(wellFormed(1)),
-      /** The token service: Entra's address without its path, or that of the metadata service. */
+      /** Replaces the address of Entra, without its path, or of the metadata service. */
       endpoint: optional(serviceAddress),
     }),
     (settings) => {

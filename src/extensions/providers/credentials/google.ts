@@ -38,7 +38,10 @@ interface ServiceAccount {
 
 const settings = strict({
   type: literal("google"),
-  /** The key file of a service account. Absent: the machine's account. */
+  /**
+   * The key file of a service account. Absent: the file that GOOGLE_APPLICATION_CREDENTIALS names
+   * or, without it, the machine's account.
+   */
   key_file: optional(nonEmpty),
   /** The scope of the token. Absent: SCOPE. */
   scope: optional(wellFormed(1)),

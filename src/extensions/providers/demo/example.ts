@@ -101,7 +101,7 @@ function referredIn(root: Schema, reference: unknown): unknown {
   return steps.reduce<unknown>((at, step) => memberOf(asObject(at), step), root);
 }
 
-/** The first alternative that is null if `isTerse`, or that is not. Without one, the first. */
+/** The first alternative that is null (if `isTerse`) or is not (if not). Without one, the first. */
 function choiceIn(here: Schema, isTerse: boolean): unknown {
   if (here["properties"]) return undefined;
   const all = asArray(here["anyOf"] ?? here["oneOf"] ?? here["allOf"]);
@@ -119,6 +119,6 @@ function bound(here: Schema, keyword: string, otherwise: number): number {
   return typeof stated === "number" ? stated : otherwise;
 }
 
-/** Own members only: a client's name may be that of an inherited one (`constructor`). */
+/** Own members only: a client may use the name of an inherited one, such as `constructor`. */
 const memberOf = (object: Schema, name: string): unknown =>
   Object.hasOwn(object, name) ? object[name] : undefined;

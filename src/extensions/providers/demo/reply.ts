@@ -5,7 +5,7 @@ import type { FinishReason } from "../../../core/openai/parts.ts";
 import { textOf, type ChatRequest } from "../../../core/openai/request.ts";
 import { exampleOf } from "./example.ts";
 
-/** The request of the gateway. Most of its fields are those of the checked request. */
+/** The gateway's request to the provider. Most of its fields are those of the checked request. */
 export type DemoRequest = Omit<ChatRequest, "thinking"> & {
   max_tokens?: number;
   thinking?: { type: string };

@@ -27,7 +27,7 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
   let calls = 0;
   let signature: string | undefined; // may arrive in a part before its call
   let hasAnswered = false; // something other than reasoning has arrived
-  let hasOldCount = false; // the answer has grown since it was counted
+  let isCountStale = false; // the answer has grown since it was counted
   const ids = new Set<string>();
   const counts: Record<string, number | undefined> = {};
 
@@ -65,7 +65,7 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
     const answers = parts.some(({ type }) => type !== "reasoning");
     hasAnswered ||= answers;
     // The last stated count does not include these tokens.
-    hasOldCount ||= answers && counts["candidatesTokenCount"] !== undefined;
+    isCountStale ||= answers && counts["candidatesTokenCount"] !== undefined;
     if (answers) counts["candidatesTokenCount"] = undefined;
     return [...parts, ...finishPart(isBlocked(json) ? "SAFETY" : finishReason)];
   }
@@ -79,7 +79,7 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
     const { usageMetadata } = asObject(json);
     const stated = tokenCounter(usageMetadata);
     for (const name of COUNTS) counts[name] = stated(name) ?? counts[name];
-    const isNone = (isLast && !hasOldCount) || !hasAnswered;
+    const isNone = (isLast && !isCountStale) || !hasAnswered;
     return usageMetadata ? readUsage(counts, isNone) : undefined;
   }
 
@@ -108,8 +108,8 @@ function unknownPart(part: Record<string, unknown>): unknown {
 }
 
 /**
- * Adds the log probabilities to the first text. Those of reasoning alone would reveal it, so they
- * are dropped.
+ * Adds the log probabilities to the first text. Without any text, those of reasoning would reveal
+ * it, so they are dropped.
  */
 function withLogprobs(parts: Part[], logprobs: TokenLogprob[]): Part[] {
   if (logprobs.length === 0) return parts;

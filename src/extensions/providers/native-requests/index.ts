@@ -38,7 +38,7 @@ const VENDOR_BETAS = setOf(
     "thinking_binding_controls thinking_display_updates thinking_token_count token_counting",
 );
 
-/** Further names for a word of `passes`: those of a tool's blocks, or of a field's beta. */
+/** Further names that a word of `passes` allows: a tool's blocks, or a field's beta. */
 const SYNONYMS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     advisor: "advisor_tool",

@@ -60,12 +60,12 @@ const pemCheck = ({ fileText }: CheckContext, what: "ca" | "cert" | "key") =>
       what === "key" ? /-----BEGIN [\w ]*PRIVATE KEY-----/ : /-----BEGIN CERTIFICATE-----/;
     if (text !== undefined && !begins.test(text))
       fail("invalid_value", `expected a ${what === "key" ? "key" : "certificate"} in PEM`);
-    if (text !== undefined && what !== "key") assertWhole(text);
+    if (text !== undefined && what !== "key") assertUndamaged(text);
     return text;
   });
 
 /** Throws a ValidationError for a damaged certificate: TLS ignores it and all that follow. */
-function assertWhole(pem: string): void {
+function assertUndamaged(pem: string): void {
   // As in TLS, each certificate begins a line. All other text is a comment.
   const parts = pem.split(/^(?=-----BEGIN CERTIFICATE-----)/m);
   const all = parts.filter((part) => part.startsWith("-----BEGIN CERTIFICATE-----"));
@@ -102,15 +102,15 @@ interface Route {
 
 /** The newest configuration. */
 let newest: object | undefined;
-/** Its clients by their routes. A reload keeps those of unchanged routes. */
+/** The clients of this configuration, by route. A reload keeps the clients of unchanged routes. */
 let clients = new Map<string, PooledClient>();
 /** The clients of the previous configuration. Older ones are dropped: each takes a megabyte. */
-let former = clients;
+let previousClients = clients;
 
 function closeAll(): void {
-  for (const client of [...former.values(), ...clients.values()]) client.close();
+  for (const client of [...previousClients.values(), ...clients.values()]) client.close();
   clients.clear();
-  former.clear();
+  previousClients.clear();
 }
 
 export const settings = [generalProxy, generalCa, ownProxy, ownCa, ownCert, ownKey];
@@ -155,19 +155,19 @@ function assertUsable(config: Config): void {
 }
 
 function clientOf(route: Route, provider: string, config: object): PooledClient {
-  if (config !== newest) [newest, former, clients] = [config, clients, new Map()];
+  if (config !== newest) [newest, previousClients, clients] = [config, clients, new Map()];
   const identity = JSON.stringify(route);
-  const known = clients.get(identity) ?? former.get(identity);
+  const known = clients.get(identity) ?? previousClients.get(identity);
   const client = known ?? createClient(route, provider, maxConnections.of(config));
   clients.set(identity, client);
   return client;
 }
 
-function createClient(route: Route, provider: string, most: number | null): PooledClient {
+function createClient(route: Route, provider: string, max: number | null): PooledClient {
   const { proxy } = route;
   const secured = securedBy(route, provider);
   return createPooledClient(
-    most ?? undefined,
+    max ?? undefined,
     proxy ? connectThrough(proxy, secured) : (origin) => connectTo(origin, secured),
   );
 }

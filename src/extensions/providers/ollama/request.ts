@@ -30,9 +30,7 @@ export function requestBody(chat: ChatRequest, target: Target): object {
   };
 }
 
-/**
- * An effort, if the model has efforts, or true or false. Undefined: the model cannot stop thinking.
- */
+/** An effort if the model has any, else a boolean. Undefined: the model cannot stop thinking. */
 function thinkOf({ wantsThinking, effort }: ChatRequest, { traits }: Target) {
   if (!wantsThinking) return traits.thinking_off ? false : undefined;
   return effortOf(effort ?? "medium", traits) ?? true;

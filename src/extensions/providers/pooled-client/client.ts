@@ -127,7 +127,7 @@ function requestBytes(
   return bytes;
 }
 
-/** The value may be a key, so the message does not have it. The code is that of node:http. */
+/** The value may be a key, so the message leaves it out. The code is the same as in node:http. */
 const invalidHeader = (name: string): TypeError =>
   Object.assign(new TypeError(`a character that no header can have in ${JSON.stringify(name)}`), {
     code: "ERR_INVALID_CHAR",

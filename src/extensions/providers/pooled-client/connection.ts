@@ -128,18 +128,18 @@ export function openConnection(
 
 /**
  * A timer for the time that an idle connection is kept. It keeps running during an exchange, when
- * `over` ignores it, so that a request needs no new timer.
+ * `onExpired` ignores it, so that a request needs no new timer.
  */
-function createIdleTimer(over: () => void) {
+function createIdleTimer(onExpired: () => void) {
   let timer: NodeJS.Timeout | undefined;
-  let setFor: number | undefined;
+  let currentMs: number | undefined;
   return {
     start(ms: number): void {
-      if (ms === setFor) timer?.refresh();
+      if (ms === currentMs) timer?.refresh();
       else {
         clearTimeout(timer);
-        timer = setTimeout(over, ms).unref();
-        setFor = ms;
+        timer = setTimeout(onExpired, ms).unref();
+        currentMs = ms;
       }
     },
     stop: (): void => clearTimeout(timer),

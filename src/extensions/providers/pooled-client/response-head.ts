@@ -49,7 +49,7 @@ const CHUNK_LINE = new RegExp(
   `^[0-9A-Fa-f]{1,12}(?:;${TOKEN}(?:=(?:${TOKEN}|"[\\t\\x20!#-[\\]-~]*"))?)*\\r\\n$`,
 );
 
-/** Section 5.1 allows tabs there, but some parsers refuse them, so this one refuses them too. */
+/** Section 5.1 allows tabs around these values. Parsers differ there, so they are refused. */
 const FRAMING_WITH_TAB = /\r\n(?:content-length|transfer-encoding):[^\r]*\t/i;
 
 /** Section 9.6. Text that only resembles it also ends the connection, which is harmless. */

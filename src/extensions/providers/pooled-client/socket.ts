@@ -23,7 +23,7 @@ export const tcpOptions = (connectMs: number) => ({
 
 /** The events of a socket for its connection. */
 export interface SocketEvents {
-  /** From now on this socket carries the connection: its end, errors and closing count. */
+  /** From now on, the end, errors and close of this socket are those of the connection. */
   follow(socket: net.Socket): void;
   /** The connection is established, including its TLS handshake if it has one. */
   opened(): void;

@@ -21,7 +21,7 @@ export interface Renewing<T> {
 
 /** A value is renewed when a fifth of its lifetime is left, or this time if that is longer. */
 const LEAST_EARLY_MS = 150;
-/** The least time between two renewals in the background, and after one that failed. */
+/** The least time between renewals in the background, after a failed one, and between refusals. */
 const LEAST_BETWEEN_MS = 1_000;
 
 /** Calls `failed` for each renewal that failed. */

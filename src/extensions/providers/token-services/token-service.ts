@@ -1,5 +1,5 @@
 // Calls token services: public ones through the provider's own transport, and so through its proxy;
-// those of the machine itself directly.
+// services of the machine itself directly.
 import type { Clock } from "../../../core/clock.ts";
 import { Cancel } from "../../../core/http/cancel.ts";
 import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
