@@ -181,7 +181,7 @@ const ROWS: Record<string, Row> = {
     takes: ["prompt_cache_key"],
     silent: {},
     sent: { ...renamed, temperature: null, top_p: null },
-    refused: [...PENALTIES, "logprobs", "json_schema"],
+    refused: [...PENALTIES, "logprobs"],
     echo: "reasoning_content",
   },
   zhipu: {
