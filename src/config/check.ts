@@ -54,7 +54,8 @@ function complete(config: WrittenConfig): Config {
     const dialect = modelDialect(provider, { ...written, upstreamModel });
     const model = { ...written, dialect };
     const base_url = modelAddress(provider, dialect);
-    models.set(name, { ...model, base_url, traits: traitsOf(provider, model) });
+    const traits = traitsOf(provider, { ...model, upstreamModel });
+    models.set(name, { ...model, base_url, traits });
   }
   const aliases = new Map<string, AliasSettings>();
   for (const [name, alias] of config.aliases)

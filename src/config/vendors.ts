@@ -31,10 +31,12 @@ export interface VendorPreset {
   readonly variants: ReadonlyMap<string, VendorPreset>;
   /**
    * The formats of models that state none: that of the first pattern which matches the provider's
-   * name of the model. Undefined: that of the provider.
+   * name of the model, which may have traits of its own in it. Undefined: that of the provider.
    */
-  readonly by_model?: readonly (readonly [pattern: string, dialect: string])[] | undefined;
+  readonly by_model?: readonly ModelRule[] | undefined;
 }
+
+type ModelRule = readonly [pattern: string, dialect: string, traits?: TraitOverrides];
 
 /** How a provider names its vendor. A native format has one vendor, which need not be named. */
 interface VendorReference {
@@ -152,15 +154,18 @@ interface ModelReference {
   readonly dialect?: unknown;
 }
 
+/** The first rule of a vendor that matches the provider's name of a model. */
+const ruleOf = (vendor: unknown, upstreamModel: string): ModelRule | undefined =>
+  VENDOR_PRESETS.get(String(vendor))?.by_model?.find(([pattern]) =>
+    new RegExp(pattern).test(upstreamModel),
+  );
+
 /** The format of a model. Undefined: its provider's. */
-export function modelDialect(
+export const modelDialect = (
   { vendor }: VendorReference,
   { upstreamModel, dialect }: ModelReference,
-): string | undefined {
-  if (typeof dialect === "string") return dialect;
-  const rules = VENDOR_PRESETS.get(String(vendor))?.by_model ?? [];
-  return rules.find(([pattern]) => new RegExp(pattern).test(upstreamModel))?.[1];
-}
+): string | undefined =>
+  typeof dialect === "string" ? dialect : ruleOf(vendor, upstreamModel)?.[1];
 
 /** The text with the provider's settings in the place of `{region}` and the like. */
 const filledIn = (text: string, places: Places): string =>
@@ -197,13 +202,20 @@ const withPaths = (general: Traits, { path, ...own }: TraitOverrides): Traits =>
  */
 export function traitsOf(
   provider: TraitOverrides & VendorReference & Places,
-  model: TraitOverrides & { readonly reasoning: boolean; readonly dialect?: string | undefined },
+  model: TraitOverrides & {
+    readonly reasoning: boolean;
+    readonly dialect?: string | undefined;
+    /** The provider's name of the model. */
+    readonly upstreamModel?: string;
+  },
 ): Traits {
   const { vendor, dialect } = provider;
   const preset = vendorPreset({ vendor, dialect: model.dialect ?? dialect })!;
   const general = model.reasoning ? preset.reasoningTraits : preset.traits;
   const versioned = provider.api_version === undefined ? {} : preset.versioned;
-  const vendors = withOverrides(general, versioned);
+  const rule = ruleOf(vendor, model.upstreamModel ?? "");
+  const special = rule?.[1] === model.dialect ? rule?.[2] : undefined;
+  const vendors = withPaths(withOverrides(general, versioned), special ?? {});
   const traits = withPaths(withPaths(vendors, provider), model);
   const filled = (text: string | undefined) => text && filledIn(text, provider);
   const query = { ...vendors.query, ...provider.query, ...model.query };

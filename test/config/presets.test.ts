@@ -13,6 +13,7 @@ import { withOverrides } from "../../src/core/routing/model.ts";
 import {
   boolean,
   array,
+  byType,
   literal,
   nonEmpty,
   object,
@@ -47,7 +48,9 @@ describe("vendor presets", () => {
         hosts: optional(texts),
         versioned: optional(traits),
         variants: optional(record(object(common, { strict: true }))),
-        by_model: optional(array(array(nonEmpty, { min: 2, max: 2 }))),
+        by_model: optional(
+          array(array(byType({ string: nonEmpty, object: traits }), { min: 2, max: 3 })),
+        ),
       },
       { strict: true },
     );

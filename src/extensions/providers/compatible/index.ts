@@ -86,7 +86,7 @@ function thinkingFields(
 }
 
 /** OpenAI's models that accept tools in this API only without thinking. */
-const NO_THINKING_WITH_TOOLS = /^gpt-(5\.[2-9]|[6-9])/;
+const NO_THINKING_WITH_TOOLS = /^(openai\.)?gpt-(5\.[2-9]|[6-9])/;
 /** Values of the trait `thinking` whose models refuse to think when a tool is forced. */
 const NO_THINKING_WHEN_FORCED = ["thinking", "enable_thinking"];
 

@@ -69,7 +69,8 @@ const NO_MODEL = [
   /^project \S+ is not allowed to use publisher model|^invalid params, unknown model/i,
   /^(the model returned the following errors: )?you have not filled out the required use-case/i,
   /^model (does )?not (exist|found)|^\S+ is not a valid model id|^1211 /i,
-  /^model (id : )?\S+ (does not exist|, has no provider)|^param incorrect: not supported model/i,
+  /^model (id : )?\S+ (does not exist|, has no provider|isn't supported on this route)/i,
+  /^the model \S+ does not support the \S+ api$|^param incorrect: not supported model/i,
   /^the supported api model names are |^organization policy constraint \S+allowedmodels violated/i,
   /^the provided model identifier is invalid|^(aierror: )*no such model/i,
   /^invocation of model id \S+ with on-demand throughput|^your organization must be verified/i,
@@ -129,6 +130,7 @@ const UNABLE = [
   /^budget \d+ is invalid\. this model only works|^the model does not support setting thinking_/i,
   /^model \S+ does not support parameter reasoningeffort|^chat_template is not supported/i,
   /^unsupported value: 'reasoning_effort' does not|^`?reasoning_effort`? must be one of/i,
+  /^function tools with reasoning_effort are not supported/i,
 ];
 /** A firewall in front of the provider rejects the content with a page of its own. */
 const WEB_PAGE = [/^\s*<(!doctype|html)/i];

@@ -181,7 +181,7 @@ const ROWS: Record<string, Row> = {
     takes: ["prompt_cache_key"],
     silent: {},
     sent: { ...renamed, temperature: null, top_p: null },
-    refused: [...PENALTIES, "logprobs", "json_schema"],
+    refused: [...PENALTIES, "logprobs"],
     echo: "reasoning_content",
   },
   zhipu: {
@@ -605,11 +605,12 @@ describe("tools", () => {
     });
 
   it("leave no thinking where the model refuses both together", () => {
-    const thinker = { reasoning: true };
+    const thinker = { reasoning: true, dialect: "openai" };
     for (const [vendor, upstream_model, choice, thinks] of [
       ["openai", "gpt-5.1", "auto", true],
       ["openai", "gpt-5.5", "auto", false],
       ["azure", "gpt-5.4-mini", "none", false],
+      ["bedrock", "openai.gpt-5.6-sol", "auto", false],
       ["deepseek", "m", "auto", true],
       ["deepseek", "m", "required", false],
       ["qwen", "m", named("g"), false],
@@ -618,7 +619,8 @@ describe("tools", () => {
     ] as const) {
       const base_url = vendor === "azure" ? "https://acme.openai.azure.com" : undefined;
       const fields = { tools: TOOLS, tool_choice: choice, ...ON };
-      const body = sent({ vendor, base_url }, { ...thinker, upstream_model }, fields);
+      const region = vendor === "bedrock" ? "us-east-1" : undefined;
+      const body = sent({ vendor, base_url, region }, { ...thinker, upstream_model }, fields);
       const { thinking, enable_thinking, reasoning_effort } = body;
       const isOn = thinking?.type === "enabled" || enable_thinking || reasoning_effort === "medium";
       assert.equal(Boolean(isOn), thinks, `${vendor} ${upstream_model}`);

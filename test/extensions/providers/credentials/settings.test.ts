@@ -131,6 +131,9 @@ describe("the settings of a cloud", () => {
     ["anthropic.claude-x", "anthropic", "https://bedrock-mantle.us-east-1.api.aws"],
     ["openai.gpt-oss-20b", "openai", "https://bedrock-mantle.us-east-1.api.aws"],
     ["us.anthropic.claude-x", "converse", undefined],
+    // An address of Mantle knows no inference profile.
+    ["global.openai.gpt-5.6-sol", "converse", undefined],
+    ["us.xai.grok-4.6", "converse", undefined],
   ] as const)
     it(`decide how Bedrock's model ${model} is called: ${dialect}`, () => {
       const models = { [model]: { provider: "c" } };
@@ -138,6 +141,38 @@ describe("the settings of a cloud", () => {
       const found = config.models.get(model)!;
       assert.deepEqual([found.dialect, found.base_url], [dialect, base_url]);
     });
+
+  it("call Bedrock's models at the path that knows them", () => {
+    const names = [
+      "openai.gpt-oss-20b",
+      "openai.gpt-6-astra",
+      "xai.grok-4.6",
+      "google.gemma-4-31b",
+    ];
+    const others = ["google.gemma-3-27b-it", "deepseek.v3.2", "qwen.qwen3-32b-v1:0"];
+    const own = { "openai.gpt-5.6-sol": { provider: "c", path: "/own" } };
+    const stated = { "xai.grok-4.7": { provider: "c", dialect: "converse" } };
+    const plain = [...names, ...others].map((name) => [name, { provider: "c" }]);
+    const models = { ...Object.fromEntries(plain), ...own, ...stated };
+    const config = checkConfig({ providers: { c: bedrock({}) }, models });
+    assert.deepEqual(
+      [...config.models.values()].map(({ traits }) => traits.path?.replace("chat/completions", "")),
+      [
+        "/v1/",
+        "/openai/v1/",
+        "/openai/v1/",
+        "/openai/v1/",
+        "/v1/",
+        "/v1/",
+        "/v1/",
+        "/own",
+        undefined,
+      ],
+    );
+    const { rename, omit } = config.models.get("openai.gpt-6-astra")!.traits;
+    assert.equal(rename.max_tokens, "max_completion_tokens");
+    assert.ok(omit.includes("temperature"));
+  });
 
   const SECRETS: [row: object, env: Record<string, string>, ...secrets: (string | RegExp)[]][] = [
     [azure(APPLICATION), {}, "s"],
