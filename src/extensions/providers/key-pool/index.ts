@@ -157,7 +157,7 @@ async function withKeys(
   let failure: ProviderError | undefined;
   do {
     const taken = await pool.take(model.name, tried);
-    if (typeof taken === "number") throw withoutKeys(failure, taken);
+    if (typeof taken === "number") throw withoutKeys(failure, taken, pool.isRefused(model.name));
     if (failure) serving.resent?.(failure);
     failure = await tryWith(taken);
   } while (failure);
@@ -180,10 +180,19 @@ function brokenOff(error: ProviderError, hasBegun: boolean): ProviderError {
 
 /**
  * The error if no key can be used for `retryAfterMs`. `failure`: the error of the last key that the
- * request has tried. Undefined: it has tried none.
+ * request has tried. Undefined: it has tried none. `isRefused`: the provider refuses all keys.
  */
-function withoutKeys(failure: ProviderError | undefined, retryAfterMs: number): ProviderError {
+function withoutKeys(
+  failure: ProviderError | undefined,
+  retryAfterMs: number,
+  isRefused: boolean,
+): ProviderError {
   if (failure?.detail.operator === "key") return failure;
+  // Earlier requests were refused. The model is down, as it is with one key that is refused.
+  if (!failure && isRefused)
+    return new ProviderError("model_unavailable", "the provider has refused every key", {
+      operator: "key",
+    });
   if (!failure)
     return new ProviderError("model_overloaded", "no key of the provider has room", {
       fromContent: true,

@@ -38,6 +38,8 @@ export interface KeyPool {
   take(model: string, tried: ReadonlySet<string>): Promise<TakenKey | number>;
   /** Whether there is a key that is untried and not paused. It may have reached its bounds. */
   hasOther(model: string, tried: ReadonlySet<string>): boolean;
+  /** Whether all keys pause because the provider refuses them, for all models or for this one. */
+  isRefused(model: string): boolean;
   /**
    * The longest rest of each key for any of these models in milliseconds, by the key's end. Of keys
    * that end alike, the second is called `end (2)`.
@@ -79,16 +81,20 @@ export function createKeyPool(
       label: alike > 0 ? `${end} (${alike + 1})` : end,
       gate: isBounded ? gates.of(name, { rpm, tpm }) : undefined,
       refusal: restOf(name),
+      refusalFor: (model: string) => restOf(`${name} refused for ${model}`),
       exhaustion: (model: string) => restOf(`${name} for ${model}`),
     };
   });
   type State = (typeof states)[number];
 
-  const restFor = ({ refusal, exhaustion }: State, model: string): number =>
-    Math.max(refusal.left(), exhaustion(model).left());
+  const refusedFor = ({ refusal, refusalFor }: State, model: string): number =>
+    Math.max(refusal.left(), refusalFor(model).left());
+
+  const restFor = (state: State, model: string): number =>
+    Math.max(refusedFor(state, model), state.exhaustion(model).left());
 
   function taken(
-    { key, end, refusal, exhaustion }: State,
+    { key, end, refusal, refusalFor, exhaustion }: State,
     model: string,
     permit: Permit | undefined,
   ): TakenKey {
@@ -97,7 +103,7 @@ export function createKeyPool(
       end,
       used: (tokens) => permit?.release(tokens, "other"),
       unused: () => permit?.undo(),
-      refused: (forModelOnly) => (forModelOnly ? exhaustion(model) : refusal).begin(REFUSED_MS),
+      refused: (forModelOnly) => (forModelOnly ? refusalFor(model) : refusal).begin(REFUSED_MS),
       exhausted: (ms) => exhaustion(model).begin(ms),
     };
   }
@@ -117,6 +123,7 @@ export function createKeyPool(
     },
     hasOther: (model, tried) =>
       states.some((state) => !tried.has(state.key) && restFor(state, model) === 0),
+    isRefused: (model) => states.every((state) => refusedFor(state, model) > 0),
     rests: (models) =>
       Object.fromEntries(
         states.map((state) => [

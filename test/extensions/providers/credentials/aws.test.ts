@@ -146,15 +146,18 @@ async function startService(
   return { url: await listening(t, server), asked };
 }
 
-/** Keys with a new id each time, which Bedrock knows from then on. */
-function issuer() {
+/**
+ * Keys with a new id each time, which Bedrock knows from then on. They end in an hour, by a clock
+ * that is `ahead` of this machine's.
+ */
+function issuer(ahead = 0) {
   const known: Known = new Map();
   let count = 0;
   const issue = () => {
     count += 1;
     const keys = { id: `ASIA${count}`, secret: `secret${count}`, token: `token${count}` };
     known.set(keys.id, keys);
-    return { ...keys, end: new Date(now() + 3_600_000).toISOString() };
+    return { ...keys, end: new Date(now() + ahead + 3_600_000).toISOString() };
   };
   const asJson = () => {
     const { id: AccessKeyId, secret: SecretAccessKey, token: Token, end: Expiration } = issue();
@@ -228,6 +231,15 @@ describe("keys of the machine", () => {
     const { statuses, diagnostics } = await ask(AWS, far);
     assert.deepEqual(statuses, [503, 503]);
     assert.match(JSON.stringify(diagnostics), /must be reached by https, or at a loopback/);
+  });
+
+  it("are fetched once although they have ended by this machine's clock, which is wrong", async (t) => {
+    const { known, asJson } = issuer(-7_200_000);
+    const { url, asked } = await startService(t, (_req, _body, res) => res.end(asJson()));
+    const { ask } = await startBedrock(t, known, -7_200_000);
+    const { statuses, again } = await ask(AWS, { AWS_CONTAINER_CREDENTIALS_FULL_URI: url });
+    assert.deepEqual([...statuses, ...(await again())], [200, 200, 200, 200]);
+    assert.equal(asked.length, 1);
   });
 
   it("come from the metadata service, in its second version", async (t) => {

@@ -83,6 +83,16 @@ describe("a pool of keys", () => {
     assert.deepEqual(await taken(pool, 1, "key-aaaa", "key-bbbb"), [0], "both at once");
   });
 
+  it("knows for which model the provider refuses all of them, and not of those that are exhausted", async () => {
+    const { pool } = poolOf([A, B]);
+    (await takenKey(pool)).refused(true);
+    const second = await takenKey(pool);
+    second.exhausted(5_000);
+    assert.equal(pool.isRefused("m"), false);
+    second.refused(true);
+    assert.deepEqual([pool.isRefused("m"), pool.isRefused("n")], [true, false]);
+  });
+
   it("states the rests of two keys that end alike", async () => {
     const { pool } = poolOf([A, { ...A, key: "sk-aaaa" }]);
     (await takenKey(pool)).refused();
@@ -186,6 +196,15 @@ describe("a provider with several keys", () => {
     assert.equal(asked.length, 2);
     const told = diagnostics.slice(0, 2).map(({ level, key }) => `${level} ${key}`);
     assert.deepEqual(told.sort(), ["error sk-a", "error sk-b"]);
+  });
+
+  it("is down for its other models too while all keys rest that it refused, not out of room", async (t) => {
+    const { ask, asked, status } = await start(t, refusing(401), [{ key: EVIL }]);
+    for (const model of ["m", "n"])
+      assert.equal((await json(await ask(model))).error.code, "model_unavailable");
+    assert.equal(asked.length, 1);
+    const { models } = await status();
+    assert.deepEqual([models[0].breaker.state, models[1].breaker.state], ["open", "open"]);
   });
 
   for (const [code, message, other, count] of [

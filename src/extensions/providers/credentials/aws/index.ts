@@ -74,9 +74,11 @@ function create(
   const { region = "" } = destination.settings;
   const obtain = async (): Promise<Lease<AwsKeys>> =>
     fixed ? { value: fixed, expiresAt: Infinity } : await findKeys({ ...places, region }, services);
-  const renewing = createRenewing(obtain, clock, reportFailure(services));
   /** Amazon's clock minus this machine's, in milliseconds. */
   let skew = 0;
+  const now = (): number => clock.now() + skew;
+  // Amazon states the end of keys by its own clock.
+  const renewing = createRenewing(obtain, { ...clock, now }, reportFailure(services));
   let latest: AwsKeys | undefined;
 
   /** Corrects `skew` by the date of an answer. False: the clock was right. */
@@ -94,7 +96,7 @@ function create(
     async headersFor(request) {
       latest = await renewing.get();
       const service = request.dialect === "converse" ? "bedrock" : "bedrock-mantle";
-      return signedHeaders(request, latest, { region, service, now: clock.now() + skew });
+      return signedHeaders(request, latest, { region, service, now: now() });
     },
     refused({ Authorization = "" }, { headers }) {
       if (hasCorrected(headers.get("date"))) return true;
