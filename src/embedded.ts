@@ -1,11 +1,11 @@
-// Reads text files that lie beside the sources: pages, scripts, the manual. The bundled build has
-// these texts inside the program.
+// Reads text files that are stored beside the sources: pages, scripts, the manual. The bundled
+// build contains these texts.
 import { readdirSync, readFileSync } from "node:fs";
 
 /**
  * Defined by the bundled build only: a function with all texts in a comment, as scripts/build.ts
- * writes them. V8 skips a comment, but would read through half a million characters of literals at
- * every start.
+ * writes them. V8 skips a comment, but would parse half a million characters of literals at every
+ * start.
  */
 declare const EMBEDDED_TEXTS: () => void;
 

@@ -4,8 +4,8 @@
 import type { ExtensionEntry } from "./config/extension.ts";
 
 /**
- * `when` absent: load whenever a gateway serves. Exported so that the linter accepts a table
- * without entries.
+ * Makes an entry. `when` absent: the extension is loaded whenever a gateway serves. Exported so
+ * that the linter accepts a table without entries.
  */
 export const entry = (
   name: string,
@@ -29,8 +29,8 @@ export const extensions: readonly ExtensionEntry[] = [
     serves: true,
   }),
   entry("admin-keys", () => import("./extensions/operations/admin-keys/index.ts")),
-  // Before the books: parts close in reverse order, and telemetry must still be open when the
-  // closing books settle the last requests. Always loaded, so that a reload cannot start it.
+  // Before the books: parts close in reverse order, and telemetry must still be open when the books
+  // close and settle the last requests. Always loaded, so that a reload cannot start it.
   entry("telemetry", () => import("./extensions/operations/telemetry/index.ts"), {
     settings: ["telemetry"],
     serves: true,
@@ -40,7 +40,7 @@ export const extensions: readonly ExtensionEntry[] = [
     commands: ["usage sync"],
     serves: true,
   }),
-  // Before the APIs, so that responses of their guards carry CORS headers too.
+  // Before the APIs, so that the responses of their guards have CORS headers, too.
   entry("cors", () => import("./extensions/apis/cors/index.ts"), { settings: ["server.cors"] }),
   entry("client-apis", () => import("./extensions/apis/client-apis/index.ts"), {
     settings: ["apis"],
@@ -76,10 +76,10 @@ export const extensions: readonly ExtensionEntry[] = [
   entry("prices", () => import("./extensions/routing/prices/index.ts"), {
     settings: ["models.*.long_prompts", "models.*.service_tiers"],
   }),
-  // Always loaded: GET /status must know it before a reload sets the policy.
+  // Always loaded: GET /status asks only extensions of the start, and a reload may set the policy.
   entry("fastest", () => import("./extensions/routing/fastest/index.ts")),
-  // Always loaded, as is "key-pool": the first of several processes must know it before a reload
-  // brings its settings.
+  // Always loaded, as is "key-pool": the first of several processes starts its part only once, and
+  // a reload may add its settings.
   entry("provider-limits", () => import("./extensions/routing/provider-limits/index.ts"), {
     settings: ["providers.*.limits", "models.*.limits"],
     serves: true,

@@ -43,10 +43,10 @@ function actAs({ uid, gid }: { readonly uid: number; readonly gid: number }): vo
   process.setuid?.(uid);
 }
 
-/** How long the readers of the logs have to take the last lines. In milliseconds. */
+/** How long the readers of the logs may take for the last lines, in milliseconds. */
 const LAST_LINES_MS = 3_000;
 
-/** Ends the process when the logs are written: what a pipe has no room for would be lost. */
+/** Ends the process once the logs are written: lines that wait for a full pipe would be lost. */
 function exit(code: number): void {
   const logs = [process.stdout, process.stderr];
   const written = logs.map((log) => new Promise<unknown>((resolve) => log.write("", resolve)));
@@ -78,8 +78,8 @@ async function main(argv: readonly string[]): Promise<number | void> {
   return await run(argv, currentProcess, extensions);
 }
 
-// No await: the program is CommonJS where it is one file.
-process.exitCode = 1; // if nothing is left to wait for and main has not come to its end
+// No top-level await: the one-file build is CommonJS.
+process.exitCode = 1; // stays if the event loop is empty before main() has ended
 main(process.argv.slice(2)).then((code) => {
   process.exitCode = code || 0;
 });

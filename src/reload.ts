@@ -1,6 +1,6 @@
-// Reloads the configuration of a running gateway when its file or a file of its secrets changes, or
-// on SIGHUP. All or nothing: if the new configuration is invalid, the error is logged and the old
-// one stays active.
+// Reloads the configuration of a running gateway when its file or one of its secret files changes,
+// or on SIGHUP. All or nothing: if the new configuration is invalid, the error is logged and the
+// old one stays active.
 import { isDeepStrictEqual } from "node:util";
 import { assertFits } from "./config/check.ts";
 import type { ConfigExtension } from "./config/extension.ts";
@@ -138,7 +138,7 @@ export function createReloader(
   watch: Watch,
 ): () => Promise<void> {
   // Once a file was read, its absence is an error: the demo configuration, whose key everybody
-  // knows, must not creep back in.
+  // knows, must not replace it.
   let file = options.file;
   let last = Promise.resolve();
   let watchers: readonly { close(): void }[] = [];

@@ -1,39 +1,39 @@
-// The command line, read: which command it names, what its options say, and what is wrong with what
-// was typed.
+// Parses the command line: finds the command that it names, and checks the command's operand and
+// options.
 import { parseArgs } from "node:util";
 import { UsageError, type Command, type CommandArguments, type CommandOption } from "./command.ts";
 import { COMMON_OPTIONS, HELP_OPTIONS } from "./help.ts";
 
-/** The commands that there are. Their code is loaded when it is needed. */
+/** All commands. Their code is loaded on demand. */
 export interface CommandTable {
-  /** As they are typed: `serve`, `keys list`. */
+  /** The names as they are typed: `serve`, `keys list`. */
   readonly names: readonly string[];
-  /** Loads the extensions that bring these commands. A name that nothing brings is left out. */
+  /** Loads the extensions with these commands. The result lacks names that no extension has. */
   load(names: readonly string[]): Promise<ReadonlyMap<string, Command>>;
 }
 
 /**
- * A command line that has been read. `command` is undefined where help or the version was asked
- * for, as `name` says; `operand` is then the topic of the help, or empty.
+ * A parsed command line. If help or the version is requested, `name` says so, `command` is
+ * undefined, and the operand in `args` is the topic of the help, or empty.
  */
 export interface CommandLine {
-  /** As it was typed; DEFAULT_COMMAND if none was. HELP or VERSION_ASKED if that was asked for. */
+  /** The command's name; DEFAULT_COMMAND if none was typed. HELP or VERSION_ASKED: a request. */
   readonly name: string;
-  /** Loaded, and ready to run. */
+  /** The loaded command. */
   readonly command: Command | undefined;
-  /** Checked against the command's options: nothing required is missing. */
+  /** The arguments, checked against the command's options: nothing required is missing. */
   readonly args: CommandArguments;
 }
 
-/** The command that runs where none is named. */
+/** The command that runs if none is named. */
 export const DEFAULT_COMMAND = "serve";
 export const HELP = "help";
-/** What CommandLine.name is where the version was asked for. */
+/** The CommandLine.name of a request for the version. */
 export const VERSION_ASKED = "--version";
 
 /**
- * The words before the first option name the command, whose options follow. Rejects with a
- * UsageError.
+ * Parses a command line. The words before the first option name the command. Rejects with a
+ * UsageError if the command line is wrong.
  */
 export async function readCommandLine(
   argv: readonly string[],
@@ -48,7 +48,7 @@ export async function readCommandLine(
   if (values["version"] !== undefined)
     return { name: VERSION_ASKED, command: undefined, args: { operand: "", values } };
   if (values["help"] !== undefined || isHelp) {
-    const operand = helpAskedFor(positionals, table.names);
+    const operand = helpTopic(positionals, table.names);
     return { name: HELP, command: undefined, args: { operand, values } };
   }
   if (name === undefined || !command) throw unknownCommand(words, table.names);
@@ -58,8 +58,8 @@ export async function readCommandLine(
   return { name, command, args };
 }
 
-/** The topic of the help: the words after `help`, or the command that has `--help`. */
-function helpAskedFor(words: readonly string[], names: readonly string[]): string {
+/** The topic of the help: the words after `help`, or the command before `--help`. */
+function helpTopic(words: readonly string[], names: readonly string[]): string {
   if (words[0] === HELP) return words.slice(1).join(" ");
   return commandAt(words, names) ?? words.join(" ");
 }
@@ -70,13 +70,13 @@ function leadingWords(argv: readonly string[]): readonly string[] {
   return end === -1 ? argv : argv.slice(0, end);
 }
 
-/** The command that the first two words, or the first one, name. */
+/** The command that the first two words name, or the first word alone. Undefined: there is none. */
 const commandAt = (words: readonly string[], names: readonly string[]): string | undefined =>
   [words.slice(0, 2).join(" "), words[0]].find(
     (name) => name !== undefined && names.includes(name),
   );
 
-/** Of a group such as `keys` only the commands of the group are named. */
+/** The error of an unknown command. It lists all commands, or those of a group such as `keys`. */
 function unknownCommand(words: readonly string[], names: readonly string[]): UsageError {
   const [first = ""] = words;
   const group = names.filter((name) => name.startsWith(`${first} `));
@@ -91,7 +91,7 @@ interface Parsed {
   readonly positionals: readonly string[];
 }
 
-/** Throws a UsageError for an option that is not among these, if `strict`, or has no value. */
+/** Throws a UsageError if an option has no value or, with `strict`, is not among `known`. */
 function parse(argv: readonly string[], known: Options, strict: boolean): Parsed {
   const options: Record<string, { type: "string" | "boolean"; short?: string }> = {};
   for (const [name, { value }] of Object.entries(known))
@@ -103,7 +103,7 @@ function parse(argv: readonly string[], known: Options, strict: boolean): Parsed
     const texts = Object.entries(values).map(([name, value]) => [name, String(value)]);
     return { values: Object.fromEntries(texts), positionals };
   } catch (error) {
-    // Node adds advice behind the first sentence.
+    // Node's message continues with advice after its first sentence.
     const [message = ""] = (error as Error).message.split(/\.[ \n]|\n/);
     const [, dashed] = /^Option '(--[\w-]+).* is ambiguous/.exec(message) ?? [];
     if (dashed)
@@ -122,7 +122,7 @@ function operandOf({ operand }: Command, rest: readonly string[]): string {
   return rest[0] ?? "";
 }
 
-/** Throws a UsageError for what is missing or malformed. */
+/** Throws a UsageError if the operand or an option is missing or malformed. */
 function assertComplete(name: string, command: Command, args: CommandArguments): void {
   const { operand, values } = args;
   if (command.operand !== undefined && !command.operandOptional && operand === "")

@@ -1,5 +1,5 @@
-// A command of the program, such as `keys list`, what it is given, and what an extension can add to
-// the program.
+// A command of the program, such as `keys list`, its arguments and services, and the slots of the
+// program that extensions can fill.
 import type { Readable, Writable } from "node:stream";
 import type { Config } from "../core/config.ts";
 import type { Loaded, LoadOptions } from "../config/load.ts";
@@ -11,55 +11,56 @@ import type { Manual } from "./manual.ts";
 
 /** An option, `--name VALUE`. */
 export interface CommandOption {
-  /** What `help` shows in the value's place: `FILE`. Absent: it takes no value. */
+  /** The placeholder for the value in `help`: `FILE`. Absent: the option takes no value. */
   readonly value?: string;
   /** The purpose of the option, as `help` shows it: without a capital and a full stop. */
   readonly meaning: string;
   /** The default of an option with a value, as `help` shows it. Absent: there is none. */
   readonly fallback?: string;
-  /** The command cannot run without it. Absent: it can. */
+  /** Whether the command needs the option. Absent: it does not. */
   readonly required?: boolean;
-  /** Whether a value has the right form. Absent: any has. */
+  /** Whether a value has the right form. Absent: every value has. */
   readonly test?: (value: string) => boolean;
-  /** The right form, for the message about a wrong one: "a month such as 2026-11". */
+  /** The right form, for the message about a wrong value: "a month such as 2026-11". */
   readonly expected?: string;
 }
 
 export interface Command {
   /** The summary in `help`, one line. */
   readonly summary: string;
-  /** The name of its operand, in capitals. Absent: the command takes none. */
+  /** The name of the operand, in capitals. Absent: the command takes none. */
   readonly operand?: string;
-  /** The operand may be left out. Absent: it is required. */
+  /** Whether the operand may be omitted. Absent: it is required. */
   readonly operandOptional?: boolean;
-  /** The meaning of the operand, as CommandOption.meaning. Absent where there is no operand. */
+  /** The meaning of the operand, as in CommandOption.meaning. Absent: there is no operand. */
   readonly operandMeaning?: string;
-  /** A command line of it that makes sense, without the program's name. */
+  /** A realistic command line, without the program's name. */
   readonly example: string;
   /**
-   * By their names, in the order in which `help` shows them. `--config`, `--help` and `--version`
-   * are every command's.
+   * The options by name, in the order in which `help` shows them. Every command also has
+   * `--config`, `--help` and `--version`. Absent: there are no others.
    */
   readonly options?: Readonly<Record<string, CommandOption>>;
   /**
-   * It is stopped by SIGTERM and SIGINT through Terminal.stopped. Absent: these end the process.
+   * Whether SIGTERM and SIGINT stop the command through Terminal.stopped. Absent: they end the
+   * process.
    */
   readonly stopsBySignal?: boolean;
   /**
-   * Resolves with the exit code; undefined is 0. An Error that it throws is printed, with exit code
-   * 1.
+   * Resolves with the exit code; undefined is 0. If it rejects with an Error, the message is
+   * printed, and the exit code is 1, or 2 for a UsageError.
    */
   run(args: CommandArguments, terminal: Terminal): Promise<number | void>;
 }
 
 export interface CommandArguments {
-  /** Empty where the command takes none, or where one that is optional was left out. */
+  /** Empty: the command takes no operand, or an optional one was omitted. */
   readonly operand: string;
-  /** By the names of the options. A flag that was set is "true". */
+  /** The values by the names of the options. A flag that was set is "true". */
   readonly values: Readonly<Record<string, string | undefined>>;
 }
 
-/** With `secretsOptional` root acts as the owner of data_dir. `serves` absent: as `here`. */
+/** With `secretsOptional`, root then acts as the owner of data_dir. `serves` absent: as `here`. */
 export type LoadForCommand = Pick<LoadOptions, "secretsOptional" | "here" | "serves" | "members">;
 
 /** The services of the process that a command needs. */
@@ -70,42 +71,42 @@ export interface Terminal {
   print(text: string): Promise<void>;
   /** Writes a line to standard error. */
   warn(line: string): void;
-  /** Prints a result: as JSON with --json, else as text for people. */
+  /** Prints a result: `data` as JSON with --json, else `text`, which is for people. */
   answer(args: CommandArguments, data: unknown, text: string): Promise<void>;
   /** Loads the configuration that --config names. Throws a ValidationError. */
   load(args: CommandArguments, options?: LoadForCommand): Promise<Loaded>;
   /**
-   * Standard output. Commands print by print() and answer(); a live view takes it over. `serve`
-   * announces the gateway there, and writes the access log.
+   * Standard output. Commands use print() and answer(). Only a live view writes here directly, and
+   * `serve`, which prints its address and the access log.
    */
   readonly stdout: Writable & { readonly isTTY?: boolean };
   /** Opens standard input, at the first call. Absent: there is none. */
   readonly stdin?: (() => Readable) | undefined;
-  /** Aborted when the command is to end. */
+  /** Aborted when the command must end. */
   readonly stopped: AbortSignal;
 }
 
 /** A mistake in the command line: one line on standard error, exit code 2. */
 export class UsageError extends Error {}
 
-/** Terminal.answer follows it. */
+/** The option `--json`, which Terminal.answer() applies. */
 export const JSON_OPTION: CommandOption = { meaning: "print one line of JSON" };
 
-/** The places of the program that an extension can fill. */
+/** The slots of the program that an extension can fill. */
 export const programSlots = {
-  /** Commands, by their names as they are typed: `keys list`. The entry lists the names. */
+  /** Commands by name: `keys list`. The extension's entry in src/extensions.ts lists the names. */
   command: slotFamily<Command>("command"),
-  /** What `help` prints. */
+  /** The manual that `help` prints. Empty: there is none. */
   manual: slot<Manual>("manual"),
   /**
-   * Calls `changed` whenever a configuration file, or the file of one of its secrets, has other
-   * content, until what it returns is closed. `state` is that of the content in force: its SHA-256,
-   * or why it could not be read; null if there was no file. Empty: a reload takes SIGHUP.
+   * Calls `changed` whenever the content of a configuration file, or of one of its secret files,
+   * changes, until the returned watcher is closed. `state`: the SHA-256 of the content in force, or
+   * why the file could not be read; null if there was no file. Empty: only SIGHUP reloads.
    */
   watchConfig: slot<Watch>("watchConfig"),
   /**
-   * Takes the place of the gateway in this process, and starts others. Undefined: this
-   * configuration does not want that.
+   * Creates a supervisor, which replaces the gateway in this process and starts further processes.
+   * Undefined: this configuration needs one process only.
    */
   supervise:
     slot<(config: Config, options: SuperviseOptions) => RunningGateway | undefined>("supervise"),
@@ -113,5 +114,5 @@ export const programSlots = {
   work: slot<(program: WorkerProgram) => () => void>("work"),
 };
 
-/** A gateway is to start on this machine. Throws a ValidationError if it can never start. */
+/** A gateway will start on this machine. Listeners throw a ValidationError if it never can. */
 export const beforeServing = moment<(config: Config) => void>("beforeServing");

@@ -1,8 +1,8 @@
-// What `help` prints: all commands with the topics of the manual, one command, or a group of them.
+// The texts of `help`: about all commands and the manual's topics, a group of commands, or one.
 import type { Command, CommandOption } from "./command.ts";
 import type { SearchResult, Topic } from "./manual.ts";
 
-/** A command as far as `help` shows it. */
+/** The members of a command that `help` shows. */
 type Described = Omit<Command, "run">;
 
 /** The options of every command. */
@@ -16,7 +16,7 @@ export const COMMON_OPTIONS: Readonly<Record<string, CommandOption>> = {
   version: { meaning: "print the version of the program" },
 };
 
-/** The options of `help` beyond those of every command. */
+/** The options of `help`, in addition to COMMON_OPTIONS. */
 export const HELP_OPTIONS: Readonly<Record<string, CommandOption>> = {
   search: {
     value: "WORDS",
@@ -61,7 +61,7 @@ export const searchText = (results: readonly SearchResult[]): string =>
     .concat("\n`help TOPIC` prints a page, such as the one before the colon.\n")
     .join("");
 
-/** One command: its form, each of its options with meaning and default, and an example. */
+/** The help of one command: synopsis, options with their meanings and defaults, and an example. */
 export function commandHelp(name: string, command: Described): string {
   const { operand, operandMeaning = "", operandOptional, options = {}, summary, example } = command;
   const rows = Object.entries({ ...options, ...COMMON_OPTIONS }).map(
@@ -99,7 +99,7 @@ function columns(rows: readonly (readonly [string, string])[]): string {
 export const synopsis = (name: string, command: Described): string =>
   [name, ...synopsisOf(command)].join(" ");
 
-/** The operand in capitals, then the options; what may be left out is in brackets. */
+/** The operand in capitals, then the options. Optional parts are in brackets. */
 function synopsisOf({ operand, operandOptional, options = {} }: Described): string[] {
   const shown = Object.entries(options).map(([name, option]) => {
     const text = optionForm(name, option);

@@ -1,7 +1,7 @@
-// The manual, as the command `help` shows it.
+// The interface of the manual, which the command `help` shows.
 
 export interface Topic {
-  /** What `help` is asked for: `routing`. */
+  /** The topic's name, an operand of `help`: `routing`. */
   readonly name: string;
   /** The heading of the page. */
   readonly title: string;
@@ -15,17 +15,17 @@ export interface SearchResult {
   readonly name: string;
   /** The heading of the page. */
   readonly title: string;
-  /** The heading of the section; that of the page for a text before the first section. */
+  /** The heading of the section. For text before the first section: the heading of the page. */
   readonly section: string;
   /** A part of a line of the section, as plain text. */
   readonly excerpt: string;
 }
 
 export interface Manual {
-  /** Ordered by name. */
+  /** All topics, ordered by name. */
   topics(): readonly Topic[];
-  /** The page of a topic, in Markdown; undefined if there is none of this name. */
+  /** The page of a topic, in Markdown. Undefined: there is no such topic. */
   page(name: string): string | undefined;
-  /** The sections that have the most of the words, the best ones first; empty if none has any. */
+  /** The sections that contain the most words, best first. Empty: no section contains any. */
   search(words: string): readonly SearchResult[];
 }

@@ -1,12 +1,12 @@
-// The process that serves, or several of them: what extensions add to `serve`, and what those are
-// given that start further processes or run in one of these.
+// The interfaces of extensions that watch the configuration of `serve`, start further processes, or
+// run in such a process.
 import type { Limiter } from "../core/accounts/limiter.ts";
 import type { Config } from "../core/config.ts";
 import type { Extension } from "../core/extension/installer.ts";
 import type { Gateway } from "../core/app.ts";
 import type { LogTargets } from "../core/logs.ts";
 
-/** As programSlots.watchConfig. */
+/** The function in programSlots.watchConfig. */
 export type Watch = (
   file: string,
   state: string | null,
@@ -24,20 +24,20 @@ export interface SuperviseOptions extends LogTargets {
 }
 
 /**
- * The variable of the environment that tells a worker of this program from one of another program
- * that uses node:cluster too, such as PM2's cluster mode.
+ * The environment variable that distinguishes a worker of this program from a worker of another
+ * program that uses node:cluster, such as PM2's cluster mode.
  */
 export const WORKER_MARK = "CHAT_GATEWAY_WORKER";
 
-/** The services of the program for a process that another one has started. */
+/** The program's services for a process that another one has started. */
 export interface WorkerProgram {
   /**
-   * Creates the gateway of this process. `extensions` are the names of those that the configuration
-   * needs.
+   * Creates the gateway of this process. `extensions`: the names of the extensions that the
+   * configuration needs.
    */
   create(config: Config, extensions: readonly string[], limiter: Limiter): Promise<Gateway>;
-  /** Puts another configuration in force, or reports why it cannot be. */
+  /** Puts another configuration in force. If that fails, reports the reason. */
   reload(gateway: Gateway, config: Config, extensions: readonly string[]): Promise<void>;
-  /** Ends the process: with the gateway drained, or at once if there is none. */
+  /** Ends the process: after the gateway is drained, or at once if there is none. */
   end(gateway?: Gateway): void;
 }

@@ -1,12 +1,12 @@
-// Tables for people.
+// Formats tables for people.
 
-/** On a terminal, control characters in a name would change what is around it. */
+/** The text of a cell. Replaces control characters, which a terminal would interpret. */
 const shown = (value: unknown): string =>
   String(value).replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, "\ufffd");
 
 /**
- * Columns as wide as their widest cell, numbers to the right, "-" for what is absent. Ends with a
- * line end.
+ * A table with columns as wide as their widest cell, right-aligned numbers, and "-" for absent
+ * values. Ends with a newline.
  */
 export function table<K extends string>(
   columns: readonly K[],

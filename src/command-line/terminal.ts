@@ -5,27 +5,28 @@ import type { CommandArguments, LoadForCommand, Terminal } from "./command.ts";
 import { loadConfig, type Loaded } from "../config/load.ts";
 import type { Loader } from "../config/loader.ts";
 
-/** The signals that the process has received since its first moment. */
+/** The signals that the process has received since its start. */
 export interface Signals {
-  /** Calls the listener at each SIGHUP, and at once if one has come already. */
+  /** Calls the listener at each SIGHUP, and at once if one has arrived already. */
   onHangup(listener: () => void): void;
   /** Aborted by the first SIGTERM or SIGINT. The second ends the process. */
   readonly stopped: AbortSignal;
   /**
-   * Lets signals end the process, as they do without a listener; also those that have come already.
+   * Lets these signals end the process, as they do without a listener. That includes signals that
+   * have arrived already.
    */
   leaveToSystem(names: readonly ("SIGHUP" | "SIGTERM" | "SIGINT")[]): void;
 }
 
-/** The process as the program uses it. */
+/** The parts of the process that the program uses. */
 export interface Process extends Pick<Terminal, "env" | "print" | "stdout" | "stdin"> {
   /** SIGHUP reloads; SIGTERM and SIGINT stop (contract.md "Stopping"). */
   readonly signals: Signals;
-  /** For diagnostics, and for what is wrong with a command. */
+  /** Standard error, for diagnostics and for error messages of commands. */
   readonly stderr: Writable;
-  /** Makes the process continue as this user, if it is root. */
+  /** If the process is root, makes it continue as this user. */
   actAs(user: { readonly uid: number; readonly gid: number }): void;
-  /** Ends the process when its logs are written, or their readers have not taken them in time. */
+  /** Ends the process once its logs are written, or after some seconds if a reader is slow. */
   exit(code: number): void;
 }
 
@@ -39,8 +40,8 @@ export function createTerminal(currentProcess: Process, loader: Loader): Termina
     const { here = false, secretsOptional } = options;
     const loaded = await loadConfig({ file, env, loader, serves: here, ...options });
     const { data_dir } = loaded.config;
-    // Files that root writes must belong to the owner, or a gateway that is not root could not read
-    // them.
+    // Files that root writes must belong to the owner of data_dir, or a gateway that is not root
+    // could not read them.
     if (secretsOptional && existsSync(data_dir)) currentProcess.actAs(statSync(data_dir));
     return loaded;
   }

@@ -1,9 +1,9 @@
-// What `--version` prints.
+// The text of `--version`.
 import { VERSION } from "../core/version.ts";
 
 /**
- * What `--version` prints: the program, and what it runs on. To import node:process opens standard
- * input, which takes milliseconds, so only this command does.
+ * The versions of the program and of Node, and the platform. Importing node:process opens standard
+ * input, which takes milliseconds, so it is imported here only.
  */
 export async function versionText(): Promise<string> {
   const { arch, platform, version } = await import("node:process");

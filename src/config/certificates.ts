@@ -1,10 +1,12 @@
-// Certificates and their keys, as TLS takes them.
+// Certificates and their private keys, for TLS.
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { createSecureContext, type SecureContext } from "node:tls";
 
-/** What a side of a connection shows and trusts, each in PEM. */
+/** The credentials of one side of a connection, in PEM. */
 export interface Credentials {
+  /** The authorities that this side trusts. Absent: those of Node. */
   readonly ca?: string[];
+  /** The certificate that this side presents. Absent: none. */
   readonly cert?: string | Buffer;
   /** The private key of `cert`, without a passphrase. */
   readonly key?: string | Buffer;
@@ -14,7 +16,7 @@ export interface Credentials {
 export function secureContextOf(credentials: Credentials): SecureContext {
   const context = createSecureContext(credentials);
   const { cert, key } = credentials;
-  // OpenSSL takes an EC key beside an RSA certificate, and then shows neither.
+  // OpenSSL accepts an EC key with an RSA certificate, and then presents neither.
   if (cert && key && !new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
     throw new Error("key type mismatch");
   return context;

@@ -1,5 +1,5 @@
-// Checks a parsed gateway.json: its shape, the references between its parts, and whether it may
-// take the place of the one that a gateway was started with.
+// Checks a parsed gateway.json: its shape, the references between its parts, and whether it can
+// replace the configuration with which a gateway was started.
 import type { Config } from "../core/config.ts";
 import { sha256 } from "../core/hash.ts";
 import { isLoopback } from "./fields.ts";
@@ -12,9 +12,9 @@ import { invalid, referenceIssues, repeatedIn } from "./references.ts";
 import { configSchema, type SchemaOptions, type WrittenConfig } from "./schema.ts";
 
 export interface CheckOptions extends SchemaOptions {
-  /** What `json` was parsed from. Absent: nothing was parsed. */
+  /** The text from which `json` was parsed. Absent: there is none to check. */
   readonly text?: string;
-  /** As LoadOptions.here. */
+  /** As in LoadOptions.here. */
   readonly here?: boolean | undefined;
 }
 
@@ -44,7 +44,8 @@ export function checkConfig(json: unknown, options: CheckOptions): Config {
 }
 
 /**
- * The configuration, each model with all of its traits, each alias with the order of its models.
+ * Completes the configuration: each model with its dialect, address and traits, each alias with the
+ * ranking of its models.
  */
 function complete(config: WrittenConfig): Config {
   const models = new Map<string, ModelSettings>();
@@ -72,8 +73,8 @@ function keyIssues(config: WrittenConfig): ValidationIssue[] {
 }
 
 /**
- * Throws a ValidationError if a configuration cannot take the place of `initial`, whose address the
- * gateway listens on, and in whose currency it counts what was spent.
+ * Throws a ValidationError if a configuration cannot replace `initial`, on whose address the
+ * gateway listens, and in whose currency it counts spending.
  */
 export function assertFits(config: Config, { server, currency }: Config): void {
   const issues: ValidationIssue[] = [...demoKeyIssues(config, server.host)];
@@ -86,10 +87,10 @@ const MUST_BE_LOOPBACK =
   "must be a loopback address while the demo key, which everybody knows, is valid";
 const DEMO_DIGEST = sha256("sk-demo");
 
-/** Whether the key is valid that everybody knows. */
+/** Whether the demo key, which everybody knows, is valid. */
 export const hasDemoKey = ({ keys }: Pick<Config, "keys">): boolean =>
   keys.some(({ digest }) => digest === DEMO_DIGEST);
 
-/** The issue of a demo key beyond loopback. `host`: where the gateway listens, or is to listen. */
+/** The issue of a demo key beyond loopback. `host`: where the gateway listens, or will listen. */
 const demoKeyIssues = (config: Pick<Config, "keys">, host: string): readonly ValidationIssue[] =>
   isLoopback(host) || !hasDemoKey(config) ? [] : [invalid(["server", "host"], MUST_BE_LOOPBACK)];

@@ -1,5 +1,5 @@
-// The demands of a configuration on extensions: their settings, rules beyond their shape, and which
-// line of src/extensions.ts loads them.
+// How extensions take part in a configuration: the entries of src/extensions.ts that load them,
+// their settings, and the moments at which they report issues and warnings.
 import type { Config } from "../core/config.ts";
 import {
   moment,
@@ -14,103 +14,105 @@ import type { ValidationIssue } from "../core/schema/checker.ts";
 import type { Setting } from "./setting.ts";
 
 /**
- * A line of src/extensions.ts: when an extension is loaded. Everything but `name` and `load` may be
- * absent: it is no reason to load it.
+ * An entry of src/extensions.ts: when an extension is loaded. Each member but `name` and `load` may
+ * be absent; then it is not a reason to load the extension.
  */
 export interface ExtensionEntry {
-  /** Its folder in src/extensions. */
+  /** The name of its folder, in a group of src/extensions. */
   readonly name: string;
-  /** Its settings, as Setting.path has them. It is loaded when a configuration has one of them. */
+  /** The paths of its settings. It is loaded when a configuration has one of them. */
   readonly settings?: readonly string[];
-  /** The dialects that it brings. It is loaded when a provider uses one. */
+  /** The dialects that it adds. It is loaded when a provider or a model uses one. */
   readonly dialects?: readonly string[];
-  /** It brings the configuration of a program without a file. At most one extension does. */
+  /** It has the configuration of a program without a file. At most one extension does. */
   readonly hasConfig?: boolean;
-  /** It starts processes, which need its work. At most one extension does. */
+  /** It starts further processes, and runs in them. At most one extension does. */
   readonly startsProcesses?: boolean;
   /** It is loaded with every configuration. */
   readonly checks?: boolean;
   /** It is loaded whenever a gateway serves. */
   readonly serves?: boolean;
-  /** The commands that it brings. It is loaded when one is run, and for `help`. */
+  /** The commands that it adds. It is loaded when one is run, and for `help`. */
   readonly commands?: readonly string[];
-  /** It brings the manual, and is loaded for `help`. */
+  /** It has the manual, and is loaded for `help`. */
   readonly hasManual?: boolean;
   /** It is loaded when a setting has a value for which `test` is true. */
   readonly loadIf?: { readonly setting: string; readonly test: (value: unknown) => boolean };
-  /** Evaluates its index.ts, at the first call. Not called while nothing needs it. */
+  /** Imports its index.ts. Called only when something needs the extension. */
   load(): Promise<Omit<ConfigExtension, "name">>;
 }
 
-/** The dialects that these bring, loaded or not. */
+/** The dialects that these extensions add, loaded or not. */
 export const dialectsOf = (entries: readonly ExtensionEntry[]): readonly string[] =>
   entries.flatMap(({ dialects = [] }) => dialects);
 
-/** An extension, with its settings: what its index.ts exports, and its name. */
+/** A loaded extension: the exports of its index.ts, and its name. */
 export interface ConfigExtension extends Extension {
-  /** The fields that it adds to gateway.json. Its entry lists their paths. Absent: none. */
+  /** The settings that it adds to gateway.json. Its entry lists their paths. Absent: none. */
   readonly settings?: readonly Setting<unknown>[];
 }
 
-/** The places of the configuration that an extension can fill. */
+/** The slots of the configuration that an extension can fill. */
 export const configSlots = {
-  /** The configuration of a program without a file: JSON, as if it had been read. */
+  /** The configuration of a program without a file, as parsed JSON. */
   builtInConfig: slot<unknown>("builtInConfig"),
-  /** A store outside of the process, by the path of the setting that can name it. */
+  /** The address of a store outside of the process, by the path of the setting that can have it. */
   store: slotFamily<StoreAddress>("store"),
 };
 
-/** The moments of a configuration that extensions can hear. */
+/** The moments of a configuration that extensions can listen to. */
 export const configMoments = {
-  /** The text of a configuration was parsed as JSON. Returns issues of the text. */
+  /** The text of a configuration was parsed as JSON. Listeners return issues of the text. */
   textIssues: moment<(text: string) => readonly ValidationIssue[]>("textIssues"),
   /**
-   * A configuration is checked. Returns issues between the extension's settings and others, beyond
-   * their shape. Looks at the raw JSON, so that an issue of shape elsewhere hides none.
+   * A configuration is checked. Listeners return issues that the schema does not find, such as
+   * conflicts between settings. They read the raw JSON, so that an issue of shape elsewhere hides
+   * none.
    */
   issues: moment<(json: unknown, formats: Formats) => readonly ValidationIssue[]>("issues"),
   /**
-   * This machine is to serve with a configuration. Returns issues such as an unreadable
-   * certificate. Looks at the raw JSON.
+   * A configuration is checked with which this machine will serve. Listeners return issues such as
+   * an unreadable certificate. They read the raw JSON.
    */
   issuesHere: moment<(json: unknown) => readonly ValidationIssue[]>("issuesHere"),
-  /** `explain` asks for effects on the use of an alias, in sentences. */
+  /** `explain` describes an alias. Listeners return sentences about their effects on it. */
   notes: moment<(alias: AliasSettings) => readonly string[]>("notes"),
-  /** `check` asks for warnings about a valid configuration. */
+  /** `check` has found a configuration valid. Listeners return warnings about it. */
   warnings: moment<(config: Config) => readonly Warning[]>("warnings"),
   /**
-   * `check` asks whether something that the configuration needs is missing, such as a package.
-   * Throws a ValidationError if so.
+   * `check` has found a configuration valid. Listeners throw a ValidationError if something that it
+   * needs is missing, such as a package.
    */
   assertReady: moment<(config: Config, installed: Installed) => void>("assertReady"),
   /**
-   * `check --live` calls a model. Returns it once with each key of its provider, if that has
-   * several.
+   * `check --live` calls a model. Listeners return it once with each key of its provider, if that
+   * has several.
    */
   keyed: moment<(model: Model, config: Config) => readonly KeyedModel[]>("keyed"),
 };
 
-/** A model that is asked with one of several keys. */
+/** A model that is called with one of several keys. */
 export interface KeyedModel {
-  /** The last characters of the key, which are all of it that is shown. */
+  /** The last characters of the key. No other part of it is shown. */
   readonly key: string;
-  /** The same model, asked with that key. */
+  /** The same model, called with that key. */
   readonly model: Model;
 }
 
-/** Something in a configuration with which a gateway starts, but hardly as it is meant. */
+/** A probable mistake in a configuration with which a gateway can start. */
 export interface Warning {
-  /** From the root of gateway.json, as ValidationIssue.path. */
+  /** The path from the root of gateway.json. */
   readonly path: ValidationIssue["path"];
-  /** The text of the warning and its consequence, without the path. */
+  /** The mistake and its consequence, without the path. */
   readonly message: string;
 }
 
 /**
- * A kind of address that may replace a built-in word: `"redis://..."` for `"memory"`.
+ * A kind of address that a setting accepts besides its built-in word: `"redis://..."` besides
+ * `"memory"`.
  */
 export interface StoreAddress {
-  /** Matches the beginning of such an address. */
+  /** Matches such an address, or its beginning. */
   readonly scheme: RegExp;
   /** The kind of server at the address, for messages: "a PostgreSQL database (postgres://...)". */
   readonly expected: string;

@@ -1,4 +1,4 @@
-// Checks that many fields of gateway.json share.
+// Checks that many fields of gateway.json use.
 import { isIP } from "node:net";
 import {
   fail,
@@ -31,7 +31,7 @@ export const partial = <F extends Fields>(fields: F) =>
 export const section = <F extends Fields>(fields: F): Check<Checked<F>> =>
   withDefault(strict(fields), strict(fields)({}));
 
-/** A text that every address, process and store of the books can take. `min`: fewest characters. */
+/** A text that every address, process and store accepts. `min`: the least number of characters. */
 export const wellFormed = (min: number): Check<string> =>
   string({
     min,
@@ -45,8 +45,8 @@ export const integer = (min: number, max: number): Check<number> =>
 export const positive = number({ min: 1, integer: true });
 
 /**
- * Currency per million tokens. A millionth of that is one pico-unit per token, in which money is
- * counted, so more decimals cannot be billed.
+ * A price in the currency per million tokens. Its sixth decimal is one pico-unit per token, in
+ * which money is counted, so more decimals cannot be billed.
  */
 export const price = refine(number({ min: 0, max: 1_000_000 }), (value) =>
   Number(value.toFixed(6)) === value
@@ -85,7 +85,7 @@ export const url = refine(nonEmpty, (text) => {
   return parsed.href.replace(/\/+$/, "");
 });
 
-/** The row itself. Fails unless it has exactly one of two fields. */
+/** Returns the row. Throws a ValidationError unless it has exactly one of two fields. */
 export const exactlyOne = <T extends object>(
   row: T,
   a: keyof T & string,

@@ -1,4 +1,4 @@
-// Headers that the operator adds to requests of the gateway.
+// Checks of headers that the operator adds to the gateway's requests.
 import { fail, record, refine, string, type Check } from "../core/schema/checker.ts";
 
 const NAME = /^[\w!#$%&'*+.^`|~-]+$/;
@@ -13,7 +13,7 @@ const KEYS = /^(authorization|proxy-authorization|x-api-key|api-key|x-goog-api-k
 
 const isSettable = (name: string): boolean => NAME.test(name) && !OWN.test(name);
 
-/** Headers by their names in small letters, each once: HTTP does not tell letters apart. */
+/** Headers by lower-case name. Names that differ in case only are an issue: HTTP ignores case. */
 export const headersOf = (value: Check<string>): Check<ReadonlyMap<string, string>> =>
   refine(record(value), (values) => {
     const headers = new Map<string, string>();
@@ -33,7 +33,7 @@ function refuseKey(name: string, path: string[]): void {
 
 const sendable = string({ pattern: /^[\x20-\x7e]*$/, expected: "printable ASCII" });
 
-/** As headersOf, for values that are no secrets: none of them carries a key. */
+/** As headersOf(), for values that are not secret. Headers that carry a key are an issue. */
 export const openHeaders: Check<Readonly<Record<string, string>>> = refine(
   headersOf(sendable),
   (headers) => {
@@ -42,7 +42,7 @@ export const openHeaders: Check<Readonly<Record<string, string>>> = refine(
   },
 );
 
-/** The name of one such header, in small letters. */
+/** The lower-case name of one header that the operator may set and that carries no key. */
 export const openHeaderName: Check<string> = refine(string(), (name) => {
   if (!isSettable(name)) fail("invalid_value", "is not a header that may be set");
   refuseKey(name, []);

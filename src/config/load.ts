@@ -1,4 +1,4 @@
-// Where a configuration comes from: the file that was named, ./gateway.json, or the built-in demo
+// Loads a configuration: from the named file, from ./gateway.json, or the built-in demo
 // configuration.
 import { dirname } from "node:path";
 import { isNeededBy, type Loader } from "./loader.ts";
@@ -25,54 +25,54 @@ export const DEFAULT_FILE = "gateway.json";
 export interface LoadOptions {
   /** Absent: ./gateway.json if that exists, else the built-in configuration. */
   readonly file?: string | undefined;
-  /** Takes the place of server.host. */
+  /** Replaces server.host. Absent: server.host applies. */
   readonly host?: string | undefined;
-  /** Takes the place of server.port. */
+  /** Replaces server.port. Absent: server.port applies. */
   readonly port?: number | undefined;
-  /** Where `"$NAME"` is looked up. */
+  /** The environment variables that `"$NAME"` refers to. */
   readonly env: Environment;
   /** Loads the extensions that the configuration needs. */
   readonly loader: Loader;
   /**
-   * A gateway is to serve with it, so the extensions that every gateway has are loaded too. Absent:
-   * they are not.
+   * Whether a gateway will serve with the configuration, so that the extensions of every gateway
+   * are loaded too. Absent: no.
    */
   readonly serves?: boolean;
   /**
-   * This machine is to serve with it, so the files and folders that it names are looked at. Absent:
-   * they are not.
+   * Whether this machine will serve with the configuration, so that the files and folders that it
+   * names are checked. Absent: no.
    */
   readonly here?: boolean;
   /**
-   * A provider's or a client's key whose environment variable is not set, or whose file cannot be
-   * read, is no issue. Absent: it is one.
+   * Whether a provider's or a client's key may be missing, because its environment variable is not
+   * set or its file cannot be read. Absent: that is an issue.
    */
   readonly secretsOptional?: boolean;
   /**
-   * Only these members of the file are read, as if there were no others, no provider and no model.
-   * Absent: all are.
+   * The only members of the file that are read. If `providers` and `models` are not among them,
+   * they are empty. Absent: all members are read.
    */
   readonly members?: readonly string[] | undefined;
   /**
-   * Reads the files of secrets, and knows afterwards which files were read. Absent: a new one does.
+   * Reads secret files, and remembers which files were read. Absent: a new reader is used.
    */
   readonly secretFiles?: SecretFiles;
 }
 
 export interface Loaded {
-  /** Checked, with every default, and with `host` and `port` of the options. */
+  /** The checked configuration, with all defaults, and with `host` and `port` of the options. */
   readonly config: Config;
   /** The extensions that the configuration needs, in the order of src/extensions.ts. */
   readonly extensions: readonly ConfigExtension[];
   /** What these extensions have installed. */
   readonly installed: Installed;
-  /** The file's name; undefined for the built-in configuration. */
+  /** The file's name. Undefined: it is the built-in configuration. */
   readonly source: string | undefined;
 }
 
 /**
- * Rejects with a ValidationError that has every issue at its path; that of an unreadable file
- * is at the root. Reading the file does not block the event loop.
+ * Rejects with a ValidationError that has every issue at its path. An unreadable file is an issue
+ * at the root. Reading the file does not block the event loop.
  */
 export async function loadConfig(options: LoadOptions): Promise<Loaded> {
   const name = options.file ?? DEFAULT_FILE;
@@ -103,17 +103,17 @@ const onlyMembers = (json: Readonly<Record<string, unknown>>, members: readonly 
   ...Object.fromEntries(Object.entries(json).filter(([name]) => members.includes(name))),
 });
 
-/** The configuration of a program without a file, if an extension brings one. */
+/** The built-in configuration. Undefined: no extension has one. */
 async function builtInConfig(loader: Loader): Promise<unknown> {
   const extensions = await loader.load((entry) => entry.hasConfig === true);
   return install(extensions).filled(configSlots.builtInConfig);
 }
 
-/** Creates the reader of the files of secrets that the configuration in `file` names. */
+/** Creates the reader of secret files for the configuration in `file`. */
 export const secretFilesBeside = (file = DEFAULT_FILE): SecretFiles =>
   createSecretFiles(dirname(file));
 
-/** `text`: what was parsed; empty if nothing was. */
+/** Checks a configuration. `text`: the text of `json`; empty: there is none to check. */
 async function checked(
   json: unknown,
   text: string,
@@ -132,8 +132,8 @@ async function checked(
 }
 
 /**
- * With the host and port of the command line. Anything but an object is returned as it is, so that
- * the check reports it.
+ * The JSON with the host and port of the command line. A value that is not an object is returned as
+ * it is, so that the check reports it.
  */
 function withOverrides(json: unknown, { host, port }: LoadOptions): unknown {
   const server = isObject(json) ? (json["server"] ?? {}) : undefined;
@@ -144,6 +144,6 @@ function withOverrides(json: unknown, { host, port }: LoadOptions): unknown {
   };
 }
 
-/** Issues as programs get them. */
+/** The issues of an error, in the JSON that programs get. */
 export const issuesAsJson = ({ issues }: ValidationError) =>
   issues.map(({ path, message }) => ({ path: pathText(path), message }));

@@ -1,4 +1,4 @@
-// Which extensions are needed, and their loading. An extension that nothing needs is not even
+// Decides which extensions are needed, and loads them. An extension that nothing needs is not even
 // evaluated.
 import { dialectNamesOf } from "./vendors.ts";
 import { asObject } from "../core/schema/untrusted-json.ts";
@@ -7,7 +7,8 @@ import type { ConfigExtension, ExtensionEntry } from "./extension.ts";
 export interface Loader {
   readonly entries: readonly ExtensionEntry[];
   /**
-   * The extensions that `isNeeded` is true of, in the order of the entries. Each is loaded once.
+   * Loads the extensions for whose entries `isNeeded` returns true. Resolves with them in the order
+   * of the entries. Each extension is loaded only once.
    */
   load(
     isNeeded: (entry: ExtensionEntry) => boolean | undefined,
@@ -28,20 +29,20 @@ export function createLoader(entries: readonly ExtensionEntry[]): Loader {
   };
 }
 
-/** Whether a configuration, as it was written, needs an extension. */
+/** Whether a configuration needs an extension. `json`: the configuration, not yet checked. */
 export function isNeededBy(json: unknown, entry: ExtensionEntry): boolean {
   const { settings = [], dialects = [], loadIf } = entry;
   const valuesAt = (path: string) => valuesOf(json, path.split("."));
   if (settings.some((path) => valuesAt(path).length > 0)) return true;
   if (loadIf && valuesAt(loadIf.setting).some(loadIf.test)) return true;
-  // A model may name another format than its provider's.
+  // A model may name a format other than its provider's.
   const { providers, models } = asObject(json);
   const rows = [providers, models].flatMap((table) => Object.values(asObject(table)));
   const used = rows.flatMap((row) => dialectNamesOf(asObject(row)));
   return dialects.some((dialect) => used.includes(dialect));
 }
 
-/** The values at a setting's path; a step `*` is any name, or element of a list. */
+/** The values at a setting's path. The step `*` is any name, or any element of a list. */
 function valuesOf(json: unknown, [step, ...rest]: readonly string[]): readonly unknown[] {
   if (step === undefined) return [json];
   const parent = asObject(json);

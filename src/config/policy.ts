@@ -25,27 +25,30 @@ import type { CheckContext } from "./setting.ts";
 
 /** How an alias chooses its models: by a policy or by a list. */
 const aliasFields = {
-  /** How it ranks all models (routing.md "Aliases"). Absent: there are `models`. */
+  /** How the alias ranks all models (routing.md "Aliases"). Absent: it has `models`. */
   policy: optional(literal("reasoning", "value", "fastest")),
-  /** Canonical names, best first. Absent: there is a `policy`. */
+  /** Canonical names, best first. Absent: the alias has a `policy`. */
   models: optional(array(nonEmpty, { min: 1 })),
-  /** As AliasSettings.enabled. */
+  /** As in AliasSettings.enabled. */
   enabled: withDefault(boolean(), true),
   /**
-   * A model with a lower score is no candidate: a lower reasoning_score with the policy
-   * "reasoning", a lower quality_score with the others.
+   * With a policy: a model with a lower score is not a candidate. The score is reasoning_score with
+   * the policy "reasoning", and quality_score with the others. Absent: no bound.
    */
   min_score: optional(number()),
-  /** With the other policies: a model with a lower quality_score is no candidate. */
+  /**
+   * With a policy other than "reasoning": a model with a lower quality_score is not a candidate.
+   * Absent: no bound.
+   */
   min_quality: optional(number()),
   /**
-   * With a policy: a model with a higher blended price is no candidate. In the currency per million
-   * tokens.
+   * With a policy: a model with a higher blended price is not a candidate. In the currency per
+   * million tokens. Absent: no bound.
    */
   max_price: optional(number({ min: 0 })),
 };
 
-/** An alias as it is written. What is not stated may be absent. */
+/** An alias as gateway.json has it. Members without a default may be absent. */
 export type WrittenAlias = Partial<Checked<typeof aliasFields>> & Pick<AliasSettings, "enabled">;
 
 export const aliasCheck = ({ extended }: CheckContext) =>
@@ -53,7 +56,7 @@ export const aliasCheck = ({ extended }: CheckContext) =>
     boundedByPolicy(exactlyOne(alias, "policy", "models")),
   );
 
-/** A bound has no meaning beside a list, nor one of quality where reasoning ranks. */
+/** Rejects bounds beside a list of models, and min_quality with the policy "reasoning". */
 function boundedByPolicy<T extends WrittenAlias>(alias: T): T {
   for (const field of ["min_score", "min_quality", "max_price"] as const)
     if (alias.models && alias[field] !== undefined)
@@ -75,20 +78,21 @@ export type RankingSettings = Pick<RoutingSettings, "currency"> & {
 type ScoredModel = Pick<WrittenModel, "reasoning" | "reasoning_score" | "quality_score" | "price">;
 
 interface Score {
-  /** The highest is the best. NO_CANDIDATE: the alias does not use the model. */
+  /** Higher is better. NO_CANDIDATE: the alias does not use the model. */
   readonly score: number;
+  /** The reason for the rank, for people. */
   readonly why: string;
 }
 
 const NO_CANDIDATE = -Infinity;
-/** The score of a candidate that has none: it comes after all others. */
+/** The score of a candidate whose model has none: it comes after all others. */
 const LAST = -Number.MAX_VALUE;
 
 const out = (reason: string): Score => ({ score: NO_CANDIDATE, why: `out: ${reason}` });
 
 /**
- * With a policy all models, best first; a tie keeps the order of the file. With a list only the
- * models in it.
+ * Ranks the models of an alias. With a policy: all models, best first; a tie keeps the order of the
+ * file. With a list: only its models, in its order.
  */
 export function rank(config: RankingSettings, alias: WrittenAlias): readonly RankedModel[] {
   if (alias.models)
@@ -119,7 +123,10 @@ const scoreOf = (
   return policy === "value" ? byValue(settings, currency) : byQuality(settings);
 };
 
-/** The score that `min_score` bounds: with the policy `value` not that by which it ranks. */
+/**
+ * The score that `min_score` and `min_quality` bound. With the policy "value", models are ranked by
+ * another score.
+ */
 export const boundedScore = ({ policy }: WrittenAlias, settings: ScoredModel): number =>
   (policy === "reasoning" ? byReasoning(settings) : byQuality(settings)).score;
 
@@ -130,7 +137,7 @@ function byReasoning({ reasoning, reasoning_score: score }: ScoredModel): Score 
   return { score, why: `reasoning_score ${score}` };
 }
 
-/** Policy "fastest": the order while no time is known. Extensions/routing/fastest measures. */
+/** Policy "fastest": the order until extensions/routing/fastest has measured times. */
 function byQuality({ quality_score: quality }: ScoredModel): Score {
   if (quality === undefined) return out("no quality_score");
   return { score: quality, why: `quality_score ${quality}, which counts until it is measured` };
@@ -149,8 +156,8 @@ function byValue({ quality_score: quality, price }: ScoredModel, currency: strin
 
 /**
  * 3 parts input at the cache-miss price to 1 part output, in the currency per million tokens. A
- * model without a price costs nothing. It is counted in millionths, in which prices are whole
- * numbers, so that a bound can be met exactly.
+ * model without a price costs nothing. Computed in millionths, in which prices are integers, so
+ * that a price that equals a bound is not above it.
  */
 export function blendedPrice(price: ModelSettings["price"]): number {
   if (!price) return 0;
@@ -160,7 +167,7 @@ export function blendedPrice(price: ModelSettings["price"]): number {
   return (3 * input! + output!) / 4e6;
 }
 
-/** The score, unless the alias does not take the model for comparable with its others. */
+/** The score of a model, or out() with the reason if a bound of the alias excludes the model. */
 function comparable(config: RankingSettings, alias: WrittenAlias, settings: ScoredModel): Score {
   const { min_score: lowest, min_quality: least, max_price: highest } = alias;
   const { price } = settings;

@@ -17,22 +17,22 @@ import type { CheckContext } from "./setting.ts";
 import { traitChecks } from "./traits.ts";
 import { vendorAddress, vendorPreset, type Formats } from "./vendors.ts";
 
-/** Milliseconds. */
+/** Deadlines, in milliseconds. */
 export const timeouts = {
-  /** For a new connection. */
+  /** For opening a connection. */
   connect_ms: ms(5_000),
   /**
-   * From sending the request to the first text, thinking or tool call; of a whole reply to its
-   * first byte.
+   * From sending the request to the first text, thinking or tool call. For a reply that is not
+   * streamed: to its first byte.
    */
   first_token_ms: ms(60_000),
   /** Between two pieces of a reply. */
   idle_ms: ms(60_000),
-  /** For the request with all of its attempts; in a provider: for one attempt. */
+  /** For a request with all of its attempts. In a provider's settings: for one attempt. */
   total_ms: ms(900_000),
   /** From the end of a reply to its usage and the end of its stream. */
   closing_ms: ms(2_000),
-  /** How long a stream that its client left is read on, so that its usage can still come. */
+  /** How long a stream is read after its client has left, so that its usage can still arrive. */
   leave_ms: ms(1_000, 0),
 };
 
@@ -42,20 +42,20 @@ export const retry = {
   max_wait_ms: ms(3_000, 0),
 };
 
-/** A model as it is written: its traits are those that it states itself. */
+/** A model as gateway.json has it, with only the traits that it states itself. */
 export type WrittenModel = Omit<ModelSettings, "traits"> &
   TraitOverrides & {
     readonly reasoning_score?: number | undefined;
     readonly quality_score?: number | undefined;
   };
 
-/** The traits that a provider or a model may state, where these formats are known. */
+/** The checks of traits that a provider or a model may state, for these formats. */
 function traitsIn({ dialects }: Formats) {
   const switches = [...dialects.values()].flatMap(({ thinkingSwitches }) => thinkingSwitches);
   return partial({ ...traitChecks, thinking: literal(...new Set(switches)) });
 }
 
-/** Part of a host. */
+/** A part of a host name. */
 const hostPart = optional(
   string({ pattern: /^[a-z\d-]+$/i, expected: "letters, digits and -, such as us-east-1" }),
 );
@@ -63,7 +63,7 @@ const place = optional(
   string({ pattern: /^[\w.:-]+$/, expected: "letters, digits and any of _ . : -" }),
 );
 
-/** `base_url` absent: the vendor's. */
+/** The check of a provider. `base_url` absent: the vendor's. */
 export const providerCheck = ({ credential, extended }: CheckContext, formats: Formats) =>
   refine(
     strict(
@@ -82,7 +82,7 @@ export const providerCheck = ({ credential, extended }: CheckContext, formats: F
       }),
     ),
     (provider) => {
-      // Without a preset the vendor or the dialect is an issue already.
+      // If there is no preset, another check reports the vendor or the dialect.
       const preset = vendorPreset(provider);
       if (!preset) return { ...provider, dialect: "openai", base_url: "" };
       const { base_url = vendorAddress(preset, provider) } = provider;
@@ -90,7 +90,7 @@ export const providerCheck = ({ credential, extended }: CheckContext, formats: F
     },
   );
 
-/** In the currency per million tokens. */
+/** Prices in the currency per million tokens. */
 export const prices = {
   input_cache_hit: optional(price),
   input_cache_miss: price,
@@ -99,7 +99,10 @@ export const prices = {
   output: price,
 };
 
-/** `dialect` absent: the vendor's for this model. `upstream_model` absent: the model's own name. */
+/**
+ * The check of a model. `dialect` absent: the vendor's for this model. `upstream_model` absent: the
+ * model's own name.
+ */
 export const modelCheck = ({ extended }: CheckContext, formats: Formats) =>
   strict(
     extended("models.*", {

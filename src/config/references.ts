@@ -1,6 +1,6 @@
-// References between the parts of a configuration: names that nothing has, names that two things
-// have, and settings that a dialect cannot express. It looks at the raw JSON, so that an issue of
-// shape elsewhere hides none.
+// Checks the references between the parts of a configuration: unknown names, duplicate names, and
+// settings that a dialect cannot express. Reads the raw JSON, so that an issue of shape elsewhere
+// hides none.
 import { modelDialect, PLACES, vendorPreset, type Formats, type VendorPreset } from "./vendors.ts";
 import type { ValidationIssue } from "../core/schema/checker.ts";
 import { asArray, asObject } from "../core/schema/untrusted-json.ts";
@@ -13,7 +13,7 @@ export const invalid = (path: Path, message: string): ValidationIssue => ({
   message,
 });
 
-/** The indexes at which a list has a value for the second time. */
+/** The indexes at which a list repeats an earlier value. */
 export function repeatedIn(list: readonly unknown[]): number[] {
   const seen = new Set<unknown>();
   return list.flatMap((value, index) => {
@@ -46,7 +46,7 @@ export function referenceIssues(json: unknown, formats: Formats): ValidationIssu
   ];
 }
 
-/** One issue if none of the tables has the name. A name of a wrong type is an issue already. */
+/** One issue if none of the tables has the name. The schema reports a name of a wrong type. */
 function unknownName(
   path: Path,
   name: unknown,
@@ -58,7 +58,7 @@ function unknownName(
   return [invalid(path, `there is no ${noun} named ${JSON.stringify(name)}`)];
 }
 
-/** The preset of a provider's vendor, unless the vendor or its format is an issue of shape. */
+/** The preset of a provider's vendor. Undefined: the schema reports the vendor or its dialect. */
 function knownPreset(
   provider: Record<string, unknown>,
   { dialectNames }: Formats,
@@ -92,7 +92,7 @@ function providerIssues(
   return [...issues, ...unsupportedTraits(path, provider, formats, preset?.dialect)];
 }
 
-/** Neither a vendor nor a format, or a format that is only one of a vendor's. */
+/** Reports a provider without vendor and dialect, or with a dialect that needs a vendor. */
 function vendorIssues(
   path: Path,
   provider: Record<string, unknown>,
@@ -106,7 +106,7 @@ function vendorIssues(
   return [invalid([...path, "vendor"], `is required for the dialect ${JSON.stringify(dialect)}`)];
 }
 
-/** Placeholders in the paths that a provider or a model states, without a setting to fill them. */
+/** Reports placeholders in the paths of a provider or a model that no setting fills. */
 const unfilledPlaces = (
   path: Path,
   row: Record<string, unknown>,
@@ -118,7 +118,7 @@ const unfilledPlaces = (
     ),
   );
 
-/** Parts of the vendor's addresses that are missing, or that they do not have. */
+/** Reports settings that the vendor's addresses need, and settings that they do not use. */
 function placeIssues(
   path: Path,
   provider: Record<string, unknown>,
@@ -151,10 +151,10 @@ function modelIssues(
   const preset = knownPreset(provider, formats);
   const upstreamModel = String(model["upstream_model"] ?? path[1]);
   const dialect = modelDialect(provider, { ...model, upstreamModel }) ?? preset?.dialect;
-  const isSpoken = !preset || preset.dialect === dialect || preset.variants.has(String(dialect));
+  const isOffered = !preset || preset.dialect === dialect || preset.variants.has(String(dialect));
   return [
     ...unknownName([...path, "provider"], model["provider"], "provider", [providers]),
-    ...(isSpoken
+    ...(isOffered
       ? []
       : [
           invalid(
@@ -164,7 +164,7 @@ function modelIssues(
         ]),
     ...unfilledPlaces(path, model, provider),
     ...unsupportedTraits(path, model, formats, dialect),
-    // Where each model has its own format, what the provider states must fit all of them.
+    // If each model has its own dialect, the traits of the provider must fit the model's dialect.
     ...((model["thinking"] ?? null) === null && preset?.by_model
       ? unsupportedTraits(["providers", name], provider, formats, dialect)
       : []),
@@ -186,8 +186,8 @@ function aliasIssues(
 }
 
 /**
- * Settings that a provider's or a model's dialect cannot express. A value that no dialect knows is
- * an issue of the field itself.
+ * Reports settings that the dialect of a provider or a model cannot express. The schema reports
+ * values that no dialect knows.
  */
 function unsupportedTraits(
   path: Path,

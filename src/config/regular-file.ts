@@ -14,16 +14,16 @@ export const MAX_KEYS_BYTES = 256 * MIB;
 export const MAX_CERTIFICATE_BYTES = MIB;
 export const MAX_SECRET_BYTES = MIB / 16;
 
-/** With O_NONBLOCK open() does not wait for the other end of a FIFO. */
+/** With O_NONBLOCK, open() does not wait for the other end of a FIFO. */
 const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK;
 
 /**
- * The bytes of a file, and their SHA-256, which tells whether a later reading finds something else.
+ * The bytes of a file, and their SHA-256, by which a later change is detected.
  */
 export interface FileContent {
-  /** All of the file, which is no larger than the reader allowed. */
+  /** The whole file, which is no larger than the reader's bound. */
   readonly bytes: Buffer;
-  /** In lower-case hexadecimal. */
+  /** The SHA-256, in lower-case hexadecimal. */
   readonly digest: string;
 }
 
@@ -36,7 +36,7 @@ function assertReadable(stats: Stats, maxBytes: number): void {
 
 const tooLarge = (maxBytes: number): Error => new Error(`it has more than ${maxBytes} bytes`);
 
-/** The file may have grown since it was opened. */
+/** Throws an Error if the file has grown beyond the bound since it was opened. */
 function contentOf(bytes: Buffer, maxBytes: number): FileContent {
   if (bytes.length > maxBytes) throw tooLarge(maxBytes);
   return { bytes, digest: sha256(bytes) };
@@ -50,21 +50,21 @@ export const whyUnreadable = (error: unknown): string =>
   (error as NodeJS.ErrnoException).code ?? (error as Error).message;
 
 /**
- * By which a change of a file is noticed that could not be read: the reason, or null if there is no
- * file.
+ * The state of a file that could not be read, by which a later change is detected: the reason.
+ * Null: there is no file.
  */
 export function stateOfFailed(error: unknown): string | null {
   const why = whyUnreadable(error);
   return why === "ENOENT" ? null : why;
 }
 
-/** Throws the ValidationError of a file that could not be read. */
+/** Throws a ValidationError for a file that could not be read. */
 export const failUnreadable = (path: string, error: unknown): never =>
   fail("invalid_value", `cannot read ${path}: ${whyUnreadable(error)}`);
 
 /**
- * Reads a file at once, for the start of the process and for commands. whyUnreadable() tells the
- * reason of an error.
+ * Reads a file synchronously, for the start of the process and for commands. whyUnreadable()
+ * returns the reason of an error.
  */
 export function readRegularFile(path: string, maxBytes: number): FileContent {
   const fd = openSync(path, READ_ONLY);
@@ -76,7 +76,7 @@ export function readRegularFile(path: string, maxBytes: number): FileContent {
   }
 }
 
-/** The same, without holding the event loop while the file is read. */
+/** Reads a file without blocking the event loop. whyUnreadable() returns the reason of an error. */
 export async function readRegularFileLater(path: string, maxBytes: number): Promise<FileContent> {
   const file = await open(path, READ_ONLY);
   try {
@@ -100,15 +100,15 @@ export function parseJsonFile(path: string, text: string): unknown {
   }
 }
 
-/** Characters of a text in which an unexpected token is searched for: some 0.1 s. */
+/** The longest text, in characters, in which an unexpected token is searched for: some 0.1 s. */
 const MAX_SEARCHED = 1_000_000;
 
 const TOKEN = /^Unexpected token '.'/su;
 
 /**
  * Says where a text stops being JSON. V8's message quotes the text around the fault, which may be a
- * key, so only the place is repeated. For an unexpected token V8 states no place. It is searched
- * for; in a larger text the token's first character is repeated instead.
+ * key, so only the position is repeated. For an unexpected token V8 states no position: it is
+ * searched for or, in a larger text, the token's first character is quoted instead.
  */
 function describeFault(text: string, message: string): string {
   const token = TOKEN.exec(message)?.[0];
@@ -120,7 +120,7 @@ function describeFault(text: string, message: string): string {
   return `the fault is at line ${lines.length}, column ${column}`;
 }
 
-/** The index of the token: it ends the shortest beginning of the text that has one. */
+/** The index of the unexpected token, found by bisection: it ends the shortest part with one. */
 function unexpectedTokenIn(text: string): number {
   let without = 0;
   let having = text.length;

@@ -43,21 +43,21 @@ import { aliasCheck, type WrittenAlias } from "./policy.ts";
 import { MAX_CERTIFICATE_BYTES } from "./regular-file.ts";
 import { secret, type Environment, type SecretFiles } from "./secrets.ts";
 
-/** Data for the check of a configuration. */
+/** The data that the check of a configuration needs. */
 export interface SchemaOptions {
-  /** Where `"$NAME"` is looked up. */
+  /** The environment variables that `"$NAME"` refers to. */
   readonly env: Environment;
-  /** The files of secrets. */
+  /** Reads the secret files. */
   readonly secretFiles: SecretFiles;
   /** The extensions whose settings and dialects a configuration may use. */
   readonly extensions: readonly ConfigExtension[];
-  /** What these have installed. */
+  /** What these extensions have installed. */
   readonly installed: Installed;
-  /** All that there are: fields of those that are not loaded are named in messages. */
+  /** The entries of all extensions: messages also name settings of those that are not loaded. */
   readonly entries: readonly ExtensionEntry[];
   /**
-   * A provider's or a client's key whose environment variable is not set, or whose file cannot be
-   * read, is no fault. Absent: it is one.
+   * Whether a provider's or a client's key may be missing, because its environment variable is not
+   * set or its file cannot be read. Absent: that is an issue.
    */
   readonly secretsOptional?: boolean;
 }
@@ -65,15 +65,15 @@ export interface SchemaOptions {
 const rpm = nullable(integer(0, 1_000_000));
 
 /**
- * A configuration whose models have not got their vendors' traits yet, and whose aliases are not
- * ranked.
+ * A checked configuration whose models do not yet have their vendors' traits, and whose aliases are
+ * not yet ranked.
  */
 export interface WrittenConfig extends Omit<Config, "providers" | "models" | "aliases"> {
-  /** By name, in the order of the file. */
+  /** Providers by name, in the order of the file. */
   readonly providers: ReadonlyMap<string, ProviderSettings & Places>;
-  /** By canonical name, in the order of the file. */
+  /** Models by canonical name, in the order of the file. */
   readonly models: ReadonlyMap<string, WrittenModel>;
-  /** By name, in the order of the file. */
+  /** Aliases by name, in the order of the file. */
   readonly aliases: ReadonlyMap<string, WrittenAlias>;
 }
 
@@ -87,18 +87,18 @@ export function configSchema(options: SchemaOptions, formats: Formats): Check<Wr
         extended("server", {
           host: withDefault(host, "127.0.0.1"),
           port: withDefault(port, 8080),
-          /** V8's strings end soon after the upper bound. */
+          /** For a request's body. The longest string of V8 is little longer than the bound. */
           max_body_bytes: withDefault(integer(1, 500 * 1024 * 1024), 10_485_760),
-          /** Of a provider's whole reply. */
+          /** For a provider's whole reply. */
           max_reply_bytes: withDefault(integer(1024, 500 * 1024 * 1024), 16_777_216),
-          /** Until a request has arrived whole; its head has a minute at the most. */
+          /** For receiving a whole request. Its head must arrive within a minute at most. */
           receive_ms: ms(120_000),
-          /** An answer is broken off after this time in which the client took nothing of it. */
+          /** A response is aborted if the client reads nothing of it for this time. */
           send_ms: ms(30_000),
-          /** After this silence a comment is sent on a stream (wire.md "Framing"). */
+          /** After this time without output, a stream gets a comment (wire.md "Framing"). */
           keep_alive_ms: ms(15_000),
           drain_ms: ms(30_000, 0),
-          /** Chat requests that a process has in progress at once; more are refused. */
+          /** Concurrent chat requests in one process. Further requests are refused. */
           max_in_flight: withDefault(positive, 10_000),
         }),
       ),
@@ -111,7 +111,7 @@ export function configSchema(options: SchemaOptions, formats: Formats): Check<Wr
           strict(
             extended("accounts.*", {
               rpm: optional(rpm),
-              /** Requests that an account has in progress at once; absent: any number. */
+              /** Concurrent requests of the account. Absent: any number. */
               max_in_flight: optional(nullable(integer(0, 1_000_000))),
             }),
           ),
@@ -128,8 +128,8 @@ export function configSchema(options: SchemaOptions, formats: Formats): Check<Wr
       timeouts: section(timeouts),
       retry: section(extended("retry", retry)),
       /**
-       * So many failures in a row open a model's breaker; for the cooldown it then lets nothing
-       * through.
+       * After `failures` failures in a row, a model's breaker opens, and lets no request through
+       * for `cooldown_ms`.
        */
       breaker: section({ failures: withDefault(positive, 5), cooldown_ms: ms(15_000) }),
       compat: section({ tool_choice_default: withDefault(literal("none", "auto"), "none") }),
@@ -168,7 +168,8 @@ function checkContext(options: SchemaOptions): CheckContext {
   const { env, secretFiles: files, secretsOptional = false, extensions, installed } = options;
   const sources = { env, files };
   const settings = [
-    // Those of extensions that are not loaded are absent, or they would be; but messages name them.
+    // No field has a setting of an extension that is not loaded: it would have loaded the
+    // extension. Such settings are listed so that messages about unknown fields name them.
     ...options.entries.flatMap((entry) => entry.settings ?? []).map(notLoaded),
     ...extensions.flatMap((extension) => extension.settings ?? []),
   ].map((setting) => ({ setting, steps: setting.path.split(".") }));

@@ -26,7 +26,7 @@ export interface SecretSources {
 export const UNREAD_SECRET = "unset";
 /** The prefix of a reference to a secret in a file. */
 const FILE = "$file:";
-/** It travels in a header. */
+/** The characters of a secret, which is sent in a header. */
 const SENDABLE = /^[\x21-\x7e]+$/;
 
 const EXPECTED = "expected printable ASCII without spaces";

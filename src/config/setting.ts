@@ -1,30 +1,29 @@
-// A setting that an extension adds to gateway.json: its place, what it must look like, and
-// how its value is read.
+// A setting that an extension adds to gateway.json: its path, its check, and how its value is read.
 import { withDefault, type Check, type Fields } from "../core/schema/checker.ts";
 import { asObject } from "../core/schema/untrusted-json.ts";
 import type { Environment } from "./secrets.ts";
 
-/** Data on which the check of a setting may depend. */
+/** What the check of a setting may use. */
 export interface CheckContext {
-  /** The environment, for settings that a vendor's own programs take from there. */
+  /** The environment, for settings that vendors' own programs read from it. */
   readonly env: Environment;
   /**
-   * A text, `"$NAME"` for the environment variable NAME, or `"$file:PATH"` for the content of a
-   * file. An unset variable and a file that cannot be read are faults. The value never shows in a
-   * message.
+   * Checks a secret: a text, `"$NAME"` for the environment variable NAME, or `"$file:PATH"` for the
+   * content of a file. An unset variable and an unreadable file are issues. No message contains the
+   * value.
    */
   readonly secret: Check<string>;
-  /** The same, but commands that call no provider accept that it is not there. */
+  /** The same, but commands that call no provider accept a missing variable or file. */
   readonly credential: Check<string>;
   /**
    * Reads the text of the file at a path: absolute, or relative to the folder of the configuration.
-   * Throws a ValidationError. Undefined: it cannot be read, which is no issue for a command that
-   * calls no provider.
+   * Throws a ValidationError if it cannot be read. For a command that calls no provider, returns
+   * undefined instead.
    */
   fileText(path: string): string | undefined;
   /**
-   * The word `builtIn`, or the address of a store that an extension offers for this setting. It may
-   * be a secret.
+   * Accepts the word `builtIn`, or the address of a store that an extension offers for the setting
+   * at `path`. The address may be a secret.
    */
   storeAddress(path: string, builtIn: string): Check<string>;
   /** The fields of the section at `path`, with those that extensions add to it. */
@@ -34,23 +33,23 @@ export interface CheckContext {
 export interface Setting<T> {
   /** Dotted: `admin`, `server.tls`. A `*` stands for any name: `providers.*.pace_ms`. */
   readonly path: string;
-  /** Makes the check of the field. Called for each configuration that is checked. */
+  /** Creates the check of the field. Called for each configuration that is checked. */
   check(context: CheckContext): Check<T>;
   /**
-   * It is read when the gateway starts: a change needs a restart, and is reported. Absent: a reload
-   * puts it in force.
+   * Whether the setting is read only when the gateway starts: a change needs a restart, and is
+   * reported. Absent: a reload applies it.
    */
   readonly fixed?: boolean;
   /**
-   * Its value in a checked configuration, or in the row that a `*` stands for; its default where it
-   * is absent. Undefined: there is no such row.
+   * The value in a checked configuration, or in the row that a `*` stands for. Returns the default
+   * if the setting is absent, or if there is no such row (undefined).
    */
   of(parent: object | undefined): T;
 }
 
 /**
- * Returns what reads the value at a setting's path: below an object, or below the row that a `*`
- * stands for. Undefined: there is none.
+ * Returns a function that reads the value at a setting's path, in a configuration or in the row
+ * that a `*` stands for. It returns undefined if there is no value.
  */
 export function valueAt(path: string): (parent: object | undefined) => unknown {
   const steps = path.split(".*.").at(-1)!.split(".");
@@ -58,8 +57,8 @@ export function valueAt(path: string): (parent: object | undefined) => unknown {
 }
 
 /**
- * Defines a setting. `fallback` is its value where gateway.json does not have it; a check that has
- * a default itself, such as that of a section, keeps it.
+ * Defines a setting. `fallback`: its value if gateway.json does not have it. A check with a default
+ * of its own, such as section(), keeps that.
  */
 export function defineSetting<T, F extends T | undefined>(
   path: string,

@@ -22,7 +22,7 @@ const sampling = ["temperature", "top_p"] as const;
 const tokens = optional(number({ min: 1, integer: true }));
 const texts = refine(record(wellFormed(0)), (entries) => Object.fromEntries(entries));
 
-/** Parameters that not every provider takes. */
+/** Parameters that not every provider accepts. */
 const omitted = [
   ...sampling,
   "frequency_penalty",
@@ -33,9 +33,9 @@ const omitted = [
   "parallel_tool_calls",
   "logprobs",
 ] as const;
-/** Parameters that may have another name. */
+/** Parameters that may be sent under another name. */
 const RENAMED: readonly string[] = [...omitted, "max_tokens", "top_logprobs"];
-/** What else the gateway writes into a request. */
+/** The other fields that the gateway writes into a request. */
 const OTHERS = [
   "model",
   "messages",
@@ -57,7 +57,7 @@ const names = refine(record(nonEmpty), (entries) => {
 });
 
 const PLACEHOLDERS = ["model", ...PLACES];
-/** Is appended to base_url. */
+/** A path that is appended to base_url. */
 const path = refine(wellFormed(1), (text) => {
   if (!text.startsWith("/")) fail("invalid_value", 'expected a path that begins with "/"');
   if (text.includes("#")) fail("invalid_value", "must not have a fragment, which is never sent");

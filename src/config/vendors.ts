@@ -1,5 +1,5 @@
-// The vendors, whose rows in vendors.json preset a provider's address and traits. Also says which
-// vendors and wire formats a configuration can name.
+// The vendors, whose rows in vendors.json preset the address and traits of a provider. Also lists
+// the vendors and wire formats that a configuration can name.
 import { dialectsIn } from "../core/extension/places.ts";
 import type { Installed } from "../core/extension/installer.ts";
 import type { DialectDefinition } from "../core/providers/dialect.ts";
@@ -13,11 +13,11 @@ export interface VendorPreset {
   /** The name of the wire format. */
   readonly dialect: string;
   /**
-   * `{region}` and the like stand for the provider's settings of these names. Undefined: a provider
-   * of this vendor must state it.
+   * The address. `{region}` and the like stand for the provider's settings of these names.
+   * Undefined: a provider of this vendor must state its address.
    */
   readonly base_url?: string | undefined;
-  /** The beginning of base_url in certain places, by the provider's `location`. */
+  /** The addresses that replace base_url for certain values of the provider's `location`. */
   readonly hosts?: Readonly<Record<string, string>> | undefined;
   /** True for a hosted service that refuses requests without a key or credentials. */
   readonly needs_key?: boolean | undefined;
@@ -25,13 +25,13 @@ export interface VendorPreset {
   readonly traits: Traits;
   /** The traits of models that think. */
   readonly reasoningTraits: Traits;
-  /** The differences where the provider states api_version. Undefined: it cannot. */
+  /** The traits that differ if the provider states api_version. Undefined: there is no version. */
   readonly versioned?: TraitOverrides | undefined;
-  /** Other formats that the vendor speaks, by their names. */
+  /** The presets for the vendor's other formats, by their names. */
   readonly variants: ReadonlyMap<string, VendorPreset>;
   /**
-   * The formats of models that state none: that of the first pattern which matches the provider's
-   * name of the model, which may have traits of its own in it. Undefined: that of the provider.
+   * The formats of models that state none: the first pattern that matches the provider's name of
+   * the model decides, and may have traits for it. Undefined: they have the provider's format.
    */
   readonly by_model?: readonly ModelRule[] | undefined;
 }
@@ -47,20 +47,21 @@ interface VendorReference {
 /** The settings of a provider that templates of addresses and paths may name. */
 export const PLACES = ["region", "project", "location", "api_version"] as const;
 
-/** Absent: the vendor's addresses do not have it. */
+/** The values of PLACES in a provider. Absent: the provider does not state it. */
 export type Places = { readonly [name in (typeof PLACES)[number]]?: string | undefined };
 
 /** A row of vendors.json, or a variant in one. Tests check all of them. */
 interface VendorRow
   extends Omit<VendorPreset, "traits" | "reasoningTraits" | "variants" | "title"> {
-  /** Absent in a variant: that of its vendor. */
+  /** Absent in a variant, which has its vendor's title. */
   readonly title?: string;
-  /** The vendor whose traits it departs from. Absent: generic. */
+  /** The vendor on whose traits this row is based. Absent: generic. */
   readonly like?: string;
+  /** The traits that differ from those of `like`. Absent: none. */
   readonly traits?: TraitOverrides;
-  /** The differences of models that think. */
+  /** The traits that differ for models that think. Absent: none. */
   readonly reasoning?: TraitOverrides;
-  /** By dialect. Absent: none. */
+  /** The vendor's other formats, by dialect. Absent: there are none. */
   readonly variants?: Readonly<Record<string, VendorRow>>;
 }
 
@@ -68,7 +69,7 @@ const ROWS: ReadonlyMap<string, VendorRow> = new Map(
   Object.entries(vendorsJson as unknown as Readonly<Record<string, VendorRow>>),
 );
 
-/** The usual traits. JSON cannot state undefined; the generic row states all other values. */
+/** The traits of a vendor whose row states none. The generic row has all but the undefined ones. */
 const generic = {
   echo: undefined,
   done_without_finish: undefined,
@@ -89,7 +90,7 @@ function presetOf(row: VendorRow): VendorPreset {
   return {
     ...others,
     title,
-    // Made when they are asked for: a configuration uses few of all vendors.
+    // Computed on demand, because a configuration uses few of the vendors.
     get traits() {
       return withOverrides(withOverrides(generic, base?.traits), row.traits);
     },
@@ -101,8 +102,8 @@ function presetOf(row: VendorRow): VendorPreset {
 }
 
 /**
- * The presets of all vendors by their names, whether their formats are loaded or not: a provider
- * may name another format than its vendor's own, and then only that is loaded.
+ * The presets of all vendors by their names, whether their formats are loaded or not: if a provider
+ * names a format other than its vendor's main one, only that format is loaded.
  */
 export const VENDOR_PRESETS: ReadonlyMap<string, VendorPreset> = new Map(
   [...ROWS].map(([name, row]) => [name, presetOf(row)]),
@@ -113,11 +114,11 @@ export interface Formats {
   /** The core's own format, and those of the extensions that are loaded, by their names. */
   readonly dialects: ReadonlyMap<string, DialectDefinition>;
   /**
-   * The values that `dialect` may have, also those whose extension is not loaded because nothing
-   * names them.
+   * The values that `dialect` may have, including those whose extension is not loaded because
+   * nothing names them.
    */
   readonly dialectNames: readonly string[];
-  /** The same of `vendor`. */
+  /** The values that `vendor` may have. */
   readonly vendorNames: readonly string[];
 }
 
@@ -125,11 +126,11 @@ export interface Formats {
 export function createFormats(installed: Installed, others: readonly string[] = []): Formats {
   const dialects = dialectsIn(installed);
   const dialectNames = [...new Set([...dialects.keys(), ...others])];
-  const spoken = [...VENDOR_PRESETS].filter(([, { dialect }]) => dialectNames.includes(dialect));
-  return { dialects, dialectNames, vendorNames: spoken.map(([name]) => name) };
+  const usable = [...VENDOR_PRESETS].filter(([, { dialect }]) => dialectNames.includes(dialect));
+  return { dialects, dialectNames, vendorNames: usable.map(([name]) => name) };
 }
 
-/** The formats that a provider or a model may need: the one it names, or all of its vendor's. */
+/** The formats that a provider or a model may need: the one that it names, or all of its vendor. */
 export function dialectNamesOf({ vendor, dialect }: VendorReference): readonly string[] {
   if (typeof dialect === "string") return [dialect];
   const preset = VENDOR_PRESETS.get(String(vendor));
@@ -138,19 +139,19 @@ export function dialectNamesOf({ vendor, dialect }: VendorReference): readonly s
 }
 
 /**
- * The preset of a provider's vendor, in the format that the provider names if it names one.
- * Undefined: there is none of this name.
+ * The preset of a provider's vendor, for the provider's format if it names one. Undefined: there is
+ * no such vendor.
  */
 export function vendorPreset({ vendor, dialect }: VendorReference): VendorPreset | undefined {
   const preset = VENDOR_PRESETS.get(String(vendor ?? (dialect === "openai" ? "generic" : dialect)));
   return preset?.variants.get(String(dialect)) ?? preset;
 }
 
-/** The settings of a model that its format depends on. */
+/** The settings of a model on which its format depends. */
 interface ModelReference {
   /** The provider's name of the model. */
   readonly upstreamModel: string;
-  /** Absent: what the provider or the vendor says. */
+  /** Absent: the provider or the vendor decides. */
   readonly dialect?: unknown;
 }
 
@@ -160,24 +161,24 @@ const ruleOf = (vendor: unknown, upstreamModel: string): ModelRule | undefined =
     new RegExp(pattern).test(upstreamModel),
   );
 
-/** The format of a model. Undefined: its provider's. */
+/** The format of a model. Undefined: it has its provider's format. */
 export const modelDialect = (
   { vendor }: VendorReference,
   { upstreamModel, dialect }: ModelReference,
 ): string | undefined =>
   typeof dialect === "string" ? dialect : ruleOf(vendor, upstreamModel)?.[1];
 
-/** The text with the provider's settings in the place of `{region}` and the like. */
+/** The text with `{region}` and the like replaced by the provider's settings. */
 const filledIn = (text: string, places: Places): string =>
   PLACES.reduce((filled, name) => filled.replaceAll(`{${name}}`, () => places[name] ?? ""), text);
 
-/** The address of a vendor's API for a provider that states none. Empty: it must state one. */
+/** The vendor's address for a provider that states none. Empty: the provider must state one. */
 export const vendorAddress = ({ base_url = "", hosts = {} }: VendorPreset, places: Places) =>
   filledIn(hosts[places.location ?? ""] ?? base_url, places);
 
 /**
- * The address of a model that the vendor serves elsewhere than its other models. Undefined: that of
- * its provider.
+ * The address of a model, if the vendor serves it at another address than its other models.
+ * Undefined: the model is at its provider's address.
  */
 export function modelAddress(
   provider: VendorReference & Places & { readonly base_url: string },
@@ -186,13 +187,13 @@ export function modelAddress(
   const { vendor, base_url } = provider;
   const preset = VENDOR_PRESETS.get(String(vendor));
   const variant = preset?.variants.get(String(dialect));
-  // A provider that states an address has all models there.
+  // If a provider states an address, all of its models are there.
   if (!preset || !variant?.base_url || base_url !== vendorAddress(preset, provider))
     return undefined;
   return vendorAddress(variant, provider);
 }
 
-/** A path that is stated without a stream_path is the path of streams too. */
+/** Overrides traits. A `path` that is stated without a `stream_path` applies to streams, too. */
 const withPaths = (general: Traits, { path, ...own }: TraitOverrides): Traits =>
   withOverrides(path === undefined ? general : { ...general, path, stream_path: path }, own);
 

@@ -1,4 +1,4 @@
-// Requests to the admin listener, with a Host and an Origin of one's own.
+// Sends requests to the admin listener, with any Host and Origin headers.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -11,7 +11,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** Of an answer in JSON. */
+  /** The parsed body. Undefined: it is not JSON. */
   readonly body: any;
 }
 

@@ -1,11 +1,11 @@
-// Reads streams of the Messages API and of the Responses API as their clients do, and holds them to
-// the order that these count on.
+// Reads streams of the Messages API and of the Responses API as their clients do, and asserts the
+// order of events on which clients rely.
 
 import assert from "node:assert/strict";
 
 type Json = Record<string, any>;
 
-/** The events of a stream. Its framing is strict: a name and one line of data each. */
+/** The events of a stream. Asserts strict framing: each event has a name and one line of data. */
 export function eventsIn(text: string): Json[] {
   assert.ok(text.endsWith("\n\n"), `a stream ends with a blank line: ${text.slice(-80)}`);
   return text
@@ -28,13 +28,13 @@ const GROWTH: Readonly<Record<string, readonly [block: string, member: string]>>
 
 function grow(block: Json, delta: Json): void {
   const [type, member] = GROWTH[delta["type"]] ?? assert.fail(`delta ${delta["type"]}`);
-  // A call of the provider's own tools has arguments too.
+  // A call of one of the provider's own tools has arguments, too.
   const types = type === "tool_use" ? [type, "server_tool_use"] : [type];
   assert.ok(types.includes(block["type"]), `a ${delta["type"]} in a block of ${block["type"]}`);
   block[member] = (block[member] ?? "") + delta[member];
 }
 
-/** The message that a complete stream makes. Each block must end before the next one begins. */
+/** Assembles the message of a complete stream. Each block must end before the next one begins. */
 export function messageIn(events: readonly Json[]): Json {
   const [start, ...rest] = events.filter(({ type }) => type !== "ping");
   assert.equal(start?.["type"], "message_start");
@@ -73,7 +73,7 @@ export function messageIn(events: readonly Json[]): Json {
   return message;
 }
 
-/** The arguments of a call have come as text. */
+/** Parses the arguments of a call, which a stream sends as text. */
 function parseInput(block: Json): void {
   if (block["partial_json"]) block["input"] = JSON.parse(block["partial_json"]);
   delete block["partial_json"];
@@ -86,7 +86,7 @@ export interface ResponseEvent extends Json {
   readonly sequence_number: number;
 }
 
-/** The events of a stream. Each must have its type twice, and consecutive numbers. */
+/** The events of a stream. Asserts that each states its type twice, and consecutive numbers. */
 export function readEvents(text: string): ResponseEvent[] {
   const events = eventsIn(text.replaceAll(/^: .*\n\n/gm, "")) as ResponseEvent[];
   assert.deepEqual(
@@ -96,7 +96,7 @@ export function readEvents(text: string): ResponseEvent[] {
   return events;
 }
 
-/** By the kind of event: the field of an item, or of its part, that a delta is appended to. */
+/** The field of an item, or of its part, to which a delta is appended, by the type of the event. */
 const DELTAS: Readonly<Record<string, string>> = {
   "response.output_text.delta": "text",
   "response.refusal.delta": "refusal",
@@ -105,12 +105,12 @@ const DELTAS: Readonly<Record<string, string>> = {
   "response.custom_tool_call_input.delta": "input",
 };
 
-/** The fields that an item has from its end on, or that change then. */
+/** The fields that are added to an item, or that change, when it ends. */
 const LATE = ["status", "encrypted_content"];
 
 function endItem(item: Json, whole: Json): void {
   for (const field of LATE) if (field in whole) item[field] = whole[field];
-  // A search for tools has its arguments at its end only.
+  // Only the last event of a tool search has its arguments.
   if (typeof whole["arguments"] === "object") item["arguments"] = whole["arguments"];
   assert.deepEqual(item, whole);
 }
@@ -124,7 +124,7 @@ function growItem(item: Json, event: ResponseEvent): void {
   else if (event.type.endsWith("part.done")) assert.deepEqual(part, event["part"]);
 }
 
-/** The output that the deltas amount to. What an item's last event says must be the same. */
+/** Assembles the output from the deltas. Asserts that each item's last event states the same. */
 export function assembleResponse(events: readonly ResponseEvent[]): object[] {
   const items: Json[] = [];
   for (const event of events) {

@@ -1,5 +1,5 @@
-// The books, read as any other program would read them (from the files under data_dir), and what
-// things cost, worked out without the gateway's own arithmetic.
+// Reads the books as any other program would (from the files under data_dir), and computes costs
+// without the gateway's own arithmetic.
 
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -19,7 +19,7 @@ export interface Entry {
   readonly settle: Line;
 }
 
-/** A file's lines; every one of them must be whole, and JSON. */
+/** The lines of a file. Each must be complete, and JSON. */
 export function linesOf(path: string): Line[] {
   const text = readFileSync(path, "utf8");
   assert.ok(text === "" || text.endsWith("\n"), `${path} ends in the middle of a line`);
@@ -29,7 +29,7 @@ export function linesOf(path: string): Line[] {
     .map((line) => JSON.parse(line) as Line);
 }
 
-/** The names of the files of lines in a folder of the data_dir. */
+/** The names of the JSONL files in a folder of data_dir, sorted. */
 const jsonlIn = (dir: string, inner: "spend" | "usage"): string[] =>
   (existsSync(join(dir, inner)) ? readdirSync(join(dir, inner)) : [])
     .filter((name) => name.endsWith(".jsonl"))
@@ -67,34 +67,34 @@ export function entries(dir: string): Entry[] {
   });
 }
 
-/** The one request in the books. */
+/** The only request in the books. */
 export function only(dir: string): Entry {
   const found = entries(dir);
   assert.equal(found.length, 1, `${found.length} requests are in the books`);
   return found[0]!;
 }
 
-/** The settle lines when there are `count`: for replies that nobody is there to receive. */
+/** Waits for at least `count` settle lines: for replies whose client has left. */
 export const settled = (dir: string, count = 1): Promise<Line[]> =>
   waitFor(() => {
     const found = settles(dir);
     return found.length >= count && found;
   }, `${count} settle lines`);
 
-/** The usage records of a day. */
+/** The path of a day's usage records. */
 export const usageFile = (dir: string, day = today()): string => join(dir, "usage", `${day}.jsonl`);
 /** The usage records in the file store. */
 export const usageRecords = (dir: string): Line[] =>
   jsonlIn(dir, "usage").flatMap((name) => linesOf(join(dir, "usage", name)));
-/** How many of them there are, be it that the next is just being written. */
+/** The number of usage records, not counting one that is still being written. */
 export const usageCount = (dir: string): number =>
   jsonlIn(dir, "usage")
     .map((name) => readFileSync(join(dir, "usage", name), "utf8").split("\n").length - 1)
     .reduce((sum, lines) => sum + lines, 0);
 
-// ---- lines that no gateway of this process wrote
+// ---- lines that no gateway wrote
 
-/** A spend_id with a number in it. */
+/** A spend_id that contains a number. */
 export const spendId = (n: number): string => `sp_${n.toString(16).padStart(32, "0")}`;
 
 export function openLine(n: number, over: Line = {}): Line {
@@ -135,11 +135,11 @@ export function settleLine(n: number, over: Line = {}): Line {
   };
 }
 
-/** Lines as a file has them; a string stands for itself. */
+/** The text of a file with these lines. A string is a line as it is; anything else becomes JSON. */
 export const textOf = (lines: readonly (Line | string)[]): string =>
   lines.map((line) => `${typeof line === "string" ? line : JSON.stringify(line)}\n`).join("");
 
-/** A segment without a writer. `holder`: whether its process died, or released the segment. */
+/** Writes a segment that has no writer. `holder`: its process died, or released the segment. */
 export function handMade(
   dir: string,
   name: string,
@@ -153,7 +153,7 @@ export function handMade(
 
 // ---- money
 
-/** A fraction, written out as a decimal number: long division, which must come to an end. */
+/** A fraction as an exact decimal number, by long division. Fails unless the decimal is finite. */
 export function decimal(numerator: bigint, denominator: bigint): string {
   let digits = "";
   let rest = numerator % denominator;
@@ -165,14 +165,14 @@ export function decimal(numerator: bigint, denominator: bigint): string {
   return `${numerator / denominator}${digits && "."}${digits}`;
 }
 
-/** The sum of exact decimals, which have no zeros to spare. */
+/** The sum of exact decimals. Asserts that these have no unnecessary zeros. */
 export function sum(amounts: readonly string[]): string {
   const exact = amounts.map(money.pico);
   assert.deepEqual(exact.map(money.amountOf), amounts);
   return money.amountOf(money.sum(exact));
 }
 
-/** What tokens cost, as the books write it. */
+/** The cost of tokens, as the books write it. */
 export function costOf(usage: Line, price: money.Price): string {
   const counts = {
     ...money.NO_COUNTS,
@@ -187,7 +187,7 @@ export function costOf(usage: Line, price: money.Price): string {
 // ---- a gateway with prices
 
 export const PRICE = { input_cache_hit: 0.5, input_cache_miss: 1.25, output: 10.000001 };
-/** What provider.ts's USAGE is in the books. */
+/** The USAGE of provider.ts, as the books write it. */
 export const COUNTED = {
   prompt_tokens: USAGE.prompt_tokens,
   completion_tokens: USAGE.completion_tokens,
@@ -198,7 +198,7 @@ export const COUNTED = {
 };
 export const NO_USAGE = Object.fromEntries(Object.keys(COUNTED).map((name) => [name, 0]));
 
-/** Starts a provider, and a gateway with a model at PRICE for each of the behaviours. */
+/** Starts a provider, and a gateway with one model for each behaviour, all at PRICE. */
 export async function priced(
   t: TestContext,
   behaviours: Readonly<Record<string, Behaviour>>,
@@ -210,7 +210,7 @@ export async function priced(
   const models = Object.fromEntries(names.map((name) => [name, { price: PRICE }]));
   const settings = merge({ data_dir: dir, models }, over) as object;
   const { provider, config, ...gw } = await startWith(t, behaviours, settings, deps);
-  /** The whole answer to one request. */
+  /** Sends a request. Resolves with the complete answer. */
   const ask = async (body: object = {}, headers: Record<string, string> = {}) => {
     const whole = { model: names[0], messages: user("Say something."), ...body };
     const response = await within(gw.chat(whole, headers), "an answer");
@@ -224,7 +224,7 @@ export async function priced(
   return { dir, provider, gw, config, ask };
 }
 
-/** A configuration in a file, for the command line. */
+/** Writes a configuration to a file, for the command line. Returns the path. */
 export function configFile(config: object): string {
   const file = join(folder(), "some.json");
   writeFileSync(file, JSON.stringify(config));

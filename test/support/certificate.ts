@@ -1,10 +1,10 @@
-// A certificate and its key, made by openssl for a test, for localhost and 127.0.0.1.
+// Creates a certificate for localhost and 127.0.0.1, and its key, with openssl.
 
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { folder } from "./folder.ts";
 
-/** `key`: what `openssl req` makes. */
+/** `key`: the kind of key, as `openssl req -newkey` takes it. */
 export function certificate(key = "ec -pkeyopt ec_paramgen_curve:prime256v1"): {
   cert_file: string;
   key_file: string;

@@ -1,4 +1,4 @@
-// The real command line: the process, its arguments, its output, its exit code.
+// Runs the program's commands as real processes: arguments, output, exit code.
 
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
@@ -8,7 +8,7 @@ import { within } from "./wait.ts";
 
 const PROGRAM = quickest(folder());
 
-/** Without the notice that the admin listener's port is taken, as other gateways run beside. */
+/** Removes the warning that the admin listener's port is taken: other gateways run meanwhile. */
 const withoutPortNotice = (stderr: string) =>
   stderr.replace(/^\{[^\n]*"admin_port_taken"[^\n]*\n/gm, "");
 
@@ -16,7 +16,7 @@ export type Running = ReturnType<typeof run>;
 
 export interface RunOptions extends LaunchOptions {
   readonly cwd?: string;
-  /** Another than the quickest by which coverage can be measured. */
+  /** Absent: the program that starts fastest. */
   readonly program?: Program;
 }
 
@@ -36,35 +36,35 @@ export function run(
     stdout,
     stderr: () => withoutPortNotice(stderr()),
     ended: running.ended.then((end) => ({ ...end, stderr: withoutPortNotice(end.stderr) })),
-    /** The address in the line that says that it listens. */
+    /** Waits for the line that says where the gateway listens. Resolves with the address. */
     address: () => within(running.address, "the line that says where it listens"),
   };
 }
 
-/** Runs it to its end. */
+/** Runs a command to its end. */
 export const ended = (
   t: TestContext,
   args: readonly string[],
   options: RunOptions = {},
 ): Promise<Ended> => within(run(t, args, options).ended, `the end of ${args.join(" ")}`);
 
-/** Its lines but for the empty ones. */
+/** The lines of a text that are not empty. */
 export const lines = (text: string): string[] => text.split("\n").filter((line) => line !== "");
 
-/** What it says when it fails: one line, which begins with its name. */
+/** Asserts that a command printed only one line, on stderr, which begins with its name. */
 export function assertOneLine({ stdout, stderr }: Ended, words: RegExp): void {
   assert.equal(stdout, "");
   assert.match(stderr, /^chat-gateway: [^\n]+\n$/, `one line on stderr: ${JSON.stringify(stderr)}`);
   assert.match(stderr, words);
 }
 
-/** The same, and its exit code. */
+/** Asserts the same, and the exit code. */
 export function assertFails(end: Ended, code: number, words: RegExp): void {
   assertOneLine(end, words);
   assert.equal(end.code, code);
 }
 
-/** What it printed. It must have succeeded, and have said nothing on stderr. */
+/** The standard output of a command. Asserts that it succeeded, and printed nothing on stderr. */
 export function outputOf({ code, stdout, stderr }: Ended): string {
   assert.deepEqual([code, stderr], [0, ""]);
   return stdout;

@@ -28,13 +28,13 @@ import { unhurriedClock } from "./unhurried-clock.ts";
 
 export const loader = createLoader(entries);
 export const allExtensions = await loader.load(() => true);
-/** What all of them install. */
+/** What all extensions have installed. */
 export const installed = install(allExtensions);
 
 export const formats = createFormats(installed, dialectsOf(entries));
 export { VENDOR_PRESETS as VENDORS } from "../../src/config/vendors.ts";
 
-/** A configuration is checked that may use every extension. */
+/** The options with which a configuration that may use every extension is checked. */
 export const checking = {
   env: {},
   secretFiles: createSecretFiles(""),
@@ -55,27 +55,28 @@ export const loadConfig = (options: Omit<LoadOptions, "loader">): Promise<Loaded
   loadCoreConfig({ ...options, loader });
 
 export interface GatewayDeps {
-  /** Takes the place of every transport over the network. */
+  /** Replaces every transport over the network. Absent: the real ones. */
   readonly fetch?: Fetch;
-  /** The wall clock, and the clock of limiter and breakers; both in milliseconds. */
+  /** The wall clock, in milliseconds since 1970. Absent: that of unhurried-clock.ts. */
   readonly now?: () => number;
+  /** The clock of limiter and breakers, in milliseconds. Absent: as above. */
   readonly monotonic?: () => number;
-  /** The timers of all deadlines. */
+  /** The timers of all deadlines. Absent: as above. */
   readonly after?: Clock["after"];
   readonly limits?: Limiter;
   readonly accessLog?: WriteLines | Writable;
   readonly diagnostics?: WriteLines | Writable;
-  /** Absent: all that are in the folder. */
+  /** Absent: all extensions. */
   readonly extensions?: readonly Extension[];
 }
 
 export interface Gateway extends Omit<CoreGateway, "reload"> {
   reload(config: Config): void;
-  /** Where the admin listener is; undefined if there is none. */
+  /** The address of the admin listener. Undefined: there is none. */
   adminAddress(): string | undefined;
 }
 
-/** All extensions, but of the client APIs those that the configuration names. */
+/** All extensions, except client APIs that the configuration does not name. */
 function extensionsFor(config: Config): readonly Extension[] {
   const isLeftOut = (name: string): boolean =>
     entries.some(
@@ -85,7 +86,7 @@ function extensionsFor(config: Config): readonly Extension[] {
   return allExtensions.filter(({ name }) => !isLeftOut(name));
 }
 
-/** A gateway with every extension, as far as client APIs are not switched off. */
+/** Creates a gateway with the extensions of extensionsFor(). */
 export function createGateway(config: Config, deps: GatewayDeps = {}): Gateway {
   const { fetch, now, monotonic, after, limits, ...logs } = deps;
   const clock = {

@@ -9,7 +9,7 @@ class Died extends Error {}
 
 type Call = (...args: any[]) => any;
 
-/** The index of the argument with the bytes of each function. Undefined: it writes none. */
+/** For each function, the index of the argument with the bytes. Undefined: it writes none. */
 const SYNC: Readonly<Record<string, number | undefined>> = {
   writeFileSync: 1,
   appendFileSync: 1,
@@ -29,7 +29,7 @@ type Pieces = Iterable<Bytes> | AsyncIterable<Bytes>;
 
 const half = (bytes: Bytes): Bytes => bytes.slice(0, Math.floor(bytes.length / 2));
 
-/** Half of the first piece. */
+/** The first half of the first piece. */
 async function* beginning(pieces: Pieces): AsyncGenerator<Bytes> {
   for await (const piece of pieces) {
     yield half(piece);
@@ -41,8 +41,8 @@ const halfOf = (content: Bytes | Pieces): Bytes | Pieces =>
   typeof content === "string" || content instanceof Uint8Array ? half(content) : beginning(content);
 
 /**
- * Does work that dies at its change number `last`, from 0. Resolves with true if the work made
- * fewer changes and ended, else with false.
+ * Runs work that dies at the change with the number `last`, counted from 0. Resolves with true if
+ * the work ended after fewer changes, else with false.
  */
 export async function dyingAt(last: number, work: () => Promise<unknown>): Promise<boolean> {
   let changes = 0;
@@ -73,7 +73,8 @@ export async function dyingAt(last: number, work: () => Promise<unknown>): Promi
   wrap(promises, ASYNC);
   const { rmSync } = fs;
   const { open } = promises;
-  // The kernel removes sockets when a process dies, so only other files count.
+  // Only the removal of a .jsonl file counts. Sockets can be removed even after the process's
+  // death, because a dead process holds no lock.
   fs.rmSync = (path, options) => {
     if (String(path).endsWith(".jsonl") && changes++ >= last) throw new Died();
     rmSync(path, options);

@@ -1,15 +1,16 @@
-// How much work something is and how much memory it holds, for tests that bound it: whatever else
-// the machine does meanwhile, however fast it is, and whatever waits to be collected.
+// Measures work and held memory, for tests that bound these. The figures do not depend on the speed
+// of the machine, on what else it does meanwhile, or on garbage that is not yet collected.
 
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-/** Some 60 KB of JSON, and how often it is parsed for a megabyte. */
+/** Some 60 KB of JSON. */
 const TEXT = JSON.stringify(Array.from({ length: 2_000 }, (_, at) => ({ at, text: "some text" })));
+/** How often TEXT is parsed for a megabyte. */
 const PARSES = 16;
 const ROUNDS = 5;
 
-/** What this process has kept processors busy with, in milliseconds. */
+/** The CPU time of this process, in milliseconds. */
 export function busyMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1_000;
@@ -22,8 +23,8 @@ function parse(): number {
 }
 
 /**
- * Begins to measure. The function tells how much work this process has done since then, in
- * megabytes of JSON that it could have parsed. A slow machine parses 250 in a second.
+ * Begins to measure. The returned function returns the work that this process has done since then,
+ * in megabytes of JSON that it could have parsed. A slow machine parses 250 in a second.
  */
 export function startEffort(): () => number {
   const before = busyMs();
@@ -35,16 +36,16 @@ export function startEffort(): () => number {
 
 setFlagsFromString("--expose-gc");
 
-/** Collects all garbage, now. */
+/** Collects all garbage at once. */
 export const collectGarbage = runInNewContext("gc") as () => void;
 
-/** The bytes of all that is reachable on the heap of JavaScript. */
+/** The bytes of all reachable objects on the JavaScript heap. */
 export function heldNow(): number {
   collectGarbage();
   return process.memoryUsage().heapUsed;
 }
 
-/** Keeps the event loop busy. */
+/** Blocks the event loop for `ms` milliseconds. */
 export function keepBusy(ms: number): void {
   const until = performance.now() + ms;
   while (performance.now() < until);

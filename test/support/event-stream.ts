@@ -1,4 +1,4 @@
-// Frames of Amazon's event stream, as its documents describe them.
+// Encodes frames of Amazon's event stream, as its documentation describes them.
 
 import { crc32 } from "node:zlib";
 
@@ -15,7 +15,7 @@ function header(name: string, value: string): Buffer {
   ]);
 }
 
-/** A frame with these headers and this payload, which is JSON unless it is a text. */
+/** A frame with these headers and this payload. A payload that is not a string becomes JSON. */
 export function frame(headers: Readonly<Record<string, string>>, payload: unknown): Buffer {
   const text = typeof payload === "string" ? payload : JSON.stringify(payload);
   const body = Buffer.from(text);
@@ -37,7 +37,7 @@ export const eventFrame = (type: string, payload: unknown): Buffer =>
     payload,
   );
 
-/** An error that is none of the API's exceptions. */
+/** An error that is not one of the API's exceptions. */
 export const errorFrame = (code: string, message: string): Buffer =>
   frame({ ":message-type": "error", ":error-code": code, ":error-message": message }, "");
 

@@ -1,8 +1,8 @@
-// A provider that speaks Anthropic's Messages API (wire.md "Anthropic requests") and holds its
-// clients to the rules that are published for a conversation. Those of single fields are not here:
-// test/extensions/providers/anthropic/request.test.ts has what each of them becomes. One rule is
-// stricter than the service, which joins neighbouring turns of one role. Models are named
-// claude-4-5-... (thinking has a budget) or claude-5-... (thinking is adaptive).
+// A provider with Anthropic's Messages API (wire.md "Anthropic requests"), which enforces the
+// published rules of a conversation. The rules of single fields are not here:
+// test/extensions/providers/anthropic/request.test.ts tests how each field is translated. One rule
+// is stricter than that of the service, which joins neighbouring turns of one role. Models are
+// named claude-4-5-... (thinking has a budget) or claude-5-... (thinking is adaptive).
 
 import type { TestContext } from "node:test";
 import { isDeepStrictEqual } from "node:util";
@@ -61,7 +61,7 @@ function understand({ path, headers, body }: Asked): Understood {
   };
 }
 
-/** The blocks of a content that may be a string. */
+/** The blocks of a content, which may be a string. */
 const blocksOf = (content: unknown, path: string): Record<string, any>[] => {
   const blocks = typeof content === "string" ? [{ type: "text", text: content }] : (content ?? []);
   rule(Array.isArray(blocks) && blocks.every(isObject), `${path}: Input should be a valid list`);
@@ -72,7 +72,7 @@ const blocksOf = (content: unknown, path: string): Record<string, any>[] => {
   return blocks;
 };
 
-/** `startsThinking`: the model's turn begins with a thought. An adaptive model need not think. */
+/** `startsThinking`: the model's turn must begin with a thought. An adaptive model may omit it. */
 function checkMessages(
   { messages, tools = [] }: Record<string, any>,
   startsThinking: boolean,
@@ -119,7 +119,7 @@ function checkMessages(
     rule(toolUses(blocks).length === 0, "messages: `tool_use` without `tool_result` blocks");
     rule(/\S$/.test(blocks.at(-1)!["text"] ?? "."), "messages: trailing whitespace");
   }
-  // All calls since the user's last word, with their results, are one turn of the model.
+  // All calls since the user's last text, with their results, are one turn of the model.
   let first = turns.length;
   while (turns[first - 1]?.blocks[0]?.["type"] === "tool_result") first -= 2;
   if (!startsThinking || first === turns.length) return;
@@ -132,7 +132,7 @@ function checkMessages(
 const toolUses = (blocks: readonly Record<string, any>[]) =>
   blocks.filter(({ type }) => type === "tool_use");
 
-/** A thinking block must be in the turn that it was made for, with its text as it was shown. */
+/** A thinking block must be in the turn for which it was signed, with the text that was shown. */
 function checkThoughts(blocks: readonly Record<string, any>[], at: number): void {
   const ids = toolUses(blocks).map(({ id }) => id);
   for (const { type, thinking, signature } of blocks) {
@@ -142,7 +142,7 @@ function checkThoughts(blocks: readonly Record<string, any>[], at: number): void
   }
 }
 
-/** A turn's messages: its tool results come first. */
+/** The messages of a turn. Its tool results come first. */
 function messagesOf({ role, content }: Record<string, any>): object[] {
   const blocks = blocksOf(content, "");
   const text = blocks.map((block) => (block["type"] === "text" ? block["text"] : "")).join("");
@@ -165,7 +165,7 @@ function messagesOf({ role, content }: Record<string, any>): object[] {
   return blocks.length > results.length ? [...said, { role, content: text }] : said;
 }
 
-/** Input that is not cached, or was not until now, stands beside what is. */
+/** Anthropic counts input separately: not cached, now written to the cache, and read from it. */
 const INPUT = {
   input_tokens: COUNTS.prompt - COUNTS.cached - 2,
   cache_creation_input_tokens: 2,
@@ -179,14 +179,14 @@ const USAGE = {
 
 const message = (model: string) => ({ id: "msg_01", type: "message", role: "assistant", model });
 
-/** How it ended, as in the whole reply. */
+/** The reason why a reply ended. */
 const stop = ({ calls = [] }: Said): object => ({
   stop_reason: calls.length > 0 ? "tool_use" : "end_turn",
   stop_sequence: null,
 });
 const textsOf = ({ text }: Said): string[] => (text ? [text] : []);
 
-/** The block of what was thought: signed, and shown if that was asked for. */
+/** The thinking block, if the model thinks: signed, and with its text if that is requested. */
 function thoughts(
   { thinking, showThinking }: Understood,
   { reasoning = "", calls = [] }: Said,
@@ -232,7 +232,7 @@ function stream(request: Understood, said: Said): string {
     })),
     ...(said.calls ?? []).map(({ id, name, arguments: args }) => ({
       content_block: { type: "tool_use", id, name, input: {} },
-      // The first piece is always empty, and without arguments it is the only one.
+      // The first piece is always empty. If there are no arguments, it is the only one.
       deltas: ["", ...(args === "{}" ? [] : letters(args))].map((partial_json) => ({
         type: "input_json_delta",
         partial_json,
@@ -257,7 +257,7 @@ function stream(request: Understood, said: Said): string {
     event({ type: "message_delta", delta: stop(said), usage: USAGE }),
     event({ type: "message_stop" }),
   ];
-  // The last block's end, message_delta and message_stop finish it.
+  // An unfinished stream lacks the end of the last block, message_delta and message_stop.
   return (said.ending === undefined ? events : events.slice(0, -3)).join("");
 }
 

@@ -3,7 +3,7 @@
 import type { Clock, Timer } from "../../src/core/clock.ts";
 
 export interface FakeClock extends Clock {
-  /** Moves both clocks on, and fires the timers that are due, in their order. */
+  /** Moves both clocks forward by milliseconds, and fires the timers that are due, in order. */
   advance(ms: number): void;
   /** Timers that have neither fired nor been cancelled. */
   pending(): number;

@@ -1,10 +1,10 @@
-// A provider that speaks Gemini's generateContent (wire.md "Gemini requests") and holds its clients
-// to the rules that are published for a conversation. Those of single fields are not here:
-// test/extensions/providers/gemini/gemini.test.ts has what each of them becomes. It is stricter
-// than the service, which takes turns of one role in a row: here only the model's may be in pieces,
-// as Google's SDK sends a streamed reply back. Models are named gemini-2.5-... (thinking has a
-// budget) or gemini-3-... (thinking has a level, calls have ids, and a call that is sent back must
-// carry its signature).
+// A provider with Gemini's generateContent (wire.md "Gemini requests"), which enforces the
+// published rules of a conversation. The rules of single fields are not here:
+// test/extensions/providers/gemini/gemini.test.ts tests how each field is translated. It is
+// stricter than the service, which accepts several turns of one role in a row: here only the
+// model's turn may be in pieces, as Google's SDK sends a streamed reply back. Models are named
+// gemini-2.5-... (thinking has a budget) or gemini-3-... (thinking has a level, calls have ids, and
+// a call that is sent back must have its signature).
 
 import type { TestContext } from "node:test";
 import type { Asked } from "./provider.ts";
@@ -30,7 +30,7 @@ export const startGemini = (
   models: Readonly<Record<string, Model>>,
 ): Promise<FakeProvider> => startFake(t, gemini, models);
 
-/** Stands for a signature that a client never had. */
+/** Accepted in place of a signature that a client never got. */
 const ANY_SIGNATURE = "skip_thought_signature_validator";
 
 const FIELDS = [
@@ -83,7 +83,7 @@ function partsOf(content: unknown, path: string): Part[] {
   return parts;
 }
 
-/** Checks the turns, and says them as messages; a call that has no id gets one here. */
+/** Checks the turns, and converts them to messages. A call without an id gets one. */
 function messagesOf(contents: unknown, third: boolean): object[] {
   rule(Array.isArray(contents) && contents.length > 0, "contents is not specified");
   const turns: { role: string; parts: Part[] }[] = [];
@@ -143,7 +143,7 @@ function messagesOf(contents: unknown, third: boolean): object[] {
 const signatureOf = ({ name, id }: { name: string; id?: string }, third: boolean): string =>
   sign([name, third ? id : undefined]);
 
-/** Only the first of several calls at once has a signature. */
+/** Checks a call. Of several calls in one turn, only the first must have a signature. */
 function checkCall(
   { functionCall: call, thoughtSignature }: Part,
   third: boolean,
@@ -157,7 +157,7 @@ function checkCall(
   rule(valid.includes(thoughtSignature), "Corrupted thought signature.");
 }
 
-/** The parts of a reply: thoughts, text and calls, cut as they are streamed. */
+/** The parts of a reply: thoughts, text and calls. `cut` splits texts into pieces. */
 function partsSaid(
   request: Understood,
   { reasoning = "", text = "", calls = [] }: Said,
@@ -176,7 +176,7 @@ function partsSaid(
   ];
 }
 
-/** A whole reply, or a piece of one. Candidates' tokens are counted without the thoughts. */
+/** A whole reply, or a piece of one. Gemini counts the candidate's tokens without thoughts. */
 function response(request: Understood, candidate: object, candidatesTokenCount: number): object {
   const { prompt, cached, reasoning } = COUNTS;
   const usageMetadata = {
@@ -204,7 +204,7 @@ function whole(request: Understood, said: Said): object {
 const event = (data: object): string => `data: ${JSON.stringify(data)}\r\n\r\n`;
 
 function stream(request: Understood, said: Said): string {
-  // A signature may also come with a text that is empty, after everything else.
+  // A signature may also arrive with an empty text, after everything else.
   const signature: Part = { text: "", thoughtSignature: sign("the end") };
   const parts = [
     ...partsSaid(request, said, words),

@@ -1,5 +1,5 @@
-// A provider that speaks the OpenAI-compatible format. It says what it thought whether or not that
-// was asked for, as many do, and its parallel calls come in fragments that alternate between them.
+// A provider with the OpenAI-compatible format. As many providers do, it sends its thoughts whether
+// or not the request asks for them. The fragments of its parallel calls alternate.
 
 import type { TestContext } from "node:test";
 import {

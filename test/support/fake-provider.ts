@@ -1,6 +1,6 @@
-// What the fake providers have in common (fake-openai.ts, fake-anthropic.ts, fake-gemini.ts):
-// models that say things, whatever format they are asked in, and a server that refuses what breaks
-// the provider's published rules.
+// The common parts of the fake providers (fake-openai.ts, fake-anthropic.ts, fake-gemini.ts):
+// models that reply independently of the format, and a server that refuses requests that break the
+// provider's published rules.
 
 import type { TestContext } from "node:test";
 import { startProvider, status, wordsIn, type Asked, type Provider } from "./provider.ts";
@@ -9,15 +9,15 @@ export { wordsIn as words };
 
 export const PROVIDER_KEY = "sk-provider-secret";
 
-/** A request in the terms of chat completions, whatever format it came in. */
+/** A request of any format, in the terms of chat completions. */
 export interface Understood {
-  /** Without the beginning that says which generation it is. */
+  /** The model's name without the prefix that states its generation. */
   readonly model: string;
   readonly upstreamModel: string;
   readonly stream: boolean;
   readonly messages: readonly Record<string, any>[];
   readonly thinking: { readonly type: "enabled" | "disabled" };
-  /** Thinking is on, and its text is to be seen. */
+  /** Whether thinking is on, and its text is requested. */
   readonly showThinking: boolean;
   readonly tools: readonly { readonly name: string }[];
 }
@@ -25,33 +25,33 @@ export interface Understood {
 export interface Call {
   readonly id: string;
   readonly name: string;
-  /** JSON. */
+  /** The arguments, as JSON. */
   readonly arguments: string;
 }
 
-/** What a model says. */
+/** The reply of a model. */
 export interface Said {
   readonly reasoning?: string;
   readonly text?: string;
   readonly calls?: readonly Call[];
-  /** How a stream ends, as in provider.ts; "error": by an error event. Absent: it is complete. */
+  /** How a stream ends, as in provider.ts; "error": with an error event. Absent: it is complete. */
   readonly ending?: "eof" | "cut" | "open" | "error";
-  /** Refused with this status instead. */
+  /** The status of a refusal, which is sent instead of a reply. Absent: there is a reply. */
   readonly status?: number;
 }
 
-/** What it says to a request; undefined: nothing, ever. */
+/** Returns the reply to a request. Undefined: the model never answers. */
 export type Model = (request: Understood) => Said | undefined;
 
-/** The words of the provider's own errors, which no client of a gateway may see. */
+/** The message of the provider's own errors, which no client of a gateway may see. */
 export const OWN_WORDS = "the provider's own words";
 
-/** The same counts whatever was said; those of provider.ts. */
+/** The token counts of every reply, the same as in provider.ts. */
 export const COUNTS = { prompt: 20, cached: 8, completion: 7, reasoning: 3 };
 
 class Refusal extends Error {}
 
-/** A rule of the provider: what is not so is refused. */
+/** Checks a rule of the provider. If it does not hold, the request is refused with `message`. */
 export function rule(holds: unknown, message: string): asserts holds {
   if (!holds) throw new Refusal(message);
 }
@@ -61,21 +61,22 @@ export const isObject = (value: unknown): value is Record<string, any> =>
 
 /** One provider's format. */
 export interface Format {
-  /** What a request says, which is refused if it breaks a rule. */
+  /** Parses a request, and refuses it with rule() if it breaks one. */
   understand(asked: Asked): Understood;
-  /** An error's body. */
+  /** The body of an error. */
   refusal(message: string): object;
+  /** The body of a whole reply. */
   whole(request: Understood, said: Said): object;
-  /** A stream, as text; what finishes it is left out if it has an ending of another kind. */
+  /** The text of a stream. If `said` has an ending, the events that finish a stream are missing. */
   stream(request: Understood, said: Said): string;
-  /** An error in mid-stream. */
+  /** The event of an error in a stream. */
   readonly failure: string;
 }
 
 export interface FakeProvider extends Provider {
   /** The requests that broke no rule. */
   readonly heard: readonly (Understood & Pick<Asked, "closed">)[];
-  /** What was said of those that did. */
+  /** The messages of the rules that other requests broke. */
   readonly broken: readonly string[];
 }
 
@@ -119,8 +120,8 @@ export async function startFake(
   return { ...provider, heard, broken };
 }
 
-/** Of JSON, as it is streamed: a few characters each. */
+/** Splits JSON into pieces of a few characters, as it is streamed. */
 export const letters = (text: string): string[] => text.match(/.{1,5}/gsu) ?? [];
 
-/** A signature by the provider. It contains what it signs, so that any other one is refused. */
+/** A signature by the provider. It contains the signed value, so that a wrong one is detected. */
 export const sign = (what: unknown): string => Buffer.from(JSON.stringify(what)).toString("base64");

@@ -12,7 +12,7 @@ process.on("exit", () =>
   }),
 );
 
-/** A new, empty folder. `inMemory`: in /dev/shm, where it exists, for tests with many writes. */
+/** Creates an empty folder. `inMemory`: in /dev/shm if that exists, for tests with many writes. */
 export function folder({ inMemory = false } = {}): string {
   const path = mkdtempSync(
     join(inMemory && existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "chat-gateway-"),

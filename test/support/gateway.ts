@@ -1,8 +1,8 @@
 // Starts the real gateway on a real port, in this process, and talks to it.
 
 import assert from "node:assert/strict";
-// The gateway writes its log lines at the end of a turn: after one turn, those of an answer are
-// there.
+// The gateway writes its log lines at the end of a turn of the event loop. So one turn after an
+// answer, its lines are written.
 import { setImmediate as turn } from "node:timers/promises";
 import demoConfig from "../../src/extensions/providers/demo/demo.json" with { type: "json" };
 import { isObject } from "../../scripts/conformance/shapes.ts";
@@ -17,7 +17,7 @@ import { waitFor } from "./wait.ts";
 
 export const KEY = "sk-test-client-key";
 
-/** UPSTREAM_CLIENT=fetch runs the suite with the built-in client, and skips what that cannot do. */
+/** UPSTREAM_CLIENT=fetch runs the suite with Node's fetch, and skips tests that need the pool. */
 const upstream =
   process.env["UPSTREAM_CLIENT"] === undefined ? {} : { client: process.env["UPSTREAM_CLIENT"] };
 const builtIn = process.env["UPSTREAM_CLIENT"] === "fetch";
@@ -27,14 +27,14 @@ export const POOLED_ONLY = {
     "the built-in fetch has no connect deadline, no second try on a fresh connection, and headers of its own",
 };
 
-/** Deep enough for configurations: objects are merged, everything else is replaced. */
+/** Merges two configurations: objects are merged, everything else is replaced. */
 export function merge(base: unknown, over: unknown): unknown {
   if (!isObject(base) || !isObject(over)) return over === undefined ? base : over;
   const keys = new Set([...Object.keys(base), ...Object.keys(over)]);
   return Object.fromEntries([...keys].map((key) => [key, merge(base[key], over[key])]));
 }
 
-/** Deadlines beyond anything that a test waits for: what happens at once does not wait for them. */
+/** Deadlines longer than any test waits: whatever happens in a test did not wait for these. */
 const NEVER = {
   connect_ms: 600_000,
   first_token_ms: 600_000,
@@ -42,7 +42,7 @@ const NEVER = {
   total_ms: 1_200_000,
 };
 
-/** One provider at `url`, which knows each model by the same name as the gateway does. */
+/** A configuration with one provider at `url`, which uses the same model names as the gateway. */
 export function configFor(url: string, models: readonly string[], over: object = {}): object {
   const base = {
     server: { port: 0 },
@@ -90,7 +90,7 @@ export interface ChatAnswer {
 
 export type RunningGateway = Awaited<ReturnType<typeof startGateway>>;
 
-/** Every extension, and one that observes requests so. */
+/** All extensions, and one that observes requests with `observe`. */
 export const observedBy = (observe: Observe): GatewayDeps => ({
   extensions: [
     ...allExtensions,
@@ -124,19 +124,19 @@ export async function startGateway(
     gateway,
     access,
     diagnostics,
-    /** The access log's line of a request, waited for: it is written when the response has closed. */
+    /** Waits for the access log's line of a request, which is written when the response closes. */
     accessOf: (id: string) =>
       waitFor(
         () => access.find((record) => record["request_id"] === id),
         `the access log line of ${id}`,
       ),
-    /** The state of a model's breaker, and the failures that it has counted. */
+    /** The state of a model's breaker, and the number of failures that it has counted. */
     breakerOf(name: string): readonly [state: string, failures: number] {
       const { models } = gateway.report().extensions["installation"] as ProcessReport;
       const { state, failures } = models.find(({ model }) => model === name)!.breaker;
       return [state, failures];
     },
-    /** POST /v1/chat/completions; a string is sent as it is. `signal`: the client leaves. */
+    /** POST /v1/chat/completions. A string is sent as it is. `signal` makes the client leave. */
     async chat(body: unknown, headers: Record<string, string> = {}, signal?: AbortSignal) {
       const response = await fetch(`${url}/v1/chat/completions`, {
         method: "POST",
@@ -150,7 +150,7 @@ export async function startGateway(
   };
 }
 
-/** A JSON body, for tests to look into. */
+/** The parsed body of a response. */
 export const json = (response: { json(): Promise<unknown> }): Promise<any> => response.json();
 
 export const user = (content: string) => [{ role: "user", content }];
@@ -178,14 +178,14 @@ export interface StreamRead {
   readonly text: string;
 }
 
-/** Reads a stream, which must have nothing but chunks, an error, [DONE] and keep-alive comments. */
+/** Reads a stream. Throws unless it has only chunks, an error, [DONE] and keep-alive comments. */
 export async function readStream(response: Pick<ChatAnswer, "text">): Promise<StreamRead> {
   const text = await response.text();
   await turn();
   return parseStream(text);
 }
 
-/** The same of its text. */
+/** Parses the text of a stream, as readStream() does. */
 export function parseStream(text: string): StreamRead {
   const last = JSON.stringify(text.slice(-80));
   if (!text.endsWith("\n\n")) throw new Error(`a stream must end with a blank line: ${last}`);
@@ -212,8 +212,9 @@ function eventOf(block: string): Chunk | { error: NonNullable<StreamRead["error"
 }
 
 /**
- * Same id, object, created and model in every chunk, the role once and first, one finish_reason (or
- * none if it was cut), the shapes of the contract.
+ * Asserts that all chunks have the shape of the contract and the same id, object, created and
+ * model, that the first one alone has the role, and that there is one finish_reason, or none if
+ * `finished` is false.
  */
 export function assertSound(
   chunks: readonly Chunk[],
@@ -244,7 +245,7 @@ export function assertSound(
 
 const TEXTS = ["role", "content", "reasoning_content", "refusal"] as const;
 
-/** Appends the texts of a delta. Null stays null until there is a text. */
+/** Appends the texts of a delta. Null remains until there is a text. */
 function addTexts(message: Record<string, any>, delta: Record<string, any>): void {
   for (const field of TEXTS) {
     if (typeof delta[field] === "string") message[field] = (message[field] ?? "") + delta[field];
@@ -252,7 +253,7 @@ function addTexts(message: Record<string, any>, delta: Record<string, any>): voi
   }
 }
 
-/** The first fragment of a call has its id and name; the others have more of its arguments. */
+/** Adds fragments of calls. The first one of a call has its id and name, the others arguments. */
 function addCalls(calls: any[], fragments: readonly any[] = []): void {
   for (const { index, id, type, function: given } of fragments) {
     if (id) calls[index] = { id, type, function: { ...given } };
@@ -260,7 +261,7 @@ function addCalls(calls: any[], fragments: readonly any[] = []): void {
   }
 }
 
-/** What a client that concatenates deltas ends up with. */
+/** The message that a client gets by concatenating the deltas. */
 export function assemble(chunks: readonly Chunk[]) {
   const message: Record<string, any> = {};
   const calls: any[] = [];
@@ -278,7 +279,7 @@ export function assemble(chunks: readonly Chunk[]) {
   return { message, finish_reason: finish, logprobs };
 }
 
-/** A provider with these behaviours, and a gateway in front of it with a model for each of them. */
+/** Starts a provider with these behaviours, and a gateway with a model for each of them. */
 export async function startWith(
   t: Scope,
   behaviours: Readonly<Record<string, Behaviour>>,

@@ -1,5 +1,5 @@
-// Programs and packages that may be installed beside the project: finding them, skipping tests
-// without them, and stopping servers.
+// Finds programs and packages that may be installed beside the project, skips tests without them,
+// and stops servers.
 
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -7,10 +7,10 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { delimiter, join, resolve } from "node:path";
 
-/** The folder with the packages of clients. Programs that need these run there. */
+/** The folder with the packages of clients. Programs that need these packages run there. */
 export const CLIENTS_FOLDER = resolve("test/clients");
 
-/** What a package there exports. Undefined: it is not installed. */
+/** The exports of a package in CLIENTS_FOLDER. Undefined: it is not installed. */
 export function installedClient(name: string): any {
   try {
     return createRequire(join(CLIENTS_FOLDER, "package.json"))(name);
@@ -19,12 +19,12 @@ export function installedClient(name: string): any {
   }
 }
 
-/** The folders in which programs are looked for. */
+/** The folders in which programs are searched for. */
 export const pathFolders = (process.env["PATH"] ?? "").split(delimiter);
 /** The first of these files that exists. */
 export const firstOf = (paths: readonly string[]): string | undefined => paths.find(existsSync);
 
-/** Why a test is skipped. False: it is not. Throws if the variable `demanded` is 1. */
+/** Why a test is skipped. False: it is not. Throws instead if the variable `demanded` is 1. */
 export function skipWithout(missing: readonly string[], demanded: string): false | string {
   if (missing.length === 0) return false;
   if (process.env[demanded] === "1") throw new Error(missing.join("; "));

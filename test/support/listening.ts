@@ -1,4 +1,4 @@
-// Servers of tests on free ports.
+// Starts servers of tests on free ports.
 
 import net, { type AddressInfo, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";

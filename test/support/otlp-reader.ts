@@ -1,6 +1,5 @@
-// Reads OTLP/HTTP requests with traces in JSON (opentelemetry/proto/trace/v1/trace.proto). That
-// they have no other fields than the protocol's is for the protocol's own reader to say
-// (test/clients/telemetry.test.ts).
+// Reads OTLP/HTTP requests with traces in JSON (opentelemetry/proto/trace/v1/trace.proto). It does
+// not check for unknown fields: the protocol's own reader does (test/clients/telemetry.test.ts).
 
 import assert from "node:assert/strict";
 
@@ -10,7 +9,7 @@ type Attributes = Readonly<Record<string, AttributeValue>>;
 export interface ReadSpan {
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty: the root of its trace. */
+  /** Empty: the span is the root of its trace. */
   readonly parentSpanId: string;
   readonly traceState: string | undefined;
   readonly flags: number;
@@ -23,11 +22,11 @@ export interface ReadSpan {
   readonly events: readonly { readonly name: string; readonly time: bigint }[];
   /** 0 unset, 1 ok, 2 error. */
   readonly status: number;
-  /** The attributes of what has made it. */
+  /** The attributes of the resource that made the span. */
   readonly resource: Attributes;
 }
 
-/** A value of exactly one kind. Whole numbers stand as texts. */
+/** Reads a value, which must have exactly one kind. Integers are written as strings. */
 function valueIn(kinds: Record<string, any>): AttributeValue {
   const [[kind = "", value] = [], ...others] = Object.entries(kinds);
   assert.deepEqual(others, []);
@@ -56,7 +55,7 @@ function spanIn(span: any, resource: Attributes): ReadSpan {
   return { flags: 0, ...ids, parentSpanId, ...read, status: status.code ?? 0 };
 }
 
-/** The spans of a request's body, with the attributes of what has made them. */
+/** The spans in the body of a request, each with the attributes of its resource. */
 export function readSpans(body: string): ReadSpan[] {
   const { resourceSpans } = JSON.parse(body);
   assert.doesNotMatch(JSON.stringify(resourceSpans), /\\ud[89a-f]/, "text without UTF-8");

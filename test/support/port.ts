@@ -1,4 +1,4 @@
-// A port for a server of the tests' own that is killed and comes again on the same one.
+// Finds a port for a test server that is killed and started again on the same port.
 
 import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";

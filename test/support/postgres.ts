@@ -1,5 +1,5 @@
-// A PostgreSQL server of the tests' own, in a temporary folder, on a port of its own on loopback,
-// with a password; it can be killed, started again on the same data, and stopped in its tracks.
+// Starts a PostgreSQL server for tests, in a temporary folder, on its own loopback port, with a
+// password. It can be killed, started again on the same data, and suspended.
 
 import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import {
@@ -19,7 +19,7 @@ import { freePort } from "./port.ts";
 
 export { CLIENTS_FOLDER as PG_FOLDER } from "./installed.ts";
 
-/** What is used of `pg`. */
+/** The part of the package `pg` that is used. */
 interface Client {
   connect(): Promise<void>;
   query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: any[] }>;
@@ -30,7 +30,7 @@ interface Client {
 const loadClient = (): (new (options: object) => Client) | undefined =>
   installedClient("pg")?.Client;
 
-/** The folder of initdb and postgres, of the newest version that is installed. */
+/** The folder with initdb and postgres of the newest installed version. Undefined: none. */
 function binaries(): string | undefined {
   const debian = "/usr/lib/postgresql";
   const versions = existsSync(debian)
@@ -65,7 +65,7 @@ export async function startPostgres() {
   const data = join(dir, "data");
   const passwordFile = join(dir, "password");
   writeFileSync(passwordFile, PASSWORD);
-  // It refuses to run as root; its package has made a user for it.
+  // PostgreSQL refuses to run as root. Its package has created a user for it.
   const user = process.getuid?.() === 0 ? { uid: idOf("-u"), gid: idOf("-g") } : {};
   if (user.uid !== undefined)
     for (const path of [dir, passwordFile]) chownSync(path, user.uid, user.gid!);
@@ -88,7 +88,7 @@ export async function startPostgres() {
     values: readonly unknown[] = [],
   ): Promise<any[]> {
     const client = new Client!({ connectionString: address, connectionTimeoutMillis: 5_000 });
-    client.on("error", () => undefined); // it is told by the query as well
+    client.on("error", () => undefined); // the query rejects with it as well
     try {
       await client.connect();
       return (await client.query(text, values)).rows;
@@ -97,7 +97,7 @@ export async function startPostgres() {
     }
   }
 
-  /** Resolves when it answers: also after it was killed. */
+  /** Starts the server, also after a kill. Resolves when it answers. */
   async function start(): Promise<void> {
     const settings = {
       listen_addresses: "127.0.0.1",
@@ -112,8 +112,8 @@ export async function startPostgres() {
     const end = performance.now() + START_MS;
     for (let said = ""; ; await pause(20)) {
       if (server === undefined) {
-        // Processes of the one that was killed may still be there for a moment; then it refuses to
-        // start, and is asked again.
+        // Processes of the killed server may still exist for a moment. Then the new one refuses to
+        // start, so try again.
         const child = spawn(join(folder!, "postgres"), ["-D", data, ...options], {
           ...user,
           cwd: dir,
@@ -144,7 +144,7 @@ export async function startPostgres() {
 
   await start();
   return {
-    /** The address of a database, which is made if it is not there. */
+    /** The address of a database, which is created if it is missing. */
     async database(name: string) {
       const there = await query(url("postgres"), "SELECT 1 FROM pg_database WHERE datname = $1", [
         name,
@@ -155,19 +155,19 @@ export async function startPostgres() {
     /** The same address with another password. */
     wrongPassword: (address: string) => address.replace(PASSWORD, "CANARY-but-wrong"),
     query,
-    /** kill -9, and gone. */
+    /** Ends the server with SIGKILL. */
     kill: () => end("SIGKILL"),
     start,
-    /** Every one of its processes stands still, its sockets open; `resume` lets them go on. */
+    /** Suspends all processes of the server, with open sockets, until resume(). */
     async pause() {
       const { pid } = server!;
-      signalIfThere(pid!, "SIGSTOP"); // first, so that no more of them are made
+      signalIfThere(pid!, "SIGSTOP"); // first, so that it starts no more processes
       const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
       for (const child of children) signalIfThere(Number(child), "SIGSTOP");
       standing = [pid!, ...children.map(Number)];
     },
     resume,
-    /** Ends it and removes its folder. */
+    /** Ends the server and removes its folder. */
     async close() {
       resume();
       await end("SIGQUIT");

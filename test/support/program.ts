@@ -1,4 +1,4 @@
-// Runs the program as a process of its own, from the sources or as one built file.
+// Runs the program as a separate process, from the sources or as one built file.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,7 +9,7 @@ import { buildSync } from "esbuild";
 import { PROGRAM } from "../../scripts/build.ts";
 import { within } from "./wait.ts";
 
-/** A program to run. Peer packages are looked for in the folder `cwd`. */
+/** A program to run. Peer packages are searched for in the folder `cwd`. */
 export interface Program {
   /** Node's arguments up to the program's file, with absolute paths. */
   readonly args: readonly string[];
@@ -19,12 +19,12 @@ export interface Program {
 }
 
 /**
- * COMPILED_PROGRAM: the program as one file, beside all compiled modules, which `npm test` makes
+ * COMPILED_PROGRAM: the program as one file, beside all compiled modules. `npm test` builds these
  * before the tests. Absent: a test file runs alone.
  */
 const { COMPILED_PROGRAM, NODE_V8_COVERAGE } = process.env;
 
-/** The sources, run by tsx where Node cannot run TypeScript. */
+/** The sources, run by tsx if Node cannot run TypeScript. */
 export function fromSources(cwd: string, file = "src/main.ts"): Program {
   const native = "typescript" in process.features && process.features.typescript;
   return {
@@ -33,13 +33,13 @@ export function fromSources(cwd: string, file = "src/main.ts"): Program {
   };
 }
 
-/** The same module that the tests import, so that their coverage can be added to the program's. */
+/** The same modules that the tests import, so that the coverage of both can be added up. */
 export function fromModules(cwd: string, file = "src/main.ts"): Program {
   if (COMPILED_PROGRAM === undefined) return fromSources(cwd, file);
   return { args: [resolve(dirname(COMPILED_PROGRAM), file.replace(/\.ts$/, ".js"))], cwd };
 }
 
-/** The program as one file, which starts faster. It is written to `place` unless it is there. */
+/** The program as one file, which starts faster. Writes it to the folder `place` if missing. */
 export function bundled(place: string, cwd = place): Program {
   const outfile = join(place, "gateway.mjs");
   if (!existsSync(outfile)) {
@@ -50,7 +50,7 @@ export function bundled(place: string, cwd = place): Program {
   return { args: [outfile], cwd };
 }
 
-/** The program that starts fastest and has its coverage measured where that is wanted. */
+/** The program that starts fastest or, if coverage is measured, the one that can be measured. */
 export const quickest = (place: string, cwd = place): Program =>
   NODE_V8_COVERAGE === undefined ? bundled(place, cwd) : fromModules(cwd);
 
@@ -68,11 +68,11 @@ export type Running = ReturnType<typeof launch>;
 /** Options of launch(). */
 export interface LaunchOptions {
   readonly env?: NodeJS.ProcessEnv | undefined;
-  /** Whether it leads a process group of its own, as if started by a terminal. Absent: false. */
+  /** Whether it leads its own process group, as if started by a terminal. Absent: false. */
   readonly detached?: boolean;
   /**
-   * Called with each line of its output. The output is then only kept until the program listens,
-   * because there may be much of it. "ignore": the same without calls. Absent: all output is kept.
+   * Called with each line of the output. The output is then kept only until the program listens,
+   * because it may be long. "ignore": the same without calls. Absent: all output is kept.
    */
   readonly onLine?: ((line: string, from: "stdout" | "stderr") => void) | "ignore" | undefined;
 }
@@ -84,8 +84,8 @@ export function launch(
   { env: over = {}, detached = false, onLine }: LaunchOptions = {},
 ) {
   const { PATH = "" } = process.env;
-  // The program inherits no environment but what coverage needs, and prints no warnings of Node.
-  // tsx must compile it by the same tsconfig.json as the tests, or their coverage could not be
+  // The program inherits only the variables that coverage needs, and prints no warnings of Node.
+  // tsx must compile it with the same tsconfig.json as the tests, or their coverage could not be
   // added up.
   const env = {
     PATH,
@@ -110,11 +110,11 @@ export function launch(
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     if (isKept()) stderr += text;
   });
-  /** Resolves when it has ended, with the output that was kept. */
+  /** Resolves when the program has ended, with the output that was kept. */
   const ended = once(child, "close").then(
     ([code, signal]): Ended => ({ code, signal, stdout, stderr }),
   );
-  /** The address that it prints. Rejects if the program ends before. */
+  /** The address that the program prints. Rejects if it ends before. */
   const address = new Promise<string>((resolve, reject) => {
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       if (isKept()) stdout += text;
@@ -131,7 +131,7 @@ export function launch(
     stdout: () => stdout,
     stderr: () => stderr,
     address,
-    /** The admin listener's address. Empty: it has not been printed. */
+    /** The address of the admin listener. Empty: it has not been printed. */
     admin: () => /admin on (http:[^\s;)]+)/.exec(stdout)?.[1] ?? "",
     ended,
   };
@@ -149,7 +149,7 @@ export async function runToEnd(
 
 const DAY_MS = 86_400_000;
 
-/** The gateway closes a day some seconds after its end. */
+/** Added to the beginning of tomorrow: the gateway closes a day some seconds after its end. */
 const OVER_MS = 60_000;
 
 /** The same program with its wall clock set to the beginning of tomorrow, in UTC. */

@@ -1,6 +1,6 @@
-// A provider for the tests, on a real socket, that does what it is told: by the name of the model
-// that it is asked for. What each name does is in the table that a test gives it, made of the
-// behaviours below; or there is one behaviour for all.
+// A provider for tests, on a real socket. The model's name in a request selects its behaviour, from
+// a table that the test makes of the behaviours below. A test may also give one behaviour for all
+// models.
 
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -15,16 +15,16 @@ export interface Asked {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly socket: Socket;
-  /** The connection was closed before the answer was complete. */
+  /** Whether the connection was closed before the answer was complete. */
   closed(): boolean;
 }
 
 export type Behaviour = (asked: Asked) => void | Promise<void>;
 
-/** By the name of the model that is asked for, or one for all. */
+/** Behaviours by the name of the requested model, or one for all models. */
 export type Behaviours = Readonly<Record<string, Behaviour>> | Behaviour;
 
-/** What is done about a request; a model that is not listed is a 404. */
+/** The behaviour for a request. A model that is not listed gets a 404. */
 function behaviourFor(behaviours: Behaviours, { body }: Asked): Behaviour {
   if (typeof behaviours === "function") return behaviours;
   const unknown = { error: { message: `no model ${body["model"]}` } };
@@ -60,9 +60,9 @@ export async function startProvider(t: Scope, behaviours: Behaviours) {
   return {
     url: await listening(t, server),
     asked,
-    /** Connections ever made to it. */
+    /** The number of connections made so far. */
     connections: () => connections,
-    /** The n-th request (from 0), waited for. */
+    /** Waits for the n-th request, from 0. */
     nth: (n: number) => waitFor(() => asked[n], `request ${n} at the provider`),
     server,
   };
@@ -115,7 +115,7 @@ export const completion = (
 
 const SSE = { "content-type": "text/event-stream" };
 
-/** Any status with a JSON (or, as a string, any) body. */
+/** Answers with a status. A body that is not a string becomes JSON. */
 export const status =
   (
     code: number,
@@ -127,7 +127,7 @@ export const status =
     res.end(typeof body === "string" ? body : JSON.stringify(body));
   };
 
-/** Sends events. "eof": ends without [DONE]. "cut": resets. "open": stays open. */
+/** Sends events. "eof": ends without [DONE]. "cut": resets the connection. "open": stays open. */
 export const stream =
   (events: readonly unknown[], ending: "done" | "eof" | "cut" | "open" = "done"): Behaviour =>
   ({ res, socket }) => {
@@ -141,7 +141,7 @@ export const stream =
     else res.write(ending === "done" ? `${text}${event("[DONE]")}` : text, after);
   };
 
-/** Raw bytes as a body, in pieces of the given size, each a write of its own. */
+/** Sends raw bytes as the body, in pieces of `pieceSize` bytes, one write for each. */
 export const inPieces =
   (code: number, mediaType: string, bytes: Buffer | string, pieceSize: number): Behaviour =>
   async ({ res }) => {
@@ -154,10 +154,10 @@ export const inPieces =
 export const rawStream = (bytes: Buffer | string, pieceSize = Infinity): Behaviour =>
   inPieces(200, "text/event-stream", bytes, pieceSize);
 
-/** The pieces that a text is streamed in. */
+/** The pieces in which a text is streamed. */
 export const wordsIn = (text: string): string[] => text.match(/\s*\S+|\s+$/g) ?? [];
 
-/** Answers whole or streamed, as asked: the words of `text` are the deltas. */
+/** Answers whole or streamed, as requested. The deltas are the words of `text`. */
 export const speak =
   (text: string, { reasoning = "" }: { reasoning?: string } = {}): Behaviour =>
   (asked) => {
@@ -175,7 +175,7 @@ export const speak =
     ])(asked);
   };
 
-/** One behaviour after another; the last stays. */
+/** One behaviour for each request, in order. The last one is repeated. */
 export function inTurn(...behaviours: readonly Behaviour[]): Behaviour {
   let turn = 0;
   return (asked) => {
@@ -192,7 +192,7 @@ export const reset: Behaviour = ({ socket }) => {
   socket.resetAndDestroy();
 };
 
-/** The same piece again and again, as fast as the reader takes it, without end. */
+/** Sends the same piece without end, as fast as the reader reads. */
 export const endless =
   (mediaType: string, piece: string | Buffer): Behaviour =>
   ({ res }) => {
@@ -204,7 +204,7 @@ export const endless =
     fill();
   };
 
-/** A stream that says "Fi" and waits; `finish` makes it say the rest: "ne.". */
+/** A stream that sends "Fi" and waits. finish() makes it send the rest, "ne.". */
 export function held(): { readonly behaviour: Behaviour; finish(): void } {
   let finish = () => {};
   return {

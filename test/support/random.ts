@@ -1,4 +1,4 @@
-// Random numbers that come again with the same seed.
+// Random numbers that are repeated for the same seed.
 
 /** Random choices by Mulberry32. A seed determines them, but not the timing of processes. */
 export function createRandom(seed: number) {

@@ -1,5 +1,5 @@
-// A provider that sends what a test has it send, byte for byte, the client that calls it, and the
-// body of an answer piece by piece.
+// A provider that sends exactly the bytes that a test gives it; the client that calls it; and the
+// body of an answer, piece by piece.
 
 import net from "node:net";
 import type { TestContext } from "node:test";
@@ -17,7 +17,7 @@ import {
 import { listening } from "./listening.ts";
 import { waitFor, within } from "./wait.ts";
 
-/** A request that has arrived as a whole. */
+/** A request that has arrived completely. */
 export interface RawRequest {
   /** Head and body as text of Latin-1. */
   readonly text: string;
@@ -26,7 +26,7 @@ export interface RawRequest {
   readonly connection: number;
 }
 
-/** `answer` is called with every request; absent: the test answers when it sees fit. */
+/** `answer` is called with every request. Absent: the test answers through `requests`. */
 export async function startRawProvider(
   t: TestContext,
   answer: (request: RawRequest, n: number) => void = () => undefined,
@@ -54,14 +54,14 @@ export async function startRawProvider(
     url: await listening(t, server, host),
     requests,
     sockets,
-    /** The n-th request (from 0), waited for. */
+    /** Waits for the n-th request, from 0. */
     request: (n: number) => waitFor(() => requests[n], `request ${n}`),
     /** Resolves when the client, or the test, has closed the n-th connection. */
     closed: (n: number) => waitFor(() => sockets[n]?.closed, `connection ${n} to close`),
   };
 }
 
-/** A response with a length. */
+/** A response with a Content-Length. `fields`: further header lines. */
 export const reply = (text = "ok", ...fields: string[]): string =>
   ["HTTP/1.1 200 OK", `Content-Length: ${text.length}`, ...fields, "", text].join("\r\n");
 
@@ -74,11 +74,11 @@ export function startClient(t: TestContext, maxConnections?: number): PooledClie
 export interface Call {
   readonly cancel: Cancel;
   readonly response: Promise<UpstreamResponse>;
-  /** The text of the response's body, which is read from the moment that it is asked for. */
+  /** The text of the response's body. Reading begins when this is first accessed. */
   readonly text: Promise<string>;
 }
 
-/** Sends a request. Its failure does not count before a test looks at it. */
+/** Sends a request. A failure is not an unhandled rejection if the test ignores it. */
 export function call(
   { send }: Pick<PooledClient, "send">,
   url: string,
@@ -111,7 +111,7 @@ export function call(
 export const textOf = async ({ body }: UpstreamResponse): Promise<string> =>
   body ? await within(readAll(body, Infinity), "the end of a body") : "";
 
-/** A body as an iterator: nothing is passed on before the next piece is asked for. Returning abandons the body. */
+/** A body as an iterator. The next piece is read on demand. Returning abandons the body. */
 export async function* piecesOf(body: UpstreamBody): AsyncGenerator<Uint8Array, undefined> {
   if (!("each" in body)) {
     yield* body;

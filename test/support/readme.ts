@@ -1,5 +1,5 @@
-// The code blocks of README.md and of the manual's pages, the shell that runs them, and the tables
-// of the chapter "fields".
+// Reads the code blocks of README.md and of the manual's pages, runs them in a shell, and reads the
+// tables of the page "fields".
 
 import assert from "node:assert/strict";
 import { spawn, type SpawnOptions } from "node:child_process";
@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { manual } from "../../src/extensions/operations/manual/index.ts";
 import { within } from "./wait.ts";
 
-/** README.md first, then the manual ordered by name. `name` is "README", or a topic of the manual. */
+/** README.md, then the manual's pages, ordered by name. `name`: "README", or the page's topic. */
 export const pages = () =>
   ["README.md", ...readdirSync("src/manual").map((file) => `src/manual/${file}`)].map((path) => ({
     name: path.replace(/^src\/manual\/|\.md$/g, ""),
@@ -32,15 +32,15 @@ export const blocksOf = (language: string, page = "README"): string[] =>
     .filter((block) => block.page === page && block.language === language)
     .map(({ text }) => text);
 
-/** Addresses of stores, which stand for secrets too. */
+/** Addresses of stores: these variables hold addresses, not keys. */
 const STORES: Readonly<Record<string, string>> = {
   REDIS_URL: "redis://127.0.0.1:6379",
   POSTGRES_URL: "postgres://127.0.0.1/usage",
 };
-/** What a configuration may be given for a secret of this name; others may be any text. */
+/** A value for the secret of this name: the address of a store, or any text. */
 export const secretOf = (name: string): string => STORES[name.toUpperCase()] ?? `sk-for-${name}`;
 
-/** Starts a script, which ends where one of its lines fails. */
+/** Starts a script. It ends at the first line that fails. */
 export function startShell(script: string, options: SpawnOptions = {}) {
   const args = ["-euo", "pipefail", "-c", script];
   const child = spawn("bash", args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
@@ -51,20 +51,20 @@ export function startShell(script: string, options: SpawnOptions = {}) {
   return { child, output: () => output, ended: () => within(code, `the end of: ${script}`) };
 }
 
-/** Runs a script to its end; fails if it does. */
+/** Runs a script to its end. Fails if the script does. Resolves with its output. */
 export async function runShell(script: string, options: SpawnOptions = {}): Promise<string> {
   const { output, ended } = startShell(script, options);
   assert.equal(await ended(), 0, `${script}\n${output()}`);
   return output();
 }
 
-/** What becomes of a field. */
+/** How the gateway handles a field. */
 export type Fate = "passed" | "translated" | "ignored" | "refused";
 
 const FATE = /^(passed|translated|ignored|refused)(?: to ((?:`[\w.-]+` ?)+))?$/;
 const namesIn = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, n]) => n!);
 
-/** The rows by their fields, of which one may have several. `vendors`: those that get the field. */
+/** The rows by field; one row may name several. `vendors`: the vendors that get the field. */
 export function fieldTable() {
   const rows = new Map<string, { fate: Fate; vendors: readonly string[] | undefined }>();
   const page = manual.page("fields") ?? assert.fail("the manual has no chapter of fields");

@@ -1,16 +1,15 @@
-// Reads recorded replies of providers as wire.md says under "Towards providers" that they are to be
-// read, without the gateway's dialects: what a client must get. It knows which vendor it reads by
-// the name of the folder that the recording lies in. It reads what the recordings have in them:
-// other shapes are written down in the tests of the dialects, and those that are easily read
-// wrongly in test/recordings.test.ts.
+// Reads recorded replies of providers as wire.md "Towards providers" describes, without the
+// gateway's dialects. The result is the reply that a client must get. The folder of a recording
+// names its vendor. Only shapes that occur in the recordings are read: the tests of the dialects
+// have other shapes, and test/recordings.test.ts those that are easily misread.
 
 type Json = Record<string, any>;
 
 export interface Call {
-  /** Absent: the provider gave none, and the gateway makes one. */
+  /** Undefined: the provider stated none, and the gateway makes one. */
   readonly id: string | undefined;
   readonly name: string;
-  /** A string: these very characters. Anything else: JSON that means this. */
+  /** A string: exactly these characters. Anything else: JSON with this value. */
   readonly args: unknown;
 }
 
@@ -19,13 +18,13 @@ export interface Reply {
   readonly thinking: string;
   readonly refusal: string;
   readonly calls: readonly Call[];
-  /** As clients are told it; absent: it is an error. */
+  /** The finish_reason that clients get. Undefined: they get an error. */
   readonly finish: string | undefined;
-  /** Absent: no figures were given. */
+  /** Undefined: the provider stated no figures. */
   readonly usage: Json | undefined;
 }
 
-/** A whole body is one event. */
+/** Reads a reply. A whole body counts as one event. */
 export function readReply(vendor: string, events: readonly Json[]): Reply {
   let reader = openai;
   if (vendor === "anthropic") reader = anthropic;
@@ -38,7 +37,7 @@ export function readReply(vendor: string, events: readonly Json[]): Reply {
   };
 }
 
-/** What a reader finds. `reason`: the provider's own word for why the reply ended. */
+/** The result of a reader. `reason`: why the reply ended, in the provider's own word. */
 type Read = Omit<Reply, "finish"> & { readonly reason: string };
 
 const FINISH: Readonly<Record<string, string>> = {
@@ -71,7 +70,7 @@ function usageOf(
 
 // ---- OpenAI-compatible: wire.md "OpenAI-compatible providers"
 
-/** A string, or parts of several types, of which texts and thinking count. */
+/** The texts of a content: a string, or parts, of which only text and thinking count. */
 function texts(content: unknown): { text: string; thinking: string } {
   if (!Array.isArray(content)) return { text: String(content ?? ""), thinking: "" };
   const thoughts = ofType(content, "thinking").flatMap(({ thinking }) => thinking);
@@ -85,7 +84,7 @@ function openai(events: readonly Json[], vendor: string): Read {
     ({ reasoning_content, reasoning, content }) =>
       (reasoning_content ?? reasoning ?? "") + texts(content).thinking,
   );
-  // xAI's streams may say a piece of thinking twice.
+  // xAI's streams may send a piece of thinking twice.
   const isTwice = (thought: string, at: number) => vendor === "xai" && thought === thoughts[at - 1];
   const calls: { index: unknown; id: string | undefined; name: string; args: string }[] = [];
   for (const { index, id, function: given } of said.flatMap(({ tool_calls }) => tool_calls ?? [])) {
@@ -105,7 +104,7 @@ function openai(events: readonly Json[], vendor: string): Read {
     usage: usageOf(
       usage["prompt_tokens"],
       usage["prompt_cache_hit_tokens"] ?? details?.cached_tokens ?? 0,
-      // xAI counts what was thought beside the completion, not in it.
+      // xAI does not include thinking in the completion tokens.
       usage["completion_tokens"] + (vendor === "xai" ? reasoning : 0),
       reasoning,
     ),
@@ -114,7 +113,7 @@ function openai(events: readonly Json[], vendor: string): Read {
 
 // ---- Anthropic: wire.md "Anthropic replies"
 
-/** Of a stream the same as a whole reply has. A later figure replaces an earlier one. */
+/** The members of a whole reply, also from a stream. A later figure replaces an earlier one. */
 function anthropicReply(events: readonly Json[]): Json {
   const [first, ...rest] = events;
   if (first!["type"] === "message") return first!;

@@ -1,4 +1,4 @@
-// Streams that break, and what a client sees of them: for the tests of recovery.
+// Streams that break, and what a client sees of them, for the tests of recovery.
 
 import assert from "node:assert/strict";
 import { merge, observedBy, parseStream, startWith, user } from "./gateway.ts";
@@ -23,25 +23,25 @@ export const SHOWN = "The quick brown";
 export const REST = " fox jumps over the lazy dog.";
 export const WHOLE = SHOWN + REST;
 
-/** What the provider counts of an attempt that it finished. */
+/** The usage that the provider states for a finished attempt. */
 export const FIGURES = { prompt_tokens: 20, completion_tokens: 7, total_tokens: 27 };
 
-/** In USD per million tokens. */
+/** Prices by model, in USD per million tokens. */
 export const PRICES = {
   m: { input_cache_miss: 1, output: 2 },
   n: { input_cache_miss: 10, output: 20 },
 };
 
-/** A stream of these deltas, finished. */
+/** A finished stream of these deltas. */
 export const said = (deltas: readonly object[], finish = "stop"): Behaviour =>
   stream([...deltas.map((delta) => chunk(delta)), chunk({}, finish), usageChunk(FIGURES)]);
 
-/** The text in pieces. */
+/** Deltas with the words of a text. */
 export const texts = (text: string): object[] => wordsIn(text).map((content) => ({ content }));
 
 export const sayText = (text: string): Behaviour => said(texts(text));
 
-/** How a stream ends that says these events and is not finished. */
+/** Streams of these events that are not finished, by the way in which they end. */
 export const BREAKS: Readonly<Record<string, (events: readonly object[]) => Behaviour>> = {
   reset: (events) => stream(events, "cut"),
   "clean end": (events) => stream(events, "eof"),
@@ -50,22 +50,22 @@ export const BREAKS: Readonly<Record<string, (events: readonly object[]) => Beha
   garbage: (events) => rawStream(`${events.map(event).join("")}data: {{{\n\ndata: <html>\n\n`),
 };
 
-/** Breaks off after these deltas. */
+/** A stream that breaks after these deltas. */
 export const broken = (deltas: readonly object[], kind = "reset"): Behaviour =>
   BREAKS[kind]!(deltas.map((delta) => chunk(delta)));
 
-/** The last message of a request, if it is one of the assistant. */
+/** The last message of a request, if it is the assistant's. */
 export function beginningIn({ body }: Pick<Asked, "body">): Record<string, any> | undefined {
   const last = body["messages"].at(-1);
   return last.role === "assistant" ? last : undefined;
 }
 
-/** Goes on with the beginning if it is asked to, else says all. */
+/** Continues WHOLE after the beginning in the request. Without a beginning, sends all of WHOLE. */
 export const goesOn: Behaviour = (asked) =>
   sayText(WHOLE.slice(beginningIn(asked)?.["content"].length ?? 0))(asked);
 
 export interface Scene {
-  /** How each model behaves; the names are those of PRICES, or without a price. */
+  /** The behaviour of each model. A model whose name is not in PRICES has no price. */
   readonly models: Readonly<Record<string, Behaviour>>;
   readonly config?: object;
   readonly request?: object;
@@ -73,7 +73,7 @@ export interface Scene {
   readonly time?: Partial<Clock>;
 }
 
-/** A request's time that is over when so many attempts have begun to speak, however long that takes. */
+/** A total deadline that passes when this many attempts have begun to reply. */
 export function overOnceBegun(attempts: number) {
   const timeouts = { total_ms: 123_456, idle_ms: 654_321 };
   const total = timersOnCall(timeouts.total_ms);
@@ -86,7 +86,7 @@ export function overOnceBegun(attempts: number) {
   return { timeouts, time: { after } };
 }
 
-/** Asks a gateway for a stream, and reads it to its end. */
+/** Starts a scene's provider and gateway, requests a stream, and reads it to its end. */
 export async function askScene(
   t: Scope,
   { models, config = {}, request, model = "m", time }: Scene,
@@ -117,12 +117,12 @@ export async function askScene(
     answer,
     settlement,
     access,
-    /** The model of each attempt, and how it ended. */
+    /** The model and the outcome of each attempt. */
     attempts: settlement.attempts.map(({ model, outcome }) => `${model} ${outcome}`),
   };
 }
 
-/** What a client sees of a stream; its form is checked. */
+/** What a client sees of a stream. Asserts the form of the stream. */
 export function seen({ text }: { readonly text: string }) {
   const pieces = text.split(": recovered\n\n");
   const { chunks, done, error } = parseStream(pieces.join(""));
@@ -143,7 +143,7 @@ export function seen({ text }: { readonly text: string }) {
     error: error?.code,
     finish: finishes[0],
     usage: usages[0],
-    /** The text that came before each joint. */
+    /** The text before each joint. */
     joints,
     models: [...new Set(chunks.map(({ model }) => model))],
   };

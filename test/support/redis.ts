@@ -1,6 +1,6 @@
-// A Redis server of the tests' own, in a temporary folder, on a port of its own on loopback, that
-// keeps nothing; it can be killed, started again on the same port, and stopped in its tracks.
-// Valkey does where Redis is not installed.
+// Starts a Redis server for tests, in a temporary folder, on its own loopback port. It keeps
+// nothing on the disk. It can be killed, started again on the same port, and suspended. If Redis is
+// not installed, Valkey is used.
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -12,7 +12,7 @@ import { within } from "./wait.ts";
 
 export { CLIENTS_FOLDER as REDIS_FOLDER } from "./installed.ts";
 
-/** What is used of `redis`. */
+/** The part of the package `redis` that is used. */
 interface Client {
   on(event: "error", listener: () => void): void;
   connect(): Promise<unknown>;
@@ -42,7 +42,7 @@ export const noRedis = (): false | string =>
 
 export type Redis = Awaited<ReturnType<typeof startRedis>>;
 
-/** Without a password unless one is given. `without`: a command that it does not know. */
+/** `password` absent: none is needed. `without`: a command that the server does not know. */
 export async function startRedis({
   password,
   without,
@@ -67,7 +67,7 @@ export async function startRedis({
   if (without !== undefined) args.push("--rename-command", without, "");
   let server: ChildProcess | undefined;
 
-  /** Resolves when it takes connections: also after it was killed, on the same port. */
+  /** Starts the server, also after a kill. Resolves when it accepts connections. */
   async function start(): Promise<void> {
     const child = spawn(file!, args, { cwd: dir, stdio: ["ignore", "pipe", "ignore"] });
     server = child;
@@ -85,13 +85,13 @@ export async function startRedis({
     await within(ready, "Redis to take connections");
   }
 
-  /** kill -9, and gone with all that it knew. */
+  /** Ends the server with SIGKILL. Its data is lost. */
   const kill = (): Promise<void> => endServer(server, "SIGKILL");
 
-  /** A command's answer, asked on a connection of its own. */
+  /** Runs a command on a new connection. Resolves with its answer. */
   async function command(...words: readonly (string | number)[]): Promise<any> {
     const client = createClient!({ url, socket: { reconnectStrategy: false } });
-    client.on("error", () => undefined); // it is told by the command as well
+    client.on("error", () => undefined); // the command rejects with it as well
     try {
       await client.connect();
       return await client.sendCommand(words.map(String));
@@ -102,24 +102,24 @@ export async function startRedis({
 
   await start();
   return {
-    /** Its address, with the password if it has one. */
+    /** The server's address, with the password if there is one. */
     url,
     command,
     kill,
     start,
-    /** Its clock, in milliseconds. */
+    /** The server's clock, in milliseconds since 1970. */
     async now() {
       const [seconds, microseconds] = await command("TIME");
       return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
     },
-    /** It stands still, its sockets open; `resume` lets it go on. */
+    /** Suspends the server, with open sockets, until resume(). */
     pause: () => {
       server?.kill("SIGSTOP");
     },
     resume: () => {
       server?.kill("SIGCONT");
     },
-    /** Ends it and removes its folder. */
+    /** Ends the server and removes its folder. */
     async close() {
       await kill();
       rmSync(dir, { recursive: true, force: true });

@@ -1,8 +1,7 @@
-// Responses as servers send them, and as they should not: several hundred, made of templates; and
-// what two parsers make of the same bytes: that of the pooled client, and Node's own (llhttp),
-// which plays the part of the oracle. Many responses are ideas of the public collections on request
-// smuggling and response splitting, turned round. What is right about each is not said here. No
-// sockets are needed: node:http gets a stream that plays the bytes.
+// Several hundred valid and invalid HTTP responses, made from templates, and their reading by two
+// parsers: that of the pooled client, and Node's own (llhttp), which is the oracle. Many responses
+// adapt public collections on request smuggling and response splitting. The expected readings are
+// not here. No sockets are needed: node:http gets a stream that replays the bytes.
 
 import http from "node:http";
 import { Duplex } from "node:stream";
@@ -18,10 +17,10 @@ const chunked = (rest: string, ...fields: string[]): string =>
 const HELLO = "5\r\nhello\r\n";
 const CHUNKS = `${HELLO}0\r\n\r\n`;
 
-/** What parsers stumble over: bytes that are no text, and marks that mean something elsewhere. */
+/** Texts that confuse parsers: control characters, blanks, separators, line ends, a digit. */
 const ODD = [...'\0 \t \n \r \x7f \xa0 , ; " 0 x'.split(" "), ..." |\r\n|\r\n ".split("|")];
 
-/** The text with each of these where a word of it, a number or a mark begins or ends. */
+/** Copies of the text with each of ODD inserted at its ends and at the edges of its words. */
 const spoilt = (text: string): string[] =>
   Array.from({ length: text.length + 1 }, (_, at) => at)
     .filter((at) => at === 0 || at === text.length || /^\w\W|^\W/.test(text.slice(at - 1)))
@@ -145,15 +144,15 @@ const truncated = [complete, inChunks].flatMap((text) =>
 );
 
 const filler = (bytes: number): string => {
-  const line = `X: ${"y".repeat(95)}`; // 100 bytes with its end
+  const line = `X: ${"y".repeat(95)}`; // 100 bytes with its line end
   const rest = bytes - `HTTP/1.1 200 OK\r\n${FRAMED}\r\n\r\n`.length;
   const lines = Array.from({ length: Math.floor(rest / 100) - 1 }, () => line);
   return ok(FRAMED, ...lines, `X: ${"y".repeat(95 + (rest % 100))}`);
 };
-/** Heads about as long as they may be. There are too many cuts in them to try them all. */
+/** Responses with heads near the longest allowed. They have too many cuts to try them all. */
 export const LONG_RESPONSES = [65_535, 65_536, 65_537, 70_000].map(filler);
 
-/** Every response once, as text of Latin-1. */
+/** All responses, each once, as Latin-1 text. */
 export const RESPONSES: readonly string[] = [
   ...new Set([
     ...statusLines.map((line) => whole(line, [FRAMED])),
@@ -178,21 +177,21 @@ export const RESPONSES: readonly string[] = [
   ]),
 ];
 
-/** A complete response, or why there is none. */
+/** The reading of a response, or why it was refused. */
 export type Reading =
   | {
       readonly status: number;
-      /** The value of a header, by the name in lower case. */
+      /** The value of a header, by its lower-case name. Null: there is none. */
       readonly header: (name: string) => string | null;
-      /** Every name that came, in lower case, if that is known. */
+      /** The lower-case names of all headers. Empty: the reader does not list them. */
       readonly names: readonly string[];
       readonly body: string;
-      /** The connection can be used again. */
+      /** Whether the connection can be used again. */
       readonly kept: boolean;
     }
   | { readonly refused: string };
 
-/** A connection on which a server sends these bytes, and ends it. */
+/** A connection on which a server sends these bytes and then ends the connection. */
 function playing(bytes: Buffer): Duplex {
   let played = false;
   return new Duplex({
@@ -207,7 +206,7 @@ function playing(bytes: Buffer): Duplex {
   });
 }
 
-/** node:http's reading. Its bound on heads is well above the client's own. */
+/** The reading by node:http, with a bound on heads well above the client's own. */
 export function readByNode(text: string): Promise<Reading> {
   return new Promise((resolve) => {
     const pieces: Buffer[] = [];
@@ -225,7 +224,7 @@ export function readByNode(text: string): Promise<Reading> {
       message.on("data", (piece: Buffer) => pieces.push(piece));
       message.on("error", () => undefined);
     });
-    // The socket's end decides whether the response was complete; its reader may be behind.
+    // The socket's end decides whether the response was complete. Its reader may still be reading.
     request.on("close", () => {
       if (!response?.complete) return resolve({ refused });
       if (response.readableEnded || response.destroyed) return resolve(readingOf(response));
@@ -243,14 +242,14 @@ export function readByNode(text: string): Promise<Reading> {
   });
 }
 
-/** The first line of a field that is not to be repeated; the lines of any other make one list. */
+/** The value of a header: a list of its lines, or the first line if it must not be repeated. */
 function headerOf(raw: readonly string[], name: string): string | null {
   const values = raw.filter((_, at) => at % 2 === 1 && raw[at - 1]!.toLowerCase() === name);
   const isSingle = name === "content-type" || name === "retry-after";
   return values.length === 0 ? null : (isSingle ? values.slice(0, 1) : values).join(", ");
 }
 
-/** The client's reading of the same bytes, which arrive in these pieces. */
+/** The reading by the pooled client, to which the bytes arrive in these pieces. */
 export function readByClient(pieces: readonly Buffer[]): Reading {
   let head: ResponseHead | undefined;
   let body = "";

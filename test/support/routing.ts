@@ -1,4 +1,4 @@
-// Models of a catalog whose providers are scripts, for tests of routing without a network.
+// Catalogs of models whose provider gives scripted answers, for tests of routing without a network.
 import { createCatalog } from "../../src/core/routing/catalog.ts";
 import {
   withOverrides,
@@ -21,7 +21,7 @@ import { createFakeClock } from "./fake-clock.ts";
 export type Answer = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 type Headers = Readonly<Record<string, string>>;
 
-/** Lets everything that is ready run. */
+/** Waits for one turn of the event loop, in which everything that is ready runs. */
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 async function* bytesOf(...texts: readonly string[]): AsyncGenerator<Uint8Array> {
@@ -34,7 +34,7 @@ const response = (status: number, body: UpstreamResponse["body"], headers: Heade
   body,
 });
 
-/** A whole reply with this text. */
+/** Gives a whole reply with this text. */
 export const reply =
   (text: string): Answer =>
   async ({ sent }) => {
@@ -45,7 +45,7 @@ export const reply =
     return response(200, bytesOf(JSON.stringify(json)), { "content-type": "application/json" });
   };
 
-/** An answer other than 200, with an error of this code. */
+/** Gives an answer other than 200, with an error of this code. */
 export const refuse =
   (status: number, code: string | null = null, headers: Headers = {}): Answer =>
   async ({ sent }) => {
@@ -54,14 +54,14 @@ export const refuse =
     return response(status, bytesOf(JSON.stringify({ error })), headers);
   };
 
-/** A connection that fails with this code. */
+/** Fails as a connection does, with this code. */
 export const breakOff =
   (code: string): Answer =>
   async () => {
     throw Object.assign(new Error("the network failed"), { code });
   };
 
-/** No answer, until the attempt is cancelled. */
+/** Gives no answer. Rejects when the attempt is cancelled. */
 export const silence: Answer = ({ sent, cancel }) => {
   sent();
   return new Promise((_, reject) => {
@@ -80,10 +80,10 @@ export const TIMEOUTS = {
   leave_ms: 1_000,
 };
 
-/** The traits of a server that is compatible, and nothing more. */
+/** The traits of a compatible server without any extras. */
 const GENERIC = VENDORS.get("generic")!.traits;
 
-/** What differs from a model of that server. */
+/** The settings that differ from a model with GENERIC traits. */
 export type TestModel = Partial<ModelSettings> &
   TraitOverrides & { readonly reasoning_score?: number; readonly quality_score?: number };
 
@@ -110,7 +110,7 @@ export const settingsFor = (
   ...over,
 });
 
-/** Creates the breakers of models, as in a process that is alone. */
+/** Creates the breakers of models, as in a single process. */
 export function breakersBy(clock: Clock): (model: string) => Breaker {
   const restOf = sharedRests({ clock, on: () => undefined }, "breaker");
   return (model) => createBreaker(clock, restOf(model));
@@ -135,14 +135,14 @@ export const catalogOf = (
     fingerprint: () => "fp_test",
   });
 
-/** Models that give these answers one after another. One more request is an error of the test. */
+/** Models that give these answers, one for each request. A further request fails the test. */
 export function lab(
   scripts: Readonly<Record<string, readonly Answer[]>>,
   over: Partial<RoutingSettings> = {},
   models: Readonly<Record<string, TestModel>> = {},
 ) {
   const clock = createFakeClock();
-  /** The names of the models that were asked, in their order. */
+  /** The names of the models that were asked, in the order of the requests. */
   const asked: string[] = [];
   const left = new Map(Object.entries(scripts).map(([name, answers]) => [name, [...answers]]));
   const named = Object.keys(scripts).map((name) => [name, models[name] ?? {}]);
@@ -153,7 +153,7 @@ export function lab(
     if (!answer) throw new TypeError(`the script of ${model} is over`);
     return answer(request);
   });
-  // The models in the order in which they were given.
+  // The models are in the order of `scripts`.
   return { clock, asked, models: [...catalog.models.values()] };
 }
 

@@ -8,7 +8,7 @@ import type { Process } from "../../src/command-line/terminal.ts";
 import { run } from "../../src/program.ts";
 import type { Ended } from "./program.ts";
 
-/** Signals that never come. */
+/** Signals that never arrive. */
 const SIGNALS = {
   onHangup: () => undefined,
   stopped: new AbortController().signal,
@@ -29,7 +29,7 @@ function createSink(changed: (text: string) => void = () => undefined) {
   return { stream, text: () => text };
 }
 
-/** The environment of a command. */
+/** The environment and the terminal of a command. */
 export interface Surroundings {
   readonly env?: Readonly<Record<string, string>>;
   /** Whether standard output and standard error are terminals. Absent: they are not. */

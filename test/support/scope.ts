@@ -1,10 +1,10 @@
-// The lifetime of a test's server: one test, or a suite whose tests share the server.
+// The lifetime of a test's server: that of one test, or of a suite whose tests share the server.
 
 import { after } from "node:test";
 
 /** A lifetime. A TestContext is one. */
 export interface Scope {
-  /** Calls `end` at its end. */
+  /** Calls `end` when the lifetime ends. */
   after(end: () => unknown): void;
 }
 

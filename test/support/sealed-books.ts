@@ -19,7 +19,7 @@ export const signing: Extension = {
   install: (gateway) => gateway.fill(signerSlot, (_config, dataDir) => createSigner(dataDir)),
 };
 
-/** The segments of gateways with two workers. The first one is continued after midnight. */
+/** The segments of a gateway with two workers. A is continued after midnight. */
 export const A = "2026-01-31.0001.jsonl";
 export const B = "2026-01-31.0002.jsonl";
 export const C = "2026-02-01.0001.jsonl";

@@ -1,6 +1,5 @@
-// The public shapes of a reply, whole and in chunks, as checks: contract.md "Replies" and "Stream
-// chunks", wire.md "To the client". What the gateway publishes of them in /openapi.json must be the
-// same.
+// Checks of the public shapes of a reply, whole and in chunks: contract.md "Replies" and "Stream
+// chunks", wire.md "To the client". /openapi.json must publish the same shapes.
 import { nullable } from "../../src/config/fields.ts";
 import {
   array,
@@ -55,7 +54,7 @@ const toolFragment = object({
   type: optional(literal("function")),
   function: fragment,
 });
-// What a whole message and a delta have in common.
+// The fields that a whole message and a delta have in common.
 const texts = { reasoning_content: optional(string()), refusal: optional(string()) };
 const role = literal("assistant");
 const message = object({

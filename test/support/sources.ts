@@ -1,17 +1,16 @@
-// The files of src, which of them imports which (types included), and the extensions by their
-// folders. A folder of src/extensions that has no index.ts is a group: the folders in it are
-// extensions.
+// The files of src, the imports between them (including types), and the folders of the extensions.
+// A folder of src/extensions without an index.ts is a group, and the folders in it are extensions.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { sourcesIn } from "../../scripts/size.ts";
 
 export interface Import {
-  /** Relative to the project: `src/core/app.ts`. */
+  /** The importing file, relative to the project: `src/core/app.ts`. */
   readonly from: string;
-  /** The same, or `node:fs`, or the name of a package. */
+  /** The imported file, also relative to the project, or `node:fs`, or the name of a package. */
   readonly to: string;
-  /** Evaluated only when it is reached: `import("...")`. */
+  /** Whether the import is `import("...")`, which is evaluated only when it is reached. */
   readonly isLazy: boolean;
 }
 
@@ -39,7 +38,7 @@ function importsOf(file: string): Import[] {
 
 export const EXTENSIONS = "src/extensions";
 
-/** The folders in a folder of the project, by their names. */
+/** The names of the folders in a folder of the project, sorted. */
 export const foldersIn = (folder: string): string[] =>
   readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
@@ -55,7 +54,7 @@ export const extensionFolders: readonly string[] = foldersIn(EXTENSIONS).flatMap
     : foldersIn(join(EXTENSIONS, folder)).map((name) => `${folder}/${name}`),
 );
 
-/** The folder of the extension that a file of the project belongs to. Empty: it is of none. */
+/** The folder of the extension to which a file belongs. Empty: it belongs to none. */
 export function extensionOf(file: string): string {
   const path = file.slice(`${EXTENSIONS}/`.length);
   return extensionFolders.find((folder) => path.startsWith(`${folder}/`)) ?? "";

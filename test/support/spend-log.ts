@@ -1,4 +1,4 @@
-// A spend log on a clock that the test moves, without a gateway around it.
+// A spend log with a clock that the test moves, without a gateway.
 
 import type { TestContext } from "node:test";
 import { createSpendLog } from "../../src/extensions/money/ledger/index.ts";
@@ -48,7 +48,7 @@ export async function startSpendLog(
   };
   t.after(() => {
     const closing = close();
-    const timer = setInterval(() => clock.advance(2_000), 1); // what is left unsettled is left
+    const timer = setInterval(() => clock.advance(2_000), 1); // closing waits for open requests
     return closing.finally(() => clearInterval(timer));
   });
   const open = (requestId = "r", holdId?: string) =>
@@ -62,14 +62,14 @@ export async function startSpendLog(
     });
   /** Writes the settle line. */
   const settle = (entry: LedgerEntry) => entry.settle({ ...SETTLEMENT, endedAt: clock.now() });
-  /** One request, from its beginning to its end. */
+  /** Opens and settles one request. */
   const request = async () => {
     const entry = open();
     await entry.opened;
     await settle(entry);
     return entry;
   };
-  /** The events' names. */
+  /** The names of the diagnostic events. */
   const told = () => events.map(({ event }) => event);
   return { dataDir, clock, log, events, told, fencings, open, settle, request, close };
 }

@@ -1,5 +1,5 @@
-// A process that calls URLs through the pooled client, one after the other, and prints what came of
-// each: the authorities that it trusts are named by NODE_EXTRA_CA_CERTS, which Node reads at start.
+// A process that calls URLs through the pooled client, one after the other, and prints the result
+// of each. NODE_EXTRA_CA_CERTS, which Node reads at start, names the authorities that it trusts.
 
 import { Cancel } from "../../src/core/http/cancel.ts";
 import { readAll } from "../../src/core/upstream/body.ts";

@@ -1,4 +1,4 @@
-// Services that hand out tokens, providers that want them, and the issues of a configuration.
+// Services that issue tokens, providers that require them, and the issues of a configuration.
 
 import assert from "node:assert/strict";
 import http from "node:http";
@@ -12,9 +12,9 @@ import { now } from "./today.ts";
 export type TokenService = Awaited<ReturnType<typeof startTokenService>>;
 
 /**
- * Hands out tokens to those who `mayHave` says may have one. Whoever asks an Entra tenant where its
- * tokens are is told. `seconds`: of a token's life. `token`: what it hands out, in the place of
- * another token each time. `tls`: a certificate by which it is served, at localhost.
+ * Starts a service that issues a token for each request that `mayHave` accepts. It also serves the
+ * discovery document of any Entra tenant. `seconds`: the life of a token. `token`: the token to
+ * issue; absent: a new one each time. `tls`: the certificate for HTTPS at localhost; absent: HTTP.
  */
 export async function startTokenService(
   t: Scope,
@@ -25,9 +25,9 @@ export async function startTokenService(
     token: always = undefined as string | undefined,
   } = {},
 ) {
-  /** Tokens that were handed out and are still accepted. */
+  /** Issued tokens that providers accept. */
   const valid = new Set<string>();
-  /** Requests that it has answered, as their method, path and form. */
+  /** The answered requests: method, path and form of each. */
   const asked: string[] = [];
   const server = tls ? createServer(tls, answer) : http.createServer(answer);
   function answer(req: http.IncomingMessage, res: http.ServerResponse): void {
@@ -49,7 +49,7 @@ export async function startTokenService(
       const token = always ?? `token-${asked.length}`;
       if (isGranted) valid.add(token);
       res.writeHead(isGranted ? 200 : 401, { "content-type": "application/json" });
-      // App Service states the end of a token's life, the others its length.
+      // App Service states when a token expires, the other services for how long it is valid.
       const life = req.headers["x-identity-header"]
         ? { expires_on: String(Math.floor(now() / 1000) + seconds) }
         : { expires_in: seconds };
@@ -64,7 +64,7 @@ export async function startTokenService(
   return { url, valid, asked };
 }
 
-/** Whether a request is a GET for this path with this query, in any order, and nothing else. */
+/** Whether a request is a GET for this path with exactly this query, in any order. */
 export function asksFor(
   { method, url = "" }: http.IncomingMessage,
   path: string,
@@ -76,7 +76,7 @@ export function asksFor(
   return method === "GET" && pathname === path && isAsked;
 }
 
-/** Answers requests that show one of these tokens. */
+/** Answers requests with a valid token, and refuses others with 401. */
 export const withToken =
   ({ valid }: TokenService) =>
   (asked: Asked): void => {
@@ -88,7 +88,7 @@ export const withToken =
     status(isLet ? 200 : 401, answer)(asked);
   };
 
-/** The issues of a configuration, a line each. */
+/** The issues that `check` throws, one line for each. */
 export function issueLines(check: () => unknown): string[] {
   try {
     check();

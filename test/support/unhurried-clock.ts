@@ -1,7 +1,7 @@
-// The clocks for a gateway that runs in one process with its clients and providers. A
-// process that the system holds up for a while finds its timers due before it has read what came
-// meanwhile, and so takes a provider for silent that has answered. Here a timer is counted down in
-// steps, between which everything else has its turn: a pause of any length counts as one step.
+// The clocks for a gateway that runs in one process with its clients and providers. If the system
+// suspends a process for a while, its timers are due before it has read the bytes that arrived
+// meanwhile, so a provider that has answered would seem silent. Here a timer counts down in steps,
+// between which everything else can run: a pause of any length counts as one step.
 
 import { systemClock, type Clock, type Timer } from "../../src/core/clock.ts";
 import { now } from "./today.ts";
@@ -9,7 +9,7 @@ import { now } from "./today.ts";
 const STEPS = 20;
 const STEP_MS = 5;
 
-/** A class, as that of the clock of the machine: a method that is taken off its timer fails. */
+/** A class, like the timer of the system's clock: a method called without its timer fails. */
 class UnhurriedTimer implements Timer {
   readonly #steps: number;
   readonly #stepMs: number;
@@ -49,7 +49,7 @@ export const unhurriedClock: Clock = {
   after: (ms, listener) => new UnhurriedTimer(ms, listener),
 };
 
-/** Timers of which those of exactly `ms` milliseconds are over when the test says so. */
+/** Timers. Those of exactly `ms` milliseconds fire only when the test calls fire(). */
 export function timersOnCall(ms: number): Pick<Clock, "after"> & { fire(): void } {
   const waiting = new Set<() => void>();
   return {

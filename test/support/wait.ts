@@ -1,24 +1,24 @@
-// Waits for events. Each wait has a deadline, whose error names what was waited for.
+// Waits for events. Each wait has a deadline. The error of a missed deadline names the event.
 
 import { setImmediate as turn, setTimeout as pause } from "node:timers/promises";
 import { within as withDeadline } from "../../scripts/conformance/expect.ts";
 
 /**
  * The usual deadline: longer than anything takes on a slow and busy machine. Deadlines of a gateway
- * under test are far longer, so what happens within this time did not wait for them.
+ * under test are far longer, so whatever happens within this time did not wait for those.
  */
 export const PATIENCE_MS = 60_000;
 
-/** The promise's value. Rejects at the deadline. */
+/** Resolves with the promise's value. Rejects at the deadline. */
 export const within = <T>(promise: Promise<T>, what: string, ms = PATIENCE_MS): Promise<T> =>
   withDeadline(promise, what, ms);
 
-/** Turns of the event loop in which waitFor() checks again without a pause. */
+/** The number of turns of the event loop in which waitFor() checks again without a pause. */
 const EAGER_TURNS = 20;
 
 /**
  * Polls until `find` returns something: at first in every turn of the event loop, then every 2 ms,
- * because otherwise waiting would keep a core busy.
+ * because waiting would otherwise keep a core busy.
  */
 export async function waitFor<T>(
   find: () => T | undefined | false,
@@ -34,7 +34,7 @@ export async function waitFor<T>(
   }
 }
 
-/** Polls until `look` returns something. Each call asks another process, so every 10 ms. */
+/** Polls every 10 ms until `look`, which asks another process, resolves with something. */
 export async function until<T>(
   look: () => Promise<T | undefined | false>,
   what: string,
@@ -47,10 +47,10 @@ export async function until<T>(
   }
 }
 
-/** At most this much time between two looks counts, because this process may have stood still. */
+/** The most milliseconds that count between two checks: this process may have been suspended. */
 const QUIET_STEP_MS = 10;
 
-/** Waits until a value has not changed for `quietMs`, for things whose end is no event. */
+/** Waits until a value has not changed for `quietMs`, if no event marks the end of its changes. */
 export async function settled(value: () => number, what: string, quietMs: number): Promise<void> {
   let last = value();
   let lookedAt = performance.now();
@@ -63,7 +63,7 @@ export async function settled(value: () => number, what: string, quietMs: number
   }, what);
 }
 
-/** The error of this class that the work must throw. */
+/** Returns the error of this class that `work` throws. Fails if it throws none. */
 export function thrownBy<E extends Error>(
   kind: new (...given: any[]) => E,
   work: () => unknown,

@@ -19,15 +19,15 @@ import { folder } from "./folder.ts";
 export const DAY_MS = 86_400_000;
 
 export interface SceneOptions {
-  /** A data_dir. Absent: a new one. */
+  /** The data_dir. Absent: a new one. */
   readonly dir?: string;
-  /** The first time of the clock. Absent: noon of 2026-01-31. */
+  /** The time at which the clock starts. Absent: noon of 2026-01-31, UTC. */
   readonly now?: string;
-  /** As `usage.store`. Absent: files. */
+  /** The value of `usage.store`. Absent: files. */
   readonly store?: string;
   readonly extensions?: readonly Extension[];
   readonly keepDays?: number;
-  /** As BooksFiles.recovers. Absent: true, and all segments are dead processes'. */
+  /** As in BooksFiles.recovers. Absent: true, so all segments count as those of dead processes. */
   readonly recovers?: boolean;
 }
 
@@ -41,11 +41,11 @@ export interface Scene {
   pass(): Promise<SyncResult>;
   /** Moves the clock to a time in steps of at most a day, with a pass after each step. */
   passUntil(time: string): Promise<void>;
-  /** Adds lines to a segment. */
+  /** Appends lines to a segment. */
   write(segment: string, ...lines: readonly (Line | string)[]): void;
   /** The path of a segment. */
   segment(name: string): string;
-  /** The text of a day's file. */
+  /** The text of a day's file of usage records. */
   dayFile(day: string): string;
   /** The lines of days.jsonl. */
   closed(): Line[];
@@ -127,7 +127,7 @@ export const recordsIn = (text: string): UsageRecord[] =>
     .slice(0, -1)
     .map((line) => JSON.parse(line) as UsageRecord);
 
-/** Sums as texts, sorted. */
+/** Sums as JSON texts, sorted. */
 export const sumTexts = (sums: readonly object[]): string[] =>
   sums
     .map((sum) =>

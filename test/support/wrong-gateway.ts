@@ -1,6 +1,6 @@
 // A gateway with one fault at a time: a proxy in front of a correct gateway. The faults are in
-// faults/, one or more for each check of the conformance suite. A fault only changes what its check
-// is about, so that no other check may fail.
+// faults/, one or more for each check of the conformance suite. A fault changes only what its check
+// tests, so no other check may fail.
 
 import http, { type IncomingHttpHeaders } from "node:http";
 import net, { type Socket } from "node:net";
@@ -19,45 +19,45 @@ export interface Asked {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** The parsed body. {}: it is no JSON object. */
+  /** The parsed body. {}: the body is not a JSON object. */
   readonly body: Json;
   /** The text of the last message. */
   readonly question: string;
   readonly streamed: boolean;
 }
 
-/** An answer of the correct gateway, or what the fault makes of it. */
+/** An answer of the correct gateway, before or after the fault has changed it. */
 export interface Answer {
   readonly status: number;
-  /** By their names as received. */
+  /** The headers by their names as received. */
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly text: string;
 }
 
-/** What is wrong. Absent members change nothing. */
+/** A fault. Absent members change nothing. */
 export interface Fault {
-  /** The requests that it concerns. */
+  /** Whether the fault concerns a request. */
   readonly when: (asked: Asked) => boolean;
-  /** Another body, or further headers, for the request. */
+  /** Returns another body, or further headers, to forward to the gateway. */
   readonly forward?: (asked: Asked) => {
     readonly text?: string;
     readonly headers?: IncomingHttpHeaders;
   };
   /** Changes the answer. */
   readonly answer?: (answer: Answer) => Answer;
-  /** Another request to send if the gateway refuses this one. `answer` then only changes others. */
+  /** Returns a request to send if this one is refused. `answer` then changes only 200s. */
   readonly mend?: (asked: Asked) => Json;
-  /** The connection is closed without an answer. */
+  /** Whether the connection is closed without an answer. */
   readonly cut?: boolean;
   /** Milliseconds from the last byte of the answer to its end. */
   readonly lateMs?: number;
-  /** The request is sent twice, and the first answer is dropped. */
+  /** Whether the request is sent twice, and the first answer is dropped. */
   readonly twice?: boolean;
-  /** The provider gets a further request. `model`: absent: the same one. */
+  /** A further request to the provider. `model` absent: the requested model. */
   readonly knock?: { readonly path: string; readonly model?: string };
-  /** The request is continued although its client has left. */
+  /** Whether the request continues although its client has left. */
   readonly holds?: boolean;
-  /** The answer is read faster than the client reads it. */
+  /** Whether the answer is read faster than the client reads it. */
   readonly greedy?: boolean;
   /** Changes the gateway's requests to its provider. */
   readonly wire?: Change;
@@ -68,19 +68,19 @@ export interface Fault {
   };
 }
 
-/** An answer to raw bytes is only read up to this size, because the suite reads no longer ones. */
+/** The most bytes that are read of an answer to raw bytes. The suite reads no more, either. */
 const MAX_RAW_BYTES = 1024 * 1024;
 
 const NO_FAULT: Fault = { when: () => true };
 
-/** Passes an answer on. `greedy`: reads it faster than the client does. */
+/** Forwards an answer. `greedy`: reads it faster than the client does. */
 function pipe(answer: http.IncomingMessage, res: http.ServerResponse, greedy = false): void {
   res.writeHead(answer.statusCode ?? 0, answer.rawHeaders);
   if (greedy) answer.on("data", (piece) => res.write(piece)).on("end", () => res.end());
   else answer.pipe(res);
 }
 
-/** Sends a whole answer that the fault has changed. Its end follows after `lateMs`. */
+/** Sends a whole answer after the fault has changed it. Ends it `lateMs` after its last byte. */
 const edited =
   (
     edit: (answer: Answer) => Answer,
@@ -107,7 +107,7 @@ export async function startWrongGateway(t: TestContext, right: string, provider 
   const agent = new http.Agent({ keepAlive: true });
   let fault: Fault | undefined;
 
-  /** Sends further requests, if that is the fault. */
+  /** Sends the further requests of a fault: `twice` and `knock`. */
   async function disturb(asked: Asked, applied: Fault, again: () => http.ClientRequest) {
     if (applied.twice) await answered(again());
     if (!applied.knock) return;
@@ -116,7 +116,7 @@ export async function startWrongGateway(t: TestContext, right: string, provider 
     await answered(http.request(provider + path, options).end(JSON.stringify({ model })));
   }
 
-  /** Sends another request in the place of a refused one. */
+  /** Sends another request instead of a refused one, and forwards its answer. */
   function mended(body: string, res: http.ServerResponse): void {
     const headers = { "content-type": "application/json", authorization: "Bearer sk-demo" };
     const request = http.request(`${right}/v1/chat/completions`, {
@@ -167,7 +167,7 @@ export async function startWrongGateway(t: TestContext, right: string, provider 
     );
   });
 
-  /** Passes raw bytes on to the correct gateway. */
+  /** Forwards raw bytes to the correct gateway. */
   function pass(socket: Socket, bytes: Buffer): void {
     const upstream = net.connect(Number(port), hostname, () => upstream.write(bytes));
     socket.on("error", () => upstream.destroy());
@@ -241,7 +241,7 @@ async function answered(request: http.ClientRequest): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Starts a proxy before the provider that can change the requests of the correct gateway. */
+/** Starts a proxy in front of the provider, which can change the correct gateway's requests. */
 export async function startWire(t: TestContext, provider: string) {
   const { hostname, port } = new URL(provider);
   let change: Change | undefined;

@@ -1,5 +1,5 @@
-// Faults for the checks of the levels `spec`, `messages` and `responses`. A check that has none
-// here is about a request that is to be accepted, or refused: the opposite is done.
+// Faults for the checks of the levels `spec`, `messages` and `responses`. A check without a fault
+// here tests whether a request is accepted or refused: the wrong gateway does the opposite.
 
 import { CHECKS } from "../../../scripts/conformance/checks/all.ts";
 import { parseJson } from "../../../scripts/conformance/client.ts";
@@ -26,7 +26,7 @@ const ofSpec = kit.own("spec", {
   "alias.chat": kit.body("model", kit.ALIAS),
   "alias.stream": kit.chunks("model", kit.ALIAS),
   "alias.reasoning": kit.body("model", "auto/reasoning"),
-  // The alias answers; the name that it answers with does not.
+  // The alias answers. A request for the model that it names is refused.
   "alias.names-a-model": { when: kit.says("Who are you?"), answer: kit.refusal },
   "max_tokens.obeyed": kit.sends({ max_tokens: undefined }),
   "max_tokens.obeyed.stream": kit.sends({ max_tokens: undefined }),
@@ -125,7 +125,7 @@ const events = (edit: (events: unknown[]) => unknown[]): kit.Edit =>
       (event) => `event: ${typeOf(event)}\ndata: ${JSON.stringify(event)}`,
     ),
   );
-/** Spoils a field of the events of one type. */
+/** Changes a field in all events of one type. */
 const event = (type: string, path: string, to: kit.Change): kit.Edit =>
   events((all) => all.map((each) => (typeOf(each) === type ? kit.change(each, path, to) : each)));
 const lacking = (type: string): kit.Edit =>

@@ -1,6 +1,6 @@
-// Faults for the checks of the level `compatible`. What is refused must be refused with one status,
-// one code and one param: each of these can be wrong. A check that has none here is about a request
-// that is to be accepted: it is refused.
+// Faults for the checks of the level `compatible`. A refusal must have one status, one code and one
+// param: each of these can be wrong. A check without a fault here tests that a request is accepted:
+// the wrong gateway refuses it.
 
 import { CHECKS } from "../../../scripts/conformance/checks/all.ts";
 import { list, isObject } from "../../../scripts/conformance/shapes.ts";
@@ -78,7 +78,7 @@ const ofChecks = kit.own("compatible", {
 });
 
 const tools = kit.has("tools");
-/** `to` is told which chunk it is: 0 is the role's, 1 the first fragment of a call. */
+/** `to` gets the index of the chunk: 0 has the role, 1 the first fragment of a call. */
 const fragments = (path: string, to: kit.Change): Fault =>
   kit.about(kit.both(kit.STREAM, tools), kit.chunks(`choices[].delta.tool_calls[].${path}`, to));
 const asksUsage = kit.both(kit.STREAM, kit.has("stream_options"));

@@ -1,6 +1,6 @@
-// What the faults of a wrong gateway are made of: which request a fault is about, and what it does
-// to the request or its answer. The names are the demo configuration's; the texts are those that
-// the conformance suite asks.
+// The parts of a wrong gateway's faults: which requests a fault concerns, and how it changes a
+// request or its answer. The names are those of the demo configuration; the texts are those that
+// the conformance suite sends.
 
 import { CHECKS } from "../../../scripts/conformance/checks/all.ts";
 import { parseJson } from "../../../scripts/conformance/client.ts";
@@ -10,18 +10,18 @@ import { CHAT, SAMPLE } from "../../../scripts/conformance/tester.ts";
 import type { Answer, Fault } from "../wrong-gateway.ts";
 
 export const [MODEL, ALIAS] = ["demo-chat", "auto/chat"];
-/** The header by which requests say which check they are of. */
+/** The header in which a request names its check. */
 export const MARK = "x-conformance-check";
 export type Edit = (answer: Answer) => Answer;
 type Holds = Fault["when"];
-/** What a value becomes: another one, or what a function makes of it and of the event's number. */
+/** The new value, or a function that returns it from the old value and the number of the event. */
 export type Change =
   | ((value: unknown, index: number) => unknown)
   | (string | number | boolean | null | undefined | readonly unknown[] | Json);
 const changed = (to: Change, value: unknown, index: number): unknown =>
   typeof to === "function" ? to(value, index) : to;
 
-/** A copy with other values at a path such as `choices[].index`. Undefined removes the field. */
+/** A copy with new values at a path such as `choices[].index`. Undefined removes the field. */
 export function change(root: unknown, path: string, to: Change, index = 0): unknown {
   const [step = "", ...rest] = path.split(".");
   const name = step.replace("[]", "");
@@ -33,7 +33,7 @@ export function change(root: unknown, path: string, to: Change, index = 0): unkn
   return { ...root, [name]: Array.isArray(value) ? value.map(below) : value };
 }
 
-// What is done to an answer.
+// Changes of an answer.
 const inCase =
   (holds: (answer: Answer) => boolean) =>
   (edit: Edit): Edit =>
@@ -60,7 +60,7 @@ export const blocks = (edit: (events: string[]) => string[]) =>
         .join(""),
     ),
   );
-/** `to` is told which chunk of the stream it is, from 0. */
+/** Changes the chunks of a stream. `to` gets the index of the chunk, from 0. */
 export const chunks = (path: string, to: Change) =>
   blocks((events) =>
     events.map((event, index) =>
@@ -71,7 +71,7 @@ export const chunks = (path: string, to: Change) =>
   );
 export const without = (isOut: (event: string) => boolean) =>
   blocks((events) => events.filter((event) => !isOut(event)));
-/** A header is changed, or left out (undefined), or added. */
+/** Changes, removes (undefined) or adds a header. */
 export const header =
   (name: string, to: Change): Edit =>
   (answer) => {
@@ -89,7 +89,7 @@ export const each =
   (...edits: readonly Edit[]): Edit =>
   (answer) =>
     edits.reduce((edited, edit) => edit(edited), answer);
-/** Another id, in the header and in an error, as of a gateway that makes its own. */
+/** Replaces the request id in the header and in an error, like a gateway that makes its own. */
 export const idInstead = (to: Change): Edit =>
   each(header("x-request-id", to), (answer) =>
     answer.status === 200 ? answer : error("request_id", to)(answer),
@@ -104,7 +104,7 @@ export const refusal: Edit = ({ headers }) => {
   };
 };
 
-// What a fault is about.
+// The requests that a fault concerns.
 export const both =
   (...conditions: readonly Holds[]): Holds =>
   (asked) =>
@@ -131,27 +131,29 @@ export const has =
 export const thinks = has("thinking");
 export const isHealth: Holds = ({ path }) => path === "/healthz";
 const isNowhere: Holds = ({ path }) => path === "/v1/no-such-path";
-/** The sampled whole replies and streams. */
+/** The sampled streams. */
 export const STREAM = both(isSampled, isChat, says("Say hello."), isStream);
+/** The sampled whole replies. */
 export const WHOLE = both(isSampled, isChat, says("Say hello."), not(isStream));
 
 // Kinds of faults.
-/** Fields are put in the request, or (undefined) left out, before anybody looks. */
+/** Sets fields of the request, or removes them (undefined), before the gateway sees it. */
 export const sends = (fields: Json): Own => ({
   forward: ({ body: given }) => ({ text: JSON.stringify({ ...given, ...fields }) }),
 });
-/** A fault in answers. */
+/** A fault in the answers to some requests. */
 export const about = (when: Holds, answer: Edit): Fault => ({ when, answer });
 export const wholes = (answer: Edit): Fault => about(WHOLE, answer);
 export const streams = (answer: Edit): Fault => about(STREAM, answer);
-/** Spoils a field of the sampled whole replies, or of the sampled streams' chunks. */
+/** Changes a field of the sampled whole replies. */
 export const reply = (path: string, to: Change): Fault =>
   about(both(WHOLE, not(thinks)), body(path, to));
+/** Changes a field of the chunks of the sampled streams. */
 export const stream = (path: string, to: Change): Fault =>
   about(both(STREAM, not(thinks)), chunks(path, to));
-/** No field of a reply or a chunk is of this type. */
+/** Makes a value a boolean, which no field of a reply or a chunk is. */
 const spoilt = (value: unknown): unknown => (value === undefined || value === null ? value : true);
-/** A fault for each check of one field of every reply, or of every chunk: its value is spoilt. */
+/** A fault for each check of one field of every reply or chunk: the field gets a wrong type. */
 export const spoiltFields = (level: string): Record<string, Fault> =>
   Object.fromEntries(
     CHECKS.flatMap(({ id, title }) => {
@@ -172,7 +174,7 @@ export const limited = (answer: Edit): Fault => ({
 export const raw = (sent: string, answer: (answer: string) => string): Own => ({
   raw: { when: (bytes) => bytes.includes(sent), answer },
 });
-/** What should be refused is answered as a good request is; what should be answered is refused. */
+/** Answers requests that must be refused like good requests, and refuses all others. */
 export const opposite: Own = {
   answer: refusal,
   mend: ({ streamed }) => ({
@@ -183,10 +185,10 @@ export const opposite: Own = {
 };
 export const increment = (value: unknown): unknown => Number(value) + 1;
 
-/** A fault in the requests of its own check, or what it makes of their answers. */
+/** A fault in the requests of its own check only, or a change of their answers. */
 export type Own = Partial<Fault> | Edit;
 export type Faults = readonly (readonly [string, Fault])[];
-/** By the ids of their checks; where a check has several, a slash and what is wrong follow. */
+/** Faults by the ids of their checks. If a check has several, a slash and a word follow the id. */
 export const own = (level: string, faults: Readonly<Record<string, Own>>): Faults =>
   Object.entries(faults).map(([name, given]) => {
     const fault = typeof given === "function" ? { answer: given } : given;
@@ -194,16 +196,16 @@ export const own = (level: string, faults: Readonly<Record<string, Own>>): Fault
     const when = fault.when ? both(isOwn, fault.when) : isOwn;
     return [`${level}.${name}`, { ...fault, when: fault.raw ? () => false : when }];
   });
-/** Faults in what the suite samples, and in other requests that say themselves which they are. */
+/** Faults in the sampled requests, and in others that `when` identifies without a check's id. */
 export const sampled = (level: string, faults: Readonly<Record<string, Fault>>): Faults =>
   Object.entries(faults).map(([name, fault]) => [`${level}.${name}`, fault]);
-/** What all checks of a level that have no fault yet are to have. */
+/** The same fault for all checks of a level that have none yet. */
 export const others = (level: string, faults: Faults, fault: Own): Faults => {
   const known = new Set(faults.map(([name]) => name.split("/")[0]));
   const rest = CHECKS.filter((check) => levelOf(check) === level && !known.has(check.id));
   return rest.flatMap(({ id }) => own(level, { [id.slice(level.length + 1)]: fault }));
 };
-/** The checks whose ids begin so, each with these faults; without the level. */
+/** These faults for each check whose id begins with `prefix`. The keys lack the level. */
 export const eachOf = (prefix: string, faults: Readonly<Record<string, Own>>) => {
   const [level = ""] = prefix.split(".", 1);
   const names = CHECKS.filter(({ id }) => id.startsWith(prefix)).map(({ id }) =>

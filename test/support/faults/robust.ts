@@ -1,5 +1,5 @@
-// Faults for the checks of the level `robust`. Some are in what the gateway says, some in how it
-// asks its provider or treats the connections on both sides.
+// Faults for the checks of the level `robust`. Some are in the gateway's answers, some in its
+// requests to the provider or in its handling of the connections on both sides.
 
 import { parseJson } from "../../../scripts/conformance/client.ts";
 import { PIECES, TEXT } from "../../../scripts/conformance/wire.ts";
@@ -7,7 +7,7 @@ import { isObject } from "../../../scripts/conformance/shapes.ts";
 import type { Answer } from "../wrong-gateway.ts";
 import * as kit from "./kit.ts";
 
-/** Of the whole reply, or of the stream. */
+/** A fault in whole replies. */
 const whole = (answer: kit.Edit): kit.Own => ({
   when: kit.both(kit.isChat, kit.not(kit.isStream)),
   answer,
@@ -20,29 +20,29 @@ const isDone = (block: string): boolean => block === DONE;
 const spoilt = kit.chunks("choices[].delta.content", (value) =>
   value === PIECES[0] || value === TEXT ? "Grusse" : value,
 );
-/** A refusal within a stream, as of a gateway that sent status 200 too early. */
+/** A refusal within a stream, like that of a gateway that sent status 200 too early. */
 const early: kit.Edit = (answer: Answer) => ({
   status: 200,
   headers: { ...answer.headers, "content-type": "text/event-stream" },
   text: `${event(parseJson(answer.text))}\n\n`,
 });
-/** What the gateway asks its provider, with another text of the same length in the place of one. */
+/** Replaces a text in the gateway's requests to its provider with another of the same length. */
 const asking = (name: string, one: string, other: string): kit.Own => ({
   wire: (bytes) =>
     bytes.includes(`:${name}"`)
       ? bytes.replace(new RegExp(one, "i"), (found) => other.padEnd(found.length))
       : bytes,
 });
-/** The provider is asked for another model, or the same again, by itself. */
+/** Sends the provider a further request, for the same model or another one. */
 const knocks = (model?: string, path = ""): kit.Own => ({
   knock: { path, ...(model !== undefined && { model }) },
 });
 const twice: kit.Own = { twice: true };
 const holds: kit.Own = { holds: true };
-/** /healthz is answered later than the checks wait, as by a process that has other work to do. */
+/** Answers /healthz later than the checks wait, like a process whose event loop is busy. */
 const stalled: kit.Own = { when: kit.isHealth, answer: (answer) => answer, lateMs: 3_000 };
 const prompt = (content: string) => ({ messages: [{ role: "user", content }] });
-/** Refused, as by a gateway that has closed the model to everybody. */
+/** Refuses requests, like a gateway that has closed the model to all clients. */
 const closed: kit.Own = { when: kit.says("Say something."), answer: kit.status(503) };
 let atOnce = 0;
 const ABSURD = (value: unknown) => value && Number.MAX_SAFE_INTEGER;

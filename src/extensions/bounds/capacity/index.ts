@@ -43,7 +43,7 @@ export function createCapacity(connectionLimit: number, byteLimit: number): Capa
         }
     },
     retain(bytes, own) {
-      // A single exchange has bounds of its own, so one that is alone always has room.
+      // Each exchange has its own bounds, so one that is alone always has room.
       const isAlone = total === own;
       if (bytes > 0 && total + bytes > byteLimit && !isAlone)
         return new ApiError("server_overloaded", "The gateway has too many large requests.", SOON);

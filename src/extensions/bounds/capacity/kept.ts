@@ -6,11 +6,11 @@ import { tooMuch } from "../../../core/routing/attempt-errors.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 
-/** The most blocks of a reply: texts, thoughts and calls. Each one costs time at its end. */
+/** The most blocks of a reply: texts, thoughts and calls. Its last events take time for each. */
 const MAX_BLOCKS = 10_000;
-/** Counted for each block, for its fields beside the text. */
+/** The bytes that count for each block, for its fields other than the text. */
 const BLOCK_BYTES = 512;
-/** Counted for a token's log probability, and for each alternative. */
+/** The bytes that count for a token's log probability, and for each alternative. */
 const LOGPROB_BYTES = 64;
 
 const sizeOf = (part: Part): number => {
@@ -24,7 +24,7 @@ const KINDS: readonly Part["type"][] = ["text", "refusal", "reasoning"];
 /** Adds up the blocks of a reply, and the bytes that are kept of it. */
 function createSum() {
   let kind: Part["type"] | undefined;
-  /** Whether the provider's own events wait for the end of the reply, as they do after this one. */
+  /** Whether native events are held until the end of the reply: from message_delta on. */
   let isHeld = false;
   const sum = { blocks: 0, bytes: 0 };
 
@@ -64,7 +64,7 @@ export const countingKept =
         const { maxReplyBytes } = serving.model.provider;
         const { blocks, bytes } = add(parts);
         if (blocks > MAX_BLOCKS) throw tooMuch(`a reply of more than ${MAX_BLOCKS} blocks`);
-        // The bytes of a whole reply are counted as it arrives.
+        // The bytes of a reply that is not streamed were counted when they arrived.
         if (!chat.stream) return deliver(parts, serving);
         context.retain(bytes - retained);
         retained = bytes;

@@ -9,10 +9,10 @@ import { getHeapStatistics } from "node:v8";
  */
 const HEAP_PARTS = 24;
 
-/** Open files that are not connections: of the books, the listeners and Node itself. */
+/** Reserved open files that are not connections: of the books, the listeners and Node itself. */
 const OTHER_FILES = 128;
 
-/** Bytes of bodies and replies that the heap has room for. */
+/** The bytes of bodies and replies for which the heap has room. */
 export const heapShare = (): number => Math.floor(getHeapStatistics().heap_size_limit / HEAP_PARTS);
 
 /**

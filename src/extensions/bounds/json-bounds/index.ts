@@ -5,15 +5,15 @@
 // stops the process for seconds. Measured on Node 20 with 10 MiB each: 1,000,000 new names in
 // objects of 100 take 3.0 s and 0.5 GB, one object with 1,000,000 names 0.5 s, 3,500,000 empty
 // objects 0.4 s, one long string 0.01 s. Within the bounds below the worst known texts take 0.2 s.
-// An honest text repeats its sequences of names: each of 100,000 messages has three values and no
+// A normal text repeats its sequences of names: each of 100,000 messages has three values and no
 // new sequence.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 
-/** The most names that continue an object's sequence of names as no earlier object has. */
+/** The most new names. A name is new if no earlier object had it after the same other names. */
 const MAX_NEW_NAMES = 50_000;
 /**
- * How many continuations of one sequence are remembered (V8 keeps 1,536). Further ones count as new
+ * How many names after one sequence are remembered (V8 keeps 1,536). Further names count as new
  * each time.
  */
 const MAX_SIBLINGS = 1_000;
@@ -30,8 +30,8 @@ const CLOSE_OBJECT = 0x7d;
 const FACTOR = Math.floor(Math.random() * 2 ** 31) * 2 + 1;
 
 /**
- * The hash of a sequence of names with one more name, which stands in `text` from `start` to the
- * quote at `end`.
+ * The hash of a sequence of names that is longer by one name. The name is in `text`, from `start`
+ * to the quote at `end`.
  */
 function continued(sequence: number, text: string, start: number, end: number): number {
   let hash = sequence;
@@ -48,9 +48,9 @@ export function install(gateway: Installer): void {
 
 export interface JsonCounter {
   /**
-   * Counts one more text. Returns which bound all texts together exceed, or undefined. A text that
-   * exceeds a bound will not be parsed, so its values are not counted: a smaller text may still
-   * pass.
+   * Counts one more text. Returns which bound all texts together exceed. Undefined: none. The
+   * caller does not parse a text that exceeds a bound, so its values are not counted, and a smaller
+   * text may still pass.
    */
   add(text: string): string | undefined;
 }
@@ -79,8 +79,8 @@ export function createJsonCounter(maxValues: number, maxNewNames = MAX_NEW_NAMES
 
   function excessIn(text: string): string | undefined {
     const outer: number[] = []; // the sequences of the open objects around the innermost one
-    let sequence = 0; // that of the innermost object
-    let start = 0; // of the latest string, which is a name if a colon follows
+    let sequence = 0; // the sequence of the innermost object
+    let start = 0; // the start of the latest string, which is a name if a colon follows
     let end = 0;
     for (let at = 0; at < text.length; at += 1) {
       switch (text.charCodeAt(at)) {
@@ -92,7 +92,7 @@ export function createJsonCounter(maxValues: number, maxNewNames = MAX_NEW_NAMES
         case COLON: {
           const before = sequence;
           sequence = continued(before, text, start, end);
-          start = end; // a second colon must not buy another pass over a long name
+          start = end; // a second colon must not cause another pass over a long name
           countName(before, sequence);
           if (newNames > maxNewNames) return `more than ${maxNewNames} different property names`;
           break;

@@ -1,5 +1,5 @@
-// Bounds the memory of a log whose reader is slow: further lines are dropped, counted and reported.
-// Lines that cannot be written are counted too.
+// Bounds the memory that a log uses while its reader is slow: further lines are dropped, counted
+// and reported. Lines that cannot be written are counted too.
 import type { Writable } from "node:stream";
 import type { Installer } from "../../../core/extension/installer.ts";
 import { slots, type DropEvents } from "../../../core/extension/places.ts";
@@ -16,7 +16,7 @@ export function install(gateway: Installer): void {
 export function boundLog(stream: Writable, events: DropEvents): WriteLines {
   let droppedLines = 0;
 
-  /** Once a line is dropped, all are until the backlog is empty: the log has one gap, not many. */
+  /** After a dropped line, all lines are dropped until the backlog is empty: one gap, not many. */
   function mustDrop(lines: string): boolean {
     if (droppedLines > 0) return true;
     const backlog = stream.writableLength;
@@ -47,7 +47,7 @@ export function boundLog(stream: Writable, events: DropEvents): WriteLines {
       stream.write(lines, (error) => {
         if (!error) return;
         countDropped(lines); // the reader has closed its pipe, or the disk is full
-        if (droppedLines > 0) recover(); // the backlog is gone, and "drain" never comes
+        if (droppedLines > 0) recover(); // the error ends the backlog without "drain"
       });
   };
 }

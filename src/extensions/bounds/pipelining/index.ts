@@ -17,7 +17,8 @@ type Head = Pick<IncomingMessage, "complete"> & {
 };
 
 /**
- * The state on which the bound depends. `live`: requests that have not had their whole response.
+ * The state of a connection on which the bound depends. `live`: requests whose response is not yet
+ * complete. `latest`: the request that was parsed last; absent: there is none.
  */
 export interface Bounded {
   readonly socket: Duplex;
@@ -43,7 +44,7 @@ export function boundPipeline(connection: Bounded): Pipeline {
   let unparsed: Buffer | undefined;
   /** The last three bytes of an unfinished head: its end may be split between two reads. */
   let seam = NO_BYTES;
-  /** Bytes of a body with a Content-Length that have not arrived. */
+  /** The bytes of a body with a Content-Length that are not yet parsed. */
   let bodyLeft = 0;
   let parsing = false;
   let stopped = false;
@@ -53,7 +54,7 @@ export function boundPipeline(connection: Bounded): Pipeline {
   const mayParse = (): boolean =>
     !stopped && !socket.destroyed && !isHeldByNode(socket) && hasRoom();
 
-  /** How many of these bytes to parse next: to the end of one head or body at most. */
+  /** How many of these bytes to parse next: at most up to the end of one head or body. */
   function pieceLength(bytes: Buffer): number {
     if (isBodyComing()) return bodyLeft > 0 ? bodyLeft : CHUNKED_PIECE_BYTES;
     if (seam.length > 0) {
@@ -64,7 +65,7 @@ export function boundPipeline(connection: Bounded): Pipeline {
     return end === -1 ? Infinity : end + END_OF_HEAD.length;
   }
 
-  /** `isWhole`: the piece has the end of its head or body. */
+  /** `isWhole`: the piece contains the end of its head or body. */
   function parsePiece(piece: Buffer, isWhole: boolean): void {
     const before = latest();
     const wasBody = isBodyComing();
@@ -104,7 +105,7 @@ export function boundPipeline(connection: Bounded): Pipeline {
     unparsed = unparsed ? Buffer.concat([unparsed, bytes]) : bytes;
     advance();
   });
-  socket.on("resume", advance); // Node's server resumes a socket when its responses have left.
+  socket.on("resume", advance); // Node's server resumes a socket when its responses are sent.
   return {
     advance,
     stop() {
@@ -122,5 +123,5 @@ function takeParser(socket: Duplex): (bytes: Buffer) => void {
   return parse;
 }
 
-/** Node's server sets `_paused` while too many response bytes are unsent. It gets no bytes then. */
+/** Node's server sets `_paused` while too many response bytes are unsent: do not parse then. */
 const isHeldByNode = (socket: Duplex & { _paused?: boolean }): boolean => socket._paused === true;

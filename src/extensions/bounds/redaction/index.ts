@@ -1,5 +1,5 @@
-// Providers' own messages and paths in the operator's logs, /status and the ledger, without the
-// secrets that may be in them.
+// Removes secrets from the providers' messages and paths that the operator's logs, /status and the
+// ledger quote.
 import type { Config } from "../../../core/config.ts";
 import { section } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
@@ -10,8 +10,8 @@ import { passwordsIn } from "../../scale/stores/index.ts";
 import { createRedact } from "./redact.ts";
 
 /**
- * What the operator's logs may quote. Without `provider_messages` a provider's error message, which
- * may quote a prompt, is dropped.
+ * What the operator's logs may quote. If `provider_messages` is false, neither messages, which may
+ * quote a prompt, nor paths of providers are quoted.
  */
 const logs = defineSetting("logs", { provider_messages: true }, () =>
   section({ provider_messages: withDefault(boolean(), true) }),
@@ -28,7 +28,7 @@ export function install(gateway: Installer): void {
   });
 }
 
-/** The secrets in the core's settings, and those that extensions name. */
+/** The secrets in the core's settings, and those that extensions report. */
 export function secretsIn(config: Config, installed: Installed): readonly string[] {
   const { providers, limits } = config;
   const apiKeys = [...providers.values()].flatMap(({ api_key = [] }) => api_key);

@@ -1,18 +1,18 @@
 // Removes secrets from a provider's text, for the operator's logs, /status and the ledger. The
-// text may quote keys, and is not trusted. It loses all secrets of this configuration and
-// everything that looks like a key: `sk-...` and the like, the word after Bearer, `key=` and
-// similar names, the user and password of a URL, and long runs of letters and digits. Control
-// characters are removed, so that they cannot forge lines or colours.
+// text may quote keys, and is not trusted. All secrets of this configuration are removed, and
+// everything that looks like a key: `sk-...` and the like, the word after Bearer, the values of
+// `key=` and similar names, the user and password of a URL, and long runs of letters and digits.
+// Control characters are removed, so that they cannot forge lines or colours.
 //
 // The work is bounded: a long text is cut first, and every pattern runs in linear time. Not
 // recognized: a short key of another party without a prefix or name, and a key with blanks in it.
 import { sha256 } from "../../../core/hash.ts";
 
-/** Characters of a text that are read. */
+/** The most characters of a text that are read. */
 const READ_CHARS = 4_096;
-/** Characters of a text that are quoted. */
+/** The most characters of a text that are quoted. */
 const SHOWN_CHARS = 300;
-/** No secret has more characters. */
+/** The most characters of a word: a secret is not longer. */
 const LONGEST_WORD = 512;
 /** Placeholders such as "x" are not secrets: removing them would garble every text. */
 const SHORTEST_SECRET = 4;
@@ -25,7 +25,7 @@ const LINE_ENDS = /[\t\n\v\f\r\u0085\u2028\u2029]/g;
  */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}]/gu;
 const WORDS = /[^\s"'`<>(){}[\],;]{4,512}/g;
-/** What may be a key within a word: quoted twice, in a path, behind a sign. */
+/** Parts of a word that may be a key: between two kinds of quotes, in a path, after a sign. */
 const PIECES = /[\w.~-]{4,512}/g;
 const RUNS = /[A-Za-z0-9+/_=-]{20,}/g;
 const CAMEL_CASE = /^[A-Z]?[a-z]{2,14}(?:[A-Z][a-z]{2,14})*$/;
@@ -45,7 +45,7 @@ const PATTERNS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [NAMED_SECRET, `$1$2${MARK}`],
   [/(key=["']?)[^\s"'`,;&]+/gi, `$1${MARK}`],
   [/(\bpass(?:phrase|code)?=["']?)[^\s"'`,;&]+/gi, `$1${MARK}`],
-  // A JSON web token: three parts, of which the last may be short.
+  // A JSON web token has three parts. The last one may be short.
   [/\beyJ[\w-]{6,}\.[\w-]+(?:\.[\w-]*)?/g, MARK],
   [/\bxox[a-z]-[^\s"'`,;<>(){}[\]\\]{3,}/g, MARK],
   [/\b[sprc]k[-_][^\s"'`,;<>(){}[\]\\]{3,}/g, MARK],
@@ -79,7 +79,7 @@ export function createRedact(
     if (digests.size > 0) left = left.replace(WORDS, withoutKeys);
     for (const [pattern, replacement] of PATTERNS) left = left.replace(pattern, replacement);
     left = left.replace(RUNS, (run) => (isRandom(run) ? MARK : run));
-    const shown = left.slice(0, SHOWN_CHARS).replace(UNSEEN, ""); // the cut may have halved a pair
+    const shown = left.slice(0, SHOWN_CHARS).replace(UNSEEN, ""); // the cut may split a pair
     return Buffer.from(shown).toString(); // a slice would keep the whole text in memory
   };
 }
@@ -96,7 +96,7 @@ const formsOf = (secret: string): string[] => [
     .replace(/={1,2}$/, ""),
 ];
 
-/** One line of printable text, without a last word that the cut may have halved. */
+/** One line of printable text. If it was cut, without the last word, which may be incomplete. */
 function readable(text: string): string {
   const line = text.slice(0, READ_CHARS).replace(LINE_ENDS, " ").replace(UNSEEN, "");
   if (text.length <= READ_CHARS) return line.trim();
@@ -105,8 +105,8 @@ function readable(text: string): string {
 }
 
 /**
- * Whether a run is more likely random than a name such as `claude-sonnet-4-5-20250929` or
- * `streamGenerateContent`. The pieces between punctuation are judged one by one.
+ * Whether a run is probably random, and not a name such as `claude-sonnet-4-5-20250929` or
+ * `streamGenerateContent`. Each piece between punctuation is judged by itself.
  */
 const isRandom = (run: string): boolean => run.split(/[-_/+=]/).some(isRandomPiece);
 

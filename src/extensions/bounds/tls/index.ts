@@ -56,7 +56,7 @@ function secureSection(config: Config, section: ListenerSection): SecureSection 
     create(options) {
       const handshakeTimeout = options.headersTimeout;
       const server = https.createServer({ ...options, ...certificate, handshakeTimeout });
-      // Before the core's listener, which would send a response: without a TLS session it cannot.
+      // Must run before the core's listener, which sends a response: that needs a TLS session.
       server.prependListener("tlsClientError", ({ code }: NodeJS.ErrnoException, socket) => {
         if (code === "ERR_TLS_HANDSHAKE_TIMEOUT") socket.destroy();
       });
@@ -75,10 +75,10 @@ function secureSection(config: Config, section: ListenerSection): SecureSection 
   };
 }
 
-/** The errors in the files that a configuration names. */
+/** The issues of the certificate files that a section of the configuration names. */
 function issuesIn(json: unknown, section: ListenerSection): readonly ValidationIssue[] {
   const configured = files(asObject(asObject(json)[section])["tls"]);
-  if (!configured) return []; // plain HTTP, or an issue of shape already
+  if (!configured) return []; // plain HTTP, or an issue that the schema's check reports
   try {
     readCertificate(configured, section);
     return [];
@@ -90,7 +90,7 @@ function issuesIn(json: unknown, section: ListenerSection): readonly ValidationI
 
 /**
  * The certificate and its key. Throws a ValidationError with an issue for each file that cannot be
- * read or used, or one for both if they are not a pair. `section`: where gateway.json names them.
+ * read or used, or one issue if they are not a pair. `section`: the section that names the files.
  */
 function readCertificate(files: Files, section: ListenerSection) {
   const faults: ValidationIssue[] = [];

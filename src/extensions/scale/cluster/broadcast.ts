@@ -1,15 +1,15 @@
 // Messages from one worker to all others, relayed by the first process. A message may be lost, so
-// send only what is harmless to miss.
+// use this only for messages that may be missed without harm.
 import cluster, { type Worker } from "node:cluster";
 
-/** Other messages on Node's channel have no `broadcast`. */
+/** A message of this file. Other messages on Node's channel have no `broadcast`. */
 interface BroadcastMessage {
   /** The subject. */
   readonly broadcast?: string;
   readonly note: unknown;
 }
 
-/** Relays the broadcasts of workers. Returns a function that stops it. */
+/** Relays the broadcasts of workers. Returns a function that stops relaying. */
 export function relayBroadcasts(): () => void {
   function pass(from: Worker, message: BroadcastMessage): void {
     if (message.broadcast === undefined) return;
@@ -28,7 +28,7 @@ export interface Channel<Note> {
   close(): void;
 }
 
-/** `onNote` is called with the broadcasts of the other workers. */
+/** `onNote` is called with each broadcast of another worker. */
 export function openBroadcast<Note>(subject: string, onNote: (note: Note) => void): Channel<Note> {
   const { worker } = cluster;
   if (!worker) return { send: () => undefined, close: () => undefined };

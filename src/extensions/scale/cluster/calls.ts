@@ -1,6 +1,6 @@
 // Calls from workers to the first process, which holds the state that must be exact across
 // workers. A worker sends all questions of one turn of the event loop in one message. Answers that
-// are ready at once return in one message too; a question that waits does not delay the others.
+// are ready at once return in one message too; a late answer does not delay the others.
 import cluster, { type Worker } from "node:cluster";
 import { setImmediate as nextTurn } from "node:timers/promises";
 
@@ -18,7 +18,7 @@ export interface CallHandlers<Question, Note, Answer> {
 export interface FirstProcess<Question, Note, Answer> {
   /** Resolves with the answer. It never settles if the first process has ended. */
   ask(question: Question): Promise<Answer>;
-  /** Sends a note at once, so that it arrives before messages that follow from it. */
+  /** Sends a note at once, so that it arrives before messages that result from it. */
   notify(note: Note): void;
   /** Ignores further answers. */
   close(): void;
@@ -34,7 +34,7 @@ interface Calls {
   readonly notes: readonly unknown[];
 }
 
-/** Sent by the first process: answers to questions of one message. */
+/** Sent by the first process: answers to questions of one Calls message. */
 interface Answers {
   /** The subject. */
   readonly answers?: string;
@@ -44,7 +44,7 @@ interface Answers {
   readonly values: readonly unknown[];
 }
 
-/** Answers all workers that start from now on. Returns a function that stops it. */
+/** Answers all workers that start from now on. Returns a function that stops answering. */
 export function answerWorkers<Question, Note, Answer>(
   subject: string,
   handlers: CallHandlers<Question, Note, Answer>,
@@ -53,7 +53,7 @@ export function answerWorkers<Question, Note, Answer>(
 
   async function answer(worker: Worker, { first, questions }: Calls): Promise<void> {
     if (!alive.has(worker.id)) return;
-    /** By the numbers of their questions. */
+    /** Answers that are not yet sent, by the numbers of their questions. */
     const ready = new Map<number, Answer>();
     let isLate = false;
 
@@ -73,7 +73,7 @@ export function answerWorkers<Question, Note, Answer>(
     await Promise.race([answered, nextTurn()]);
     isLate = true;
     sendReady();
-    await answered; // A bug in a late answer must not pass in silence.
+    await answered; // if a late answer rejects, the rejection must be seen
   }
 
   function receiveCalls(worker: Worker, message: Calls): void {
@@ -86,7 +86,7 @@ export function answerWorkers<Question, Note, Answer>(
 
   function watchExit({ id, process: childProcess }: Worker): void {
     alive.add(id);
-    // By "close" the channel has been read to its end.
+    // At "close", the channel has been read to its end.
     childProcess.once("close", () => {
       alive.delete(id);
       handlers.onExit(id);
@@ -102,7 +102,7 @@ export function answerWorkers<Question, Note, Answer>(
   };
 }
 
-/** For workers only. Call it once for each subject. */
+/** Opens calls to the first process. For workers only, and once for each subject. */
 export function callFirstProcess<Question, Note, Answer>(
   subject: string,
 ): FirstProcess<Question, Note, Answer> {

@@ -1,5 +1,5 @@
-// Many cores: `server.workers` processes that serve one port (node:cluster), and a first process
-// that starts and replaces them.
+// Uses several cores: `server.workers` processes serve one port (node:cluster), and a first process
+// starts and replaces them.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { programSlots } from "../../../command-line/command.ts";
 import { defineSetting } from "../../../config/setting.ts";
@@ -10,7 +10,7 @@ import { runWorker } from "./worker.ts";
 export { answerWorkers, callFirstProcess } from "./calls.ts";
 export { openBroadcast } from "./broadcast.ts";
 
-/** How many processes serve, each with connections, breakers and requests in flight of its own. */
+/** How many processes serve. Each has its own connections, breakers and requests in flight. */
 const workers = defineSetting("server.workers", 1, () => integer(1, 256), {
   fixed: true,
 });

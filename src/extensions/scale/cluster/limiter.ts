@@ -1,4 +1,5 @@
-// Requests per minute and slots of all workers: the first process has them, and workers ask it.
+// Limits requests per minute and concurrent requests across all workers: workers ask the first
+// process, which keeps the windows and slots.
 import {
   decide,
   type AdmissionDecision,
@@ -10,12 +11,12 @@ import { answerWorkers, callFirstProcess } from "./calls.ts";
 
 const SUBJECT = "limiter";
 
-/** Releases a slot or, with `refunded`, takes back an admission. */
+/** Releases the request's slot or, with `refunded`, takes back that admission. */
 interface Note extends AdmissionRequest {
   readonly refunded?: AdmissionDecision;
 }
 
-/** Admits the requests of all workers in the first process. Returns a function that stops it. */
+/** Admits all workers' requests in the first process. Returns a function that stops that. */
 export function admitForWorkers(limiter: LocalLimiter): () => void {
   /** The requests of each worker that hold a slot. */
   const slots = new Map<number, AdmissionRequest[]>();
@@ -42,7 +43,7 @@ export function admitForWorkers(limiter: LocalLimiter): () => void {
   });
 }
 
-/** The limiter of a worker. */
+/** The limiter of a worker, which asks the first process. */
 export function createRemoteLimiter(): Limiter {
   const first = callFirstProcess<AdmissionRequest, Note, AdmissionDecision>(SUBJECT);
   return {
@@ -51,7 +52,7 @@ export function createRemoteLimiter(): Limiter {
       if (request.maxInFlight === null && isUnlimited) return decide(true, []);
       return first.ask(plain(request));
     },
-    // Sent before the client sees the end of its response, so that its next request finds the slot
+    // Sent before the client gets the end of its response, so that its next request finds the slot
     // free.
     release(request) {
       if (request.maxInFlight !== null) first.notify(plain(request));
@@ -62,8 +63,8 @@ export function createRemoteLimiter(): Limiter {
 }
 
 /**
- * Only the fields that the limiter needs: the object may be a whole Caller, and all of it would be
- * copied.
+ * Only the fields that the limiter needs: the object may be a whole Caller, and sending it would
+ * copy all of it.
  */
 const plain = ({ account, limits, maxInFlight }: AdmissionRequest): AdmissionRequest => ({
   account,

@@ -1,12 +1,12 @@
-// The lines of a worker's output.
+// Splits a worker's output into lines.
 import type { Readable } from "node:stream";
 
-/** A longer line is passed on in pieces. In characters. */
+/** The most characters of a line. A longer line is passed on in pieces. */
 export const MAX_LINE = 1024 * 1024;
 
 /**
- * Calls `listener` with each line. Only \n ends a line: JSON may hold U+2028 and U+2029, at which
- * node:readline ends a line too since Node 24.
+ * Calls `listener` with each line that is not empty. Only \n ends a line. JSON may contain U+2028
+ * and U+2029, at which node:readline splits too since Node 24.
  */
 export function readLines(output: Readable, listener: (line: string) => void): void {
   let unfinished = "";

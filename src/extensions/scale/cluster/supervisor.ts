@@ -1,6 +1,6 @@
-// The first process of several. It serves no public request itself. It has the workers, the limiter
-// for all of them, what exists once in the installation (the admin listener), and the logs: several
-// writers on one pipe would interleave their lines.
+// The first process. It serves no public requests itself. It manages the workers, the limiter for
+// all of them, the parts that exist once (the admin listener), and the logs: several writers on one
+// pipe would interleave their lines.
 import { createKeyring, NO_CREATED_KEYS } from "../../../core/accounts/keyring.ts";
 import { createLimiter } from "../../../core/accounts/limiter.ts";
 import { assertFits } from "../../../config/check.ts";
@@ -33,8 +33,8 @@ export function createSupervisor(
   const stopRelaying = relayBroadcasts();
   const atStart = messageOf(initial, extensions);
   const pool = createWorkerPool({ atStart, logs, clock, stopped });
-  // Only for the list of accounts. A keys.json that cannot be read any more is reported by the
-  // workers, which authenticate by it.
+  // Only for the list of accounts. Workers authenticate with keys.json, so they report if it cannot
+  // be read any more.
   const silent = { changed: () => undefined, diagnose: () => undefined };
   const keySource = installed.filled(slots.keySource)?.({ dataDir: initial.data_dir, ...silent });
   let current = initial;
@@ -65,7 +65,7 @@ export function createSupervisor(
   return {
     async listen() {
       try {
-        const address = await pool.start(); // if this one cannot, none can
+        const address = await pool.start(); // if one worker cannot listen, none can
         const others = Array.from({ length: workers - 1 }, pool.start);
         await Promise.all([...others, host?.listen(address)]);
         return address;

@@ -1,9 +1,9 @@
 // Connections that were handed to a worker which has not acknowledged them. When the worker dies,
 // node:cluster forgets these and leaves them open, so their clients would wait for ever.
 //
-// The handover is no public interface of Node (lib/internal/cluster/round_robin_handle.js): a
-// message `newconn` with a number takes the connection to the worker, and the worker's answer has
-// the number as `ack`. Should Node change that, nothing is closed here, and a test fails.
+// The handover is not a public interface of Node (lib/internal/cluster/round_robin_handle.js): a
+// message `newconn` with the number `seq` takes the connection to the worker, and the worker's
+// answer has that number as `ack`. If Node changes this, nothing is closed here, and a test fails.
 import type { ChildProcess } from "node:child_process";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 
@@ -17,7 +17,7 @@ interface Connection {
  * connection, as the worker's other clients do, and can retry.
  */
 export function closeUntaken(worker: ChildProcess): void {
-  /** By the numbers of their messages. The worker is handed one at a time. */
+  /** Unacknowledged connections by the numbers of their messages. Node hands over one at a time. */
   const untaken = new Map<unknown, Connection>();
   const send = worker.send as (...args: unknown[]) => boolean;
   worker.send = (...args: unknown[]): boolean => {
@@ -35,7 +35,7 @@ export function closeUntaken(worker: ChildProcess): void {
       for (const seq of [...untaken.keys()])
         worker.emit("internalMessage", { cmd: "NODE_CLUSTER", ack: seq, accepted: true });
   });
-  // Not at "disconnect", which does not come while a connection is on its way.
+  // Not at "disconnect", which is not emitted while a connection is being handed over.
   worker.once("exit", () => {
     for (const connection of untaken.values()) connection.close();
   });

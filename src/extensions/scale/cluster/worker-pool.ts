@@ -10,33 +10,33 @@ import type { ConfigMessage, FirstProcessMessage, WorkerMessage } from "./worker
 import { readLines } from "./output.ts";
 import { closeUntaken } from "./untaken.ts";
 
-/** How long to wait before replacing a worker that never listened. In milliseconds. */
+/** How long to wait before replacing a worker that never listened, in milliseconds. */
 const RETRY_MS = 1_000;
 
-/** How long to wait for a worker's report. A later one is left out. In milliseconds. */
+/** How long to wait for a worker's report, in milliseconds. A later report is ignored. */
 const LATE_MS = 2_000;
 
 /**
- * How long to wait before stopping a worker that received a stop signal, in milliseconds. By then
- * this process has received a signal to the whole group too, and does not replace the worker.
+ * How long to wait before stopping a worker that received a stop signal, in milliseconds. If the
+ * signal was sent to the whole group, this process has it by then and does not replace the worker.
  */
 const SIGNAL_MS = 100;
 
 /**
- * Whether a terminal sends this signal to its whole process group. It may end a worker before the
- * worker can listen for it. The first process may receive the same signal later, so it starts the
- * worker once more, and stops when all listen.
+ * Whether a terminal sends this signal to its whole process group. It may end a worker that does
+ * not yet handle signals, before the first process receives it. So the first process starts such a
+ * worker again, and stops when all listen.
  */
 const isForGroup = (signal: string | null): boolean =>
   signal !== null && ["SIGHUP", "SIGTERM", "SIGINT"].includes(signal);
 
-/** How long after drain_ms a worker that has not ended is killed. In milliseconds. */
+/** A worker that has not ended this many milliseconds after drain_ms is killed. */
 const LAST_WORK_MS = 8_000;
 
 export interface WorkerPoolOptions {
-  /** The configuration at the start. Every worker gets it first. */
+  /** The configuration at the start, with which every worker begins. */
   readonly atStart: ConfigMessage;
-  /** Gets the lines of all workers, so that only one process writes to each log. */
+  /** Receives the lines of all workers, so that only one process writes to each log. */
   readonly logs: Logs;
   /** Times the wait before a worker is started again. */
   readonly clock: Clock;
@@ -49,11 +49,11 @@ export interface WorkerPoolOptions {
 
 export interface WorkerPool {
   /**
-   * Starts a worker. Resolves with the address that it listens on; rejects if it cannot, or ends
-   * before.
+   * Starts a worker. Resolves with the address on which it listens. Rejects if it cannot listen, or
+   * exits before it does.
    */
   start(): Promise<string>;
-  /** Gives all workers another configuration. */
+  /** Sends a new configuration to all workers. */
   configure(configuration: ConfigMessage): void;
   /** The reports of the workers that listen and answer in time. */
   reports(): Promise<readonly Report[]>;
@@ -82,7 +82,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     running.add(worker);
     worker.setMaxListeners(0); // each pending report adds listeners
     closeUntaken(child);
-    // Both are absent if the process could not be created for want of file descriptors.
+    // Both are absent if there were no file descriptors left to create the process.
     if (child.stdout) readLines(child.stdout, access.writeText);
     if (child.stderr) readLines(child.stderr, diagnostics.writeText);
     worker.on("error", ({ message: detail }) => {
@@ -166,8 +166,8 @@ const tlsIn = valueAt("server.tls");
 
 /**
  * The configuration with which a worker begins. Settings that are read at start only must be the
- * same for all, so it is the first one, but with the certificate in force: a worker reads its files
- * when it begins, and those of the first certificate may have been deleted.
+ * same in all workers, so it is the one at the start of the gateway, but with the certificate in
+ * force: a worker reads the certificate's files, and those of an earlier one may be deleted.
  */
 function firstFor(atStart: ConfigMessage, inForce: ConfigMessage): ConfigMessage {
   const tls = tlsIn(inForce.config);
@@ -177,7 +177,7 @@ function firstFor(atStart: ConfigMessage, inForce: ConfigMessage): ConfigMessage
   return { ...atStart, config: { ...config, server } };
 }
 
-/** Does nothing if the worker cannot be reached any more. */
+/** Sends a message. Does nothing if the worker cannot be reached any more. */
 function send(worker: Worker, message: FirstProcessMessage): void {
   if (worker.isConnected()) worker.send(message);
 }
@@ -188,7 +188,7 @@ const closed = ({ process: child }: Worker): Promise<void> =>
     child.once("close", () => resolve());
   });
 
-/** Undefined: it ends, or does not answer in time. */
+/** The report of a worker. Undefined: it exits, or does not answer in time. */
 async function reportOf(worker: Worker): Promise<Report | undefined> {
   const until = { signal: AbortSignal.timeout(LATE_MS), close: ["exit"] };
   const messages = on(worker, "message", until);
@@ -199,7 +199,7 @@ async function reportOf(worker: Worker): Promise<Report | undefined> {
       if (report) return report;
     }
   } catch {
-    // It is late, or cannot be reached.
+    // The report is late, or the worker cannot be reached.
   }
   return undefined;
 }

@@ -8,14 +8,15 @@ import type { Gateway } from "../../../core/app.ts";
 import { createRemoteLimiter } from "./limiter.ts";
 
 /**
- * From a worker. Everything may be absent. Messages hold Maps, so they travel by structured clone.
+ * A message from a worker. Each member may be absent. Messages contain Maps, so they are sent by
+ * structured clone.
  */
 export interface WorkerMessage {
-  /** It runs, and waits for its configuration. */
+  /** The worker runs, and waits for its configuration. */
   readonly born?: true;
-  /** The address that it listens on. */
+  /** The address on which the worker listens. */
   readonly listening?: string;
-  /** Why it cannot listen. */
+  /** Why the worker cannot listen. */
   readonly failed?: string;
   /** The answer to FirstProcessMessage.report. */
   readonly report?: Report;
@@ -23,27 +24,27 @@ export interface WorkerMessage {
   readonly signalled?: true;
 }
 
-/** A configuration, and the names of the extensions that it needs: code does not travel. */
+/** A configuration, and the names of the extensions that it needs: code cannot be sent. */
 export interface ConfigMessage {
-  /** Checked, with every default and with its secrets. */
+  /** The checked configuration, with all defaults and secrets. */
   readonly config: Config;
-  /** In the order of src/extensions.ts. */
+  /** The names, in the order of src/extensions.ts. */
   readonly extensions: readonly string[];
 }
 
-/** From the first process. Everything may be absent. */
+/** A message from the first process. Each member may be absent. */
 export interface FirstProcessMessage {
-  /** The configuration in force from now on; the first one makes the worker begin. */
+  /** The configuration in force from now on. The first one makes the worker serve. */
   readonly configuration?: ConfigMessage;
-  /** The worker is to report. */
+  /** The worker must send a report. */
   readonly report?: true;
-  /** The worker is to drain and end. */
+  /** The worker must drain and exit. */
   readonly stop?: true;
 }
 
 /**
  * Runs a worker. Returns the function to call on a stop signal. A terminal and systemd send the
- * signal to the whole group, so the worker asks the first process: if it ended by itself before
+ * signal to the whole group, so the worker tells the first process and waits: if it exited before
  * the first process received the signal, it would be replaced.
  */
 export function runWorker(program: WorkerProgram): () => void {
@@ -52,7 +53,7 @@ export function runWorker(program: WorkerProgram): () => void {
     if (worker.isConnected()) worker.send(message);
   };
   const limiter = createRemoteLimiter();
-  /** From the first configuration on. Resolves when the latest one is in force. */
+  /** Resolves when the latest configuration is in force. Undefined: none has arrived yet. */
   let serving: Promise<Gateway | undefined> | undefined;
   let isEnding = false;
   let stopRequested = false;
@@ -71,14 +72,14 @@ export function runWorker(program: WorkerProgram): () => void {
   function configure(configuration: ConfigMessage): void {
     const { config, extensions } = configuration;
     const before = serving;
-    // One after the other: a reload may have to load extensions, and the latest must count.
+    // Reload one after the other: a reload may load extensions, and the latest one must win.
     serving = before
       ? before.then(async (gateway) => {
           if (gateway) await program.reload(gateway, config, extensions);
           return gateway;
         })
       : begin(configuration);
-    // It may have been asked to stop before there was anything to stop.
+    // A request to stop may have arrived before there was a gateway to stop.
     if (stopRequested) stop();
   }
 

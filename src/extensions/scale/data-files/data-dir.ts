@@ -1,5 +1,5 @@
-// data_dir and the folder of the spend log in it. Checks, together with the rest of a
-// configuration, whether this user can write there; at the start creates the folders.
+// data_dir and its folder of the spend log. Checks whether this user can write there, when the rest
+// of a configuration is checked; creates the folders at the start.
 import {
   accessSync,
   constants,
@@ -15,8 +15,8 @@ import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { whyTooLong } from "./process-lock.ts";
 
 /**
- * Errors that may pass without a restart. The gateway starts in spite of them, refuses requests
- * with 503, and serves as soon as it can write.
+ * Errors that may disappear without a restart. The gateway starts in spite of them, refuses
+ * requests with 503, and serves as soon as it can write.
  */
 const TRANSIENT = ["ENOSPC", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM"];
 
@@ -24,10 +24,10 @@ const isTransient = (error: unknown): boolean => TRANSIENT.includes(codeOf(error
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "";
 
-/** Reads the raw JSON, so that it works in spite of issues elsewhere. Leaves the disk unchanged. */
+/** Reads the raw JSON, so that issues elsewhere do not matter. Leaves the disk unchanged. */
 export function dataDirIssues(json: unknown): ValidationIssue[] {
   const dataDir = asObject(json)["data_dir"] ?? "./data";
-  if (typeof dataDir !== "string" || dataDir === "") return []; // the check of the shape reports it
+  if (typeof dataDir !== "string" || dataDir === "") return []; // the schema's check reports it
   const spend = resolve(dataDir, "spend");
   const why = whyUnusable(resolve(dataDir)) ?? whyUnusable(spend) ?? whyTooLong(spend);
   return why === undefined ? [] : [dataDirIssue(why)];
@@ -89,7 +89,7 @@ function nearestExisting(path: string): string {
 export function makeDataDir(dataDir: string): void {
   const folder = resolve(dataDir, "spend");
   try {
-    // Not `recursive`: in Node 20 that never returns if a folder cannot be made in its parent.
+    // Not `recursive`: in Node 20 that never returns if a folder cannot be created in its parent.
     const existing = nearestExisting(folder);
     const missing: string[] = [];
     for (let at = folder; at !== existing; at = dirname(at)) missing.unshift(at);
@@ -97,7 +97,7 @@ export function makeDataDir(dataDir: string): void {
   } catch (error) {
     const code = codeOf(error);
     if (code === "EEXIST")
-      makeDataDir(dataDir); // another process has just made a folder: make the rest
+      makeDataDir(dataDir); // another process has just created a folder: create the rest
     else if (!isTransient(error))
       throw new ValidationError([dataDirIssue(`${folder} cannot be made: ${code}`)]);
   }

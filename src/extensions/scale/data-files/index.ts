@@ -1,5 +1,5 @@
-// Files that several processes of one machine share: locks, atomic replacement, ids and secrets
-// that are made once, watching.
+// A library for files that several processes of one machine share: locks, atomic replacement,
+// watching, and ids and secrets that are created once.
 export { dataDirIssues, makeDataDir } from "./data-dir.ts";
 export {
   acquireSocketLock,

@@ -1,6 +1,6 @@
 // Locks between processes on one machine. A lock is a Unix socket, which answers exactly as long as
-// its process lives, and also to processes in other containers. It does not answer to another
-// machine, so a data_dir belongs to one machine.
+// its process lives. It also answers processes in other containers, but not another machine, so a
+// data_dir belongs to one machine.
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
@@ -11,11 +11,11 @@ import { randomHex } from "../../../core/ids.ts";
 import { fail } from "../../../core/schema/checker.ts";
 import { moveUnlessTaken } from "./replace-file.ts";
 
-/** Operating systems take at most this many bytes for the path of a socket, or a little more. */
+/** The most bytes of a socket's path: operating systems accept this many, or a few more. */
 const MAX_SOCKET_PATH = 103;
 
 /**
- * Errors of connecting that prove that no process listens. Others, such as a full queue, do not.
+ * Connection errors that prove that no process listens. Others, such as a full queue, do not.
  */
 const NO_LISTENER = ["ECONNREFUSED", "ENOENT", "ENOTSOCK"];
 
@@ -24,7 +24,7 @@ export class BusyError extends Error {}
 
 /** A lock, and how long to wait for it. */
 interface LockOptions {
-  /** The folder of the lock's sockets. It is made if it is missing. */
+  /** The folder of the lock's sockets. It is created if it is missing. */
   readonly dir: string;
   /** The name of the lock. The sockets' names begin with it, and the BusyError names it. */
   readonly name: "books" | "keys";
@@ -33,13 +33,13 @@ interface LockOptions {
    * attempt.
    */
   readonly patienceMs?: number | undefined;
-  /** Absent: the machine's. */
+  /** Absent: the system's clock. */
   readonly clock?: Clock;
 }
 
 /**
- * Runs `work` while no other process holds the same lock. Throws a BusyError if another one holds
- * it all the time.
+ * Runs `work` while no other process holds the same lock. Throws a BusyError if the lock is not
+ * free within `patienceMs`.
  *
  * Each process first opens a socket with a random name, and then looks for the sockets of others.
  * Of two processes the second sees the first, so two never work at once. If both open theirs at the
@@ -62,7 +62,8 @@ export async function withLock<T>(options: LockOptions, work: () => Promise<T>):
     }
     const ended = clock.monotonic();
     if (ended >= deadline) throw new BusyError(`another process is at work on the ${name}`);
-    // On a busy machine an attempt is slow: pauses shorter than it would make the next ones meet.
+    // On a busy machine an attempt is slow. With pauses shorter than an attempt, the next attempts
+    // of two processes would collide again.
     const range = Math.max(80, 4 * (ended - begun));
     await new Promise<void>((resolve) => {
       clock.after(20 + range * Math.random(), resolve);
@@ -70,7 +71,7 @@ export async function withLock<T>(options: LockOptions, work: () => Promise<T>):
   }
 }
 
-/** Whether another process has a socket of the same lock. Removes the sockets of dead processes. */
+/** Whether another process holds a socket of the lock. Removes the sockets of dead processes. */
 async function hasRival(dir: string, name: string, socket: string): Promise<boolean> {
   const others = readdirSync(dir)
     .filter((file) => file !== socket && file.startsWith(`${name}.`) && file.endsWith(".sock"))
@@ -83,7 +84,7 @@ async function hasRival(dir: string, name: string, socket: string): Promise<bool
 }
 
 /**
- * The path or, if it is too long for a socket, the path relative to the working directory.
+ * The path itself or, if it is too long for a socket, relative to the working directory.
  * Undefined: both are too long.
  */
 const shortPath = (path: string): string | undefined =>
@@ -97,7 +98,7 @@ function tooLongText(path: string): string {
   return `is ${shorter - MAX_SOCKET_PATH} bytes too long for the sockets in it`;
 }
 
-/** Why the path of the spend log's folder is too long for some socket. Undefined: it is not. */
+/** Why the spend log's folder has a path too long for sockets in it. Undefined: it has not. */
 export function whyTooLong(dir: string): string | undefined {
   const longest = join(dir, "books.000000000000.sock");
   return shortPath(longest) === undefined ? tooLongText(longest) : undefined;
@@ -112,9 +113,9 @@ export const inodeOf = (path: string): number | undefined =>
   statSync(path, { throwIfNoEntry: false })?.ino;
 
 /**
- * Answers at `path` until the returned function is called, or the process ends. Resolves with
- * undefined if something is at the path already. Throws a ValidationError if the path is too long
- * for a socket.
+ * Opens a socket at `path`, which answers until the returned function is called or the process
+ * ends. Resolves with undefined if `path` exists already. Throws a ValidationError if the path is
+ * too long for a socket.
  */
 export async function acquireSocketLock(path: string): Promise<(() => void) | undefined> {
   socketPath(path);
@@ -134,7 +135,7 @@ export async function acquireSocketLock(path: string): Promise<(() => void) | un
   if (!isOurs) return undefined;
   const inode = inodeOf(path);
   return () => {
-    // By now the path may be the socket of another process.
+    // Meanwhile another process may have put its own socket at the path.
     if (inodeOf(path) === inode) rmSync(path, { force: true });
     server.close();
   };

@@ -1,5 +1,5 @@
-// Atomic changes of files: a reader never sees half of a file, and a process that dies never leaves
-// one.
+// Atomic changes of files: a reader never sees an incomplete file, and a process that dies never
+// leaves one.
 import { linkSync, rmSync } from "node:fs";
 import { open, rename, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -31,13 +31,13 @@ export async function writeDraft(path: string, content: Content): Promise<string
   }
 }
 
-/** The error of a write to a file, with its path: by themselves only errors of opening name it. */
+/** Adds the path to the error of a write or a flush. Only errors of opening name it already. */
 export function writeError(error: NodeJS.ErrnoException, path: string): Error {
   if (["write", "fsync"].includes(error.syscall ?? "")) error.message += ` ${path}`;
   return error;
 }
 
-/** Flushes a file's content, or the names in a folder, to the disk, to survive a power failure. */
+/** Flushes a file's content, or a folder's names, to the disk, to survive a power failure. */
 export async function syncToDisk(path: string): Promise<void> {
   const file = await open(path);
   try {
@@ -50,8 +50,8 @@ export async function syncToDisk(path: string): Promise<void> {
 }
 
 /**
- * Moves the file at `draft` to `path`, unless that path exists: unlike a rename, this replaces
- * nothing. Returns false if it exists. Removes the draft in any case.
+ * Moves the file at `draft` to `path`. If `path` exists, leaves it as it is, unlike a rename, and
+ * returns false. Removes the draft in any case.
  */
 export function moveUnlessTaken(draft: string, path: string): boolean {
   try {

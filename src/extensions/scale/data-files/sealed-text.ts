@@ -10,7 +10,7 @@ export interface Sealer {
   open(sealed: string): string | undefined;
 }
 
-/** Identifies the format of the rest. */
+/** Identifies the format of a sealed text. */
 const PREFIX = "sealed1.";
 const CIPHER = "aes-256-gcm";
 const NONCE_BYTES = 12;

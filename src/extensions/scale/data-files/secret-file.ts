@@ -1,4 +1,4 @@
-// Random values that a data_dir keeps for good, each in a file that only the owner may read: its
+// Random values that a data_dir keeps permanently, each in a file that only the owner may read: its
 // id, and a secret. Also a fingerprint that distinguishes a data_dir from its copies.
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -55,7 +55,7 @@ export function installationSecret(dataDir: string, failed: (reason: string) => 
   }
 }
 
-/** Linux: changes at each boot, and is the same in all containers of a machine. */
+/** On Linux, an id that changes at each boot and is the same in all containers of a machine. */
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 /**

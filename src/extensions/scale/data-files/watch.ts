@@ -1,6 +1,6 @@
-// Watches a file by polling, which also works if an editor replaces the file, and in folders of
-// other machines or containers, which send no notifications. A poll is one stat(); the file is read
-// only when its result has changed.
+// Watches a file by polling. That also works if an editor replaces the file, and in folders shared
+// from other machines or containers, which send no notifications. A poll is one stat(); the file is
+// read only when its result has changed.
 import type { BigIntStats } from "node:fs";
 import { stat } from "node:fs/promises";
 import {
@@ -17,26 +17,26 @@ const POLL_MS = 500;
  * been unchanged for longer than a step.
  */
 const SETTLED_MS = 2_500;
-/** Until a file was absent at this many polls in a row, it may just be being replaced. */
+/** A file counts as absent after this many polls in a row: a program may just be replacing it. */
 const ABSENT_POLLS = 5;
 
 /** What a poll read: the content of the file, or why it cannot be read. */
 export type ReadResult = FileContent | { readonly error: Error };
 
 export interface WatchOptions {
-  /** A larger file is an error. Absent: the bound of a configuration. */
+  /** A larger file is an error. Absent: MAX_CONFIG_BYTES. */
   readonly maxBytes?: number;
   /**
-   * The digest of the active content, or why the file could not be read; null: there is no file.
-   * The first poll reports any other state.
+   * The digest of the active content, or why the file could not be read. Null: there is no file.
+   * If the first poll finds another state, it calls `changed`.
    */
   readonly knownState: string | null;
 }
 
 /**
  * Calls `changed` soon after the content of the file changes, until the watcher is closed. Calls
- * never overlap: the next poll waits for the previous call. A file that is absent for some seconds
- * is an error; before that it may just be being replaced.
+ * never overlap: the next poll waits for the previous call. A file that is absent at ABSENT_POLLS
+ * polls is an error.
  */
 export function watchFile(
   file: string,
@@ -103,6 +103,6 @@ export function watchFile(
   };
 }
 
-/** Changes with the content, except for a write within the same step of the file system's clock. */
+/** Changes with the content, unless two writes fall into one step of the file system's clock. */
 const statFingerprint = ({ dev, ino, mode, size, mtimeNs, ctimeNs }: BigIntStats): string =>
   [dev, ino, mode, size, mtimeNs, ctimeNs].join();

@@ -1,4 +1,4 @@
-// The contracts of the installation: its status, made of the reports of all processes that serve,
+// The interfaces of the installation: its status, made of the reports of all processes that serve,
 // and the parts that extensions add to it, each of which exists once.
 import { moment } from "../../../core/extension/installer.ts";
 import type { HostSources } from "../../../core/extension/places.ts";
@@ -10,23 +10,23 @@ import type { BreakerStatus } from "../../../core/routing/breaker.ts";
 export interface Status {
   /** The version of the program: "0.1.0". */
   readonly version: string;
-  /** Draining: at least one process stops. */
+  /** "draining": at least one process is stopping. */
   readonly status: "serving" | "draining";
   /** When the configuration in force was loaded, in ISO 8601. Absent: nothing reloads it. */
   readonly config_loaded_at?: string;
   /** Whether the demo key, which everybody knows, is valid. */
   readonly demo_key: boolean;
-  /** Processes that serve. */
+  /** The number of processes that serve. */
   readonly workers: number;
-  /** Requests that have not had their whole answer, of all processes. */
+  /** Requests in all processes whose answer is not yet complete. */
   readonly in_flight: number;
-  /** In seconds, by quantile; the longest of all processes. */
+  /** The longest delays of any process, in seconds, by quantile. */
   readonly event_loop_delay: Readonly<Record<string, number>>;
-  /** In the order of the configuration. */
+  /** The models, in the order of the configuration. */
   readonly models: readonly ModelStatus[];
-  /** Enabled or not, each with its candidates by rank, and why each has its rank. */
+  /** All aliases, also disabled ones. Each has its candidates and the reason for each rank. */
   readonly aliases: readonly object[];
-  /** The store that counts requests per minute, and why it is unreachable; null: it answers. */
+  /** The store that counts requests per minute. `fault`: why it is unreachable; null: it is not. */
   readonly limits: { readonly store: string; readonly fault: string | null };
   readonly [extension: string]: unknown;
 }
@@ -54,9 +54,9 @@ export interface ModelStatus {
 export interface InstallationStatus {
   /** The body of GET /status. Computed when it is first read. */
   readonly status: Status;
-  /** As Status.event_loop_delay, since the previous collection. */
+  /** The delays of Status.event_loop_delay, since the previous collection. */
   readonly delays: Status["event_loop_delay"];
-  /** Of all processes that serve at the moment. */
+  /** The reports of all processes that serve at the moment. */
   readonly reports: readonly Report[];
 }
 
@@ -71,7 +71,7 @@ export function createLastReports<T>(): (process: string, report: T) => T | unde
   const last = new Map<string, T>();
   return (process, report) => {
     const before = last.get(process);
-    // The processes that reported last stand at the end.
+    // The processes that reported last are at the end of the map.
     last.delete(process);
     last.set(process, report);
     if (last.size > MAX_PROCESSES) last.delete(last.keys().next().value!);
@@ -83,11 +83,11 @@ export function createLastReports<T>(): (process: string, report: T) => T | unde
 export const reportsOf = <T>({ reports }: InstallationStatus, name: string): readonly T[] =>
   reports.flatMap(({ extensions }) => (extensions[name] as T | undefined) ?? []);
 
-/** The installation, as extensions that exist once in it see it. */
+/** The installation, as the parts that exist once see it. */
 export interface Host extends Omit<HostSources, "reports"> {
   /**
-   * Collects the reports of all processes. Rejects with an ApiError while none serves. Collections
-   * complete in the order in which they begin.
+   * Collects the reports of all processes. Rejects with an ApiError while no process serves.
+   * Collections complete in the order in which they begin.
    */
   collectStatus(): Promise<InstallationStatus>;
   /** Calls `listener` after each collection, whichever extension asked for it. */
@@ -98,25 +98,25 @@ export interface Host extends Omit<HostSources, "reports"> {
   adminRoutes(): Routes;
 }
 
-/** What an extension adds to the installation. Everything may be absent. */
+/** The part that an extension adds to the installation. Each member may be absent. */
 export interface HostPart {
   /** Paths of the admin listener. */
   readonly adminRoutes?: Routes;
   /**
-   * Called when the public listener has its address, after all parts were created. Rejects if it
-   * cannot start.
+   * Called when the public listener has its address, after all parts were created. Rejects if the
+   * part cannot start.
    */
   listen?(publicAddress: string): Promise<void>;
   /**
-   * What the start line of the gateway says about it: "console and admin on http://..."; undefined:
-   * nothing.
+   * The part's text in the start line of the gateway: "console and admin on http://...".
+   * Undefined: nothing.
    */
   announcement?(): string | undefined;
-  /** Passed to moments.status after the reports of the processes. Undefined: nothing to pass. */
+  /** A report for moments.status, after those of the processes. Undefined: nothing to report. */
   report?(): unknown;
   /** Called when the gateway ends. The part that was created last is closed first. */
   close?(): void | Promise<void>;
 }
 
-/** Creates the parts that exist once in the installation, before the public listener listens. */
+/** Listeners create the parts that exist once, before the public listener listens. */
 export const once = moment<(host: Host) => HostPart>("once");

@@ -1,5 +1,5 @@
-// One installation, however many processes serve: it adds their reports up, and starts the
-// extensions that exist once.
+// The host of the installation: merges the reports of all processes that serve, and starts the
+// parts of extensions that exist once.
 import { hasDemoKey } from "../../../config/check.ts";
 import { moments, type HostRunner, type HostSources } from "../../../core/extension/places.ts";
 import type { Report } from "../../../core/extension/places.ts";
@@ -22,7 +22,7 @@ const NAME = "installation";
 
 export function createHost(sources: HostSources): HostRunner {
   const listeners: ((collected: InstallationStatus) => void)[] = [];
-  /** By the names of their extensions. */
+  /** The parts, by the names of their extensions. */
   const parts = new Map<string, HostPart>();
   let publicAddress = "";
   /** Settles when the previous collection does, without keeping its reports in memory. */
@@ -62,7 +62,7 @@ export function createHost(sources: HostSources): HostRunner {
     for (const { extension, call } of sources.installed.listeners(once))
       parts.set(extension, call(host));
   } catch (error) {
-    // Otherwise a part's timer keeps the process alive, though it serves nothing.
+    // Otherwise a part's timer keeps the process alive although it serves nothing.
     close().catch(() => undefined);
     throw error;
   }
@@ -118,20 +118,20 @@ function statusOf(
   return Object.assign(core, ...added);
 }
 
-/** Each model's status in the process whose breaker is most open or, of those, waits longest. */
+/** Each model's status in the process where its breaker is most open or, if equal, waits most. */
 function worstBreakers(reports: readonly ProcessReport[]): ReadonlyMap<string, ModelStatus> {
   const openness = ({ breaker }: ModelStatus): number => BREAKER_STATES.indexOf(breaker.state);
   const wait = ({ breaker }: ModelStatus): number => breaker.retry_ms;
   const models = reports.flatMap((report) => report.models);
   models.sort((one, other) => openness(one) - openness(other) || wait(one) - wait(other));
-  return new Map(models.map((model) => [model.model, model])); // of each model the last counts
+  return new Map(models.map((model) => [model.model, model])); // a model's last status wins
 }
 
 const ignore = (): void => undefined;
 
 const reportOf = ({ extensions }: Report) => extensions[NAME] as ProcessReport;
 
-/** By quantile, the longest delay of all processes. */
+/** The longest delay of any process, in seconds, by quantile. */
 function longestDelays(reports: readonly Report[]): Delays {
   const longest: Record<string, number> = {};
   const all = reports.flatMap((report) => Object.entries(reportOf(report).delays));

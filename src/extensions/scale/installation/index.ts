@@ -1,5 +1,5 @@
-// The parts that exist once, however many processes serve. The admin listener and everything that
-// it shows are built on this.
+// The parts that exist once, however many processes serve. The admin listener and everything on it
+// are such parts.
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { start, type Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";

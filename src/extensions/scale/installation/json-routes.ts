@@ -8,7 +8,7 @@ import type { Check } from "../../../core/schema/checker.ts";
 /** The headers of an answer that no cache may keep. */
 export const NO_STORE = { "Cache-Control": "no-store" };
 
-/** Whether the operating system reported it (ENOSPC). Node's own codes (ERR_...) are bugs. */
+/** Whether the operating system reported the error (ENOSPC). Node's codes (ERR_...) are bugs. */
 export const isSystemError = (error: unknown): boolean =>
   /^E(?!RR_)/.test((error as NodeJS.ErrnoException).code ?? "");
 
@@ -17,8 +17,8 @@ export const queryOf = <T>({ url = "" }: IncomingMessage, check: Check<T>): T =>
   check(Object.fromEntries(new URLSearchParams(url.replace(/^[^?]*/, ""))));
 
 /**
- * Answers a GET with the result of `find`; a string is JSON already. `cancel` is aborted when the
- * client disconnects.
+ * Answers a GET with the result of `find`, as JSON; a string is sent as it is. `cancel` is aborted
+ * when the client disconnects.
  */
 export const answering = <T>(
   check: Check<T>,

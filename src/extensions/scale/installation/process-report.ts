@@ -1,5 +1,4 @@
-// The report of one process that serves, as this extension makes it: data that can be sent to
-// another process.
+// This extension's report of one process that serves: data that can be sent to another process.
 import type { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Snapshot } from "../../../core/chat/context.ts";
 import type { ModelStatus } from "./contracts.ts";
@@ -10,7 +9,7 @@ export const RESOLUTION_MS = 20;
 /** Inferred, because the type's name differs between versions of @types/node. */
 type DelayHistogram = ReturnType<typeof monitorEventLoopDelay>;
 
-/** In seconds, by quantile: "0.5", "0.99" and "1". */
+/** Delays of the event loop in seconds, by quantile: "0.5", "0.99" and "1". */
 export type Delays = Readonly<Record<string, number>>;
 
 export interface ProcessReport {
@@ -39,7 +38,7 @@ export function processReport({ catalog }: Snapshot, histogram: DelayHistogram):
   return { delays: delaysIn(histogram), models };
 }
 
-/** Subtracts the resolution, which each measurement includes, and resets the histogram. */
+/** The delays in a histogram, less the resolution that each includes. Resets the histogram. */
 function delaysIn(histogram: DelayHistogram): Delays {
   const late = (nanoseconds: number): number =>
     Math.max(0, nanoseconds / 1e9 - RESOLUTION_MS / 1000);

@@ -9,12 +9,12 @@ export { onError, openStoredScript, type OnError, type StoredScript } from "./st
 
 export const settings = [onError];
 
-/** Admits to a window of one millisecond, which also tests whether the store accepts writes. */
+/** Admits one request to a window of one millisecond, to test whether the store accepts writes. */
 const HEALTH_CHECK = ["1", "chat-gateway:report", "1", "0", "1"];
 
 export function install(gateway: Installer): void {
   gateway.fill(configSlots.store("limits.store"), {
-    // Percent-encodings must be valid. The path is the number of a database.
+    // Percent-encodings must be valid. The path is a database number.
     scheme: /^rediss?:\/\/([^%/?#\s]|%[\da-f]{2})+(\/\d*)?$/i,
     expected: "a Redis or Valkey server (redis://...)",
   });
@@ -30,7 +30,7 @@ export function install(gateway: Installer): void {
       isOpen = true;
     });
     on("report", () => {
-      // Without requests only this detects a failure of the store. The next report has the result.
+      // Without requests, only this detects a failure of the store. The next report has the result.
       if (isOpen)
         healthCheck = script.run(
           HEALTH_CHECK,
@@ -40,7 +40,7 @@ export function install(gateway: Installer): void {
     });
     on("close", async () => {
       isOpen = false;
-      await healthCheck; // otherwise closing the connection makes it fail
+      await healthCheck; // closing the connection during the check would make it fail
       script.close();
     });
     return createSharedLimiter(script, limiter, onError.of(config));

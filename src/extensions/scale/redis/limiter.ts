@@ -1,7 +1,7 @@
 // A limiter whose windows any number of gateways share: each request runs one script in Redis or
 // Valkey, by the server's clock, in one round trip. Slots for requests in flight are local. While
-// Redis is down or slow, `on_error` chooses: the local windows decide, which record every admission
-// of this gateway, or requests are refused.
+// Redis is down or slow, either the local windows decide, which record every admission of this
+// gateway, or requests are refused, as `on_error` says.
 import {
   decide,
   WINDOW_MS,
@@ -12,7 +12,7 @@ import {
 } from "../../../core/accounts/limiter.ts";
 import type { OnError, StoredScript } from "./store.ts";
 
-/** A limit that is not unlimited. */
+/** A limit whose `rpm` is a number. */
 interface FiniteLimit extends Limit {
   readonly rpm: number;
 }
@@ -23,13 +23,13 @@ type Answer = [admitted: number, now: number, figures: [count: number, resetMs: 
 const finiteLimits = ({ limits }: AdmissionRequest): readonly FiniteLimit[] =>
   limits.filter((limit): limit is FiniteLimit => limit.rpm !== null);
 
-/** `local` has the slots for requests in flight, and the windows that decide while Redis fails. */
+/** `local` has the slots for requests in flight, and the windows to use while Redis fails. */
 export function createSharedLimiter(
   { run }: Pick<StoredScript, "run">,
   local: Limiter,
   onError: OnError,
 ): Limiter {
-  /** By decision of Redis: that of the local windows about the same request. */
+  /** The local windows' decision about a request, by the decision of Redis about it. */
   const localDecisions = new WeakMap<
     AdmissionDecision,
     AdmissionDecision | Promise<AdmissionDecision>

@@ -17,8 +17,8 @@ local seconds, microseconds = unpack(redis.call('TIME'))
 local now = seconds * 1000 + math.floor(microseconds / 1000)
 local admitted = 1
 for i, key in ipairs(KEYS) do
-  -- If the server's clock was set back, time stands still from the newest admission on, and a key
-  -- would live too long, because its expiry is stored as a time of day.
+  -- If the server's clock was set back, `now` stays at the newest admission until the clock reaches
+  -- it. Expiries are stored as times of day, so a key would live too long: shorten it.
   now = math.max(now, tonumber(redis.call('LINDEX', key, -1) or 0))
   if redis.call('PTTL', key) > window_ms then redis.call('PEXPIRE', key, window_ms) end
   while tonumber(redis.call('LINDEX', key, 0) or now) + window_ms <= now do

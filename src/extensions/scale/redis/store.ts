@@ -9,11 +9,11 @@ import { literal } from "../../../core/schema/checker.ts";
 import { embeddedText } from "../../../embedded.ts";
 import { loadPeer } from "../stores/index.ts";
 
-/** Timeouts count timer ticks, so that a time in which this process is blocked counts as one. */
+/** Milliseconds of a tick. Timeouts count ticks: while this process is blocked, only one passes. */
 const TICK_MS = 10;
 /** The timeout of a command, in ticks. */
 const TIMEOUT_TICKS = 5;
-/** Milliseconds between two attempts to use a store that failed, or to connect to it. */
+/** Milliseconds between two attempts to use, or to connect to, a store that failed. */
 const RETRY_MS = 250;
 /** How long start() waits for the connection, in milliseconds. */
 const START_MS = 2_000;
@@ -30,7 +30,7 @@ const KEY_ERROR = /^WRONGTYPE|^ERR user_script|@user_script:\d+: (WRONGTYPE|user
 /** The part of a client of the package `redis` that is used here. */
 interface Client {
   on(event: "error" | "ready", listener: (error: Error) => void): void;
-  /** Whether it is connected, and not reconnecting. */
+  /** Whether the client is connected, and not reconnecting. */
   readonly isReady: boolean;
   connect(): Promise<unknown>;
   sendCommand(words: readonly string[]): Promise<unknown>;
@@ -39,7 +39,7 @@ interface Client {
 
 /** The part of the package `redis` that is used. */
 interface RedisPackage {
-  /** Makes a client that is not connected yet. */
+  /** Creates a client that is not connected yet. */
   createClient(options: object): Client;
 }
 
@@ -60,7 +60,7 @@ export interface StoredScript {
   run<T>(words: readonly string[], read: (answer: unknown) => T): Promise<T | undefined>;
   /** Why the store cannot be reached. Null: it can. */
   fault(): string | null;
-  /** Connects. Resolves after two seconds at the latest, even if that has failed. */
+  /** Connects. Resolves after START_MS at the latest, even if there is no connection. */
   start(): Promise<void>;
   /** Ends the connection at once. */
   close(): void;
@@ -72,9 +72,9 @@ export const isRedis = ({ limits }: Config): boolean => limits.store !== "memory
 export const loadRedis = (): RedisPackage => loadPeer("redis", "limits.store");
 
 /**
- * A script on the server of `limits.store`. `path`: its Lua file, relative to src. Logs each time
- * that the store of `subject` fails or recovers. Undefined: the configuration names no server.
- * Throws a ValidationError if the package is missing.
+ * Opens a script on the server of `limits.store`. `path`: its Lua file, relative to src. Logs each
+ * failure and recovery of the store, as an event of `subject`. Undefined: the configuration names
+ * no server. Throws a ValidationError if the package is missing.
  */
 export function openStoredScript(
   config: Config,
@@ -101,8 +101,8 @@ export function openStoredScript(
     const opened = createClient({
       url: config.limits.store,
       disableOfflineQueue: true,
-      // Every server and proxy has this version. With the next one the package also prepares for
-      // notifications of Redis Enterprise, which fails at addresses of IPv6.
+      // All servers and proxies support this version. With the next one, the package also prepares
+      // for notifications of Redis Enterprise, which fails at IPv6 addresses.
       RESP: 2,
       socket: { connectTimeout: CONNECT_MS, reconnectStrategy: () => RETRY_MS },
     });
@@ -185,7 +185,7 @@ function createUnusableKeyLog(event: string, diagnose: Diagnose) {
   };
 }
 
-/** Sends the script's digest, and if the server does not know it (after a restart) its text. */
+/** Sends the script's digest or, if the server does not know it (after a restart), its text. */
 function createSender(script: string) {
   const digest = createHash("sha1").update(script).digest("hex");
   return async (client: Client, words: readonly string[]): Promise<unknown> => {

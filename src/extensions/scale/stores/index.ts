@@ -1,12 +1,12 @@
-// Shared by the stores outside of the process: loads the optional packages that connect to them,
-// and finds the passwords in their addresses, which must not appear in a log.
+// Shared by extensions: loads optional packages, such as those that connect to Redis and
+// PostgreSQL, and finds the passwords in addresses, which must not appear in a log.
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { fail } from "../../../core/schema/checker.ts";
 
 /**
- * Loads an optional package from the working directory or from beside the program. If it is
- * missing, throws a ValidationError at the path of `setting`, which says what to install.
+ * Loads an optional package from the working directory or the program's folder. If it is missing,
+ * throws a ValidationError that says what to install, at the path of `setting`.
  */
 export function loadPeer<T>(name: string, setting: string): T {
   for (const from of [resolve("package.json"), import.meta.url]) {
@@ -24,7 +24,7 @@ export function loadPeer<T>(name: string, setting: string): T {
   );
 }
 
-/** The password in a store's address, as written and decoded; empty texts if there is none. */
+/** The password in a store's address, as written and decoded. Empty texts: there is none. */
 export function passwordsIn(address: string): string[] {
   const written = URL.canParse(address) ? new URL(address).password : "";
   try {
