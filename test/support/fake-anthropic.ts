@@ -4,7 +4,6 @@
 // stricter than the service, which joins neighbouring turns of one role. Models are named
 // claude-4-5-... (thinking has a budget) or claude-5-... (thinking is adaptive).
 
-import type { TestContext } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import type { Asked } from "./provider.ts";
 import {
@@ -13,21 +12,14 @@ import {
   letters,
   PROVIDER_KEY,
   OWN_WORDS,
+  fakeOf,
   rule,
   sign,
-  startFake,
   words,
   type Format,
-  type Model,
-  type FakeProvider,
   type Said,
   type Understood,
 } from "./fake-provider.ts";
-
-export const startAnthropic = (
-  t: TestContext,
-  models: Readonly<Record<string, Model>>,
-): Promise<FakeProvider> => startFake(t, anthropic, models);
 
 const FIELDS = [
   ...["model", "max_tokens", "messages", "system", "stream", "stop_sequences", "tools"],
@@ -270,3 +262,4 @@ const refusal = (message: string) => ({
 const failure = event(refusal(OWN_WORDS));
 
 export const anthropic: Format = { understand, refusal, whole, stream, failure };
+export const startAnthropic = fakeOf(anthropic);
