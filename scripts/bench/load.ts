@@ -163,12 +163,7 @@ export async function firstTokens(target: Target, count: number): Promise<number
 }
 
 /** Microseconds of CPU per event, while so many streams bring so many events each. */
-export async function cpuPerEvent(
-  target: Target,
-  streams: number,
-  events: number,
-  every: number,
-): Promise<number> {
+export async function cpuPerEvent(target: Target, streams: number, events: number, every: number) {
   const agent = new http.Agent({ keepAlive: false });
   const before = cpuOf(target.pid);
   await Promise.all(
@@ -180,11 +175,7 @@ export async function cpuPerEvent(
 }
 
 /** What open streams cost: bytes of memory for each, and microseconds of CPU per event. */
-export async function openStreams(
-  target: Target,
-  streams: number,
-  seconds = 5,
-): Promise<{ bytes: number; cpu: number }> {
+export async function openStreams(target: Target, streams: number, seconds = 5) {
   const agent = new http.Agent({ keepAlive: false });
   const before = memoryOf(target.pid);
   const body = bodyOf("events=1000000 every=1000", target.model);

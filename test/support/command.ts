@@ -42,11 +42,8 @@ export function run(
 }
 
 /** Runs it to its end. */
-export const ended = (
-  t: TestContext,
-  args: readonly string[],
-  options: RunOptions = {},
-): Promise<Ended> => within(run(t, args, options).ended, `the end of ${args.join(" ")}`);
+export const ended = (t: TestContext, args: readonly string[], options: RunOptions = {}) =>
+  within(run(t, args, options).ended, `the end of ${args.join(" ")}`);
 
 /** Its lines but for the empty ones. */
 export const lines = (text: string): string[] => text.split("\n").filter((line) => line !== "");

@@ -65,10 +65,7 @@ const blocksOf = (content: unknown, path: string): Record<string, any>[] => {
 };
 
 /** `startsThinking`: the model's turn begins with a thought. An adaptive model need not think. */
-function checkMessages(
-  { messages, tools = [] }: Record<string, any>,
-  startsThinking: boolean,
-): void {
+function checkMessages({ messages, tools = [] }: Record<string, any>, startsThinking: boolean) {
   rule(Array.isArray(messages) && messages.length > 0, "messages: at least one is required");
   const turns = messages.map(({ role, content }, at) => ({
     role,
@@ -179,10 +176,7 @@ const stop = ({ calls = [] }: Said): object => ({
 const textsOf = ({ text }: Said): string[] => (text ? [text] : []);
 
 /** The block of what was thought: signed, and shown if that was asked for. */
-function thoughts(
-  { thinking, showThinking }: Understood,
-  { reasoning = "", calls = [] }: Said,
-): { text: string; signature: string }[] {
+function thoughts({ thinking, showThinking }: Understood, { reasoning = "", calls = [] }: Said) {
   if (thinking.type === "disabled" || reasoning === "") return [];
   const text = showThinking ? reasoning : "";
   return [{ text, signature: sign([text, calls.map(({ id }) => id)]) }];

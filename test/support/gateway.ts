@@ -215,11 +215,7 @@ function eventOf(block: string): Chunk | { error: NonNullable<StreamRead["error"
  * Same id, object, created and model in every chunk, the role once and first, one finish_reason (or
  * none if it was cut), the shapes of the contract.
  */
-export function assertSound(
-  chunks: readonly Chunk[],
-  model: string,
-  { finished = true } = {},
-): void {
+export function assertSound(chunks: readonly Chunk[], model: string, { finished = true } = {}) {
   const first = chunks[0]!;
   assert.match(first.id, /^chatcmpl-[0-9a-f]{32}$/);
   assert.equal(first.model, model);

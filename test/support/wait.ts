@@ -64,10 +64,7 @@ export async function settled(value: () => number, what: string, quietMs: number
 }
 
 /** The error of this class that the work must throw. */
-export function thrownBy<E extends Error>(
-  kind: new (...given: any[]) => E,
-  work: () => unknown,
-): E {
+export function thrownBy<E extends Error>(kind: new (...given: any[]) => E, work: () => unknown) {
   try {
     work();
   } catch (error) {
