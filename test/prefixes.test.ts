@@ -174,11 +174,7 @@ const withoutMarks = (json: unknown): string =>
   });
 
 /** Fails if a turn does not begin with what was sent in the turn before. */
-async function assertSame(
-  provider: string,
-  path: string,
-  bodyOf: (turns: number) => Json,
-): Promise<void> {
+async function assertSame(provider: string, path: string, bodyOf: (turns: number) => Json) {
   let before: { readonly beginning: string; readonly rest: string } | undefined;
   for (let turns = 1; turns <= TURNS; turns += 1) {
     const { messages, contents, ...others } = await ask(provider, path, bodyOf(turns));

@@ -99,7 +99,7 @@ describe("the simulation", () => {
   });
 
   it("has a place in the sources for each bug that its self-test plants", () => {
-    for (const { name, file, find } of BUGS)
+    for (const [name, { file, find }] of Object.entries(BUGS))
       assert.equal(readFileSync(join("src", file), "utf8").split(find).length, 2, name);
   });
 

@@ -154,11 +154,7 @@ function tableOf(columns: readonly Column[], direct: readonly Round[]): string {
 }
 
 /** Measures the targets side by side, and says what each has switched on. */
-export async function compare(
-  kinds: readonly Kind[],
-  upstream: Target,
-  effort: Effort,
-): Promise<string> {
+export async function compare(kinds: readonly Kind[], upstream: Target, effort: Effort) {
   await checkReplies(upstream);
   const direct: Round[] = [];
   const unknown = { idle: Number.NaN, afterLoad: Number.NaN, perStream: Number.NaN };

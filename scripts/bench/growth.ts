@@ -20,11 +20,7 @@ interface Side {
  * Warms each side up, then measures all in turn, so that what the machine does meanwhile hits all
  * alike. Returns a list of costs for each round, in the order of the sides.
  */
-async function alternating(
-  sides: readonly Side[],
-  upstream: Target,
-  effort: Effort,
-): Promise<number[][]> {
+async function alternating(sides: readonly Side[], upstream: Target, effort: Effort) {
   const started: { target: Target; measure: Side["measure"] }[] = [];
   try {
     for (const { kind, measure } of sides)

@@ -80,17 +80,6 @@ export const memoryOf = (pid: number): number =>
     0,
   );
 
-/** The result of a load of whole replies. */
-export interface Whole {
-  readonly count: number;
-  readonly perSecond: number;
-  /** Milliseconds until the reply was there: the median, and the slowest hundredth. */
-  readonly p50: number;
-  readonly p99: number;
-  /** Which part of a core the target had in use. */
-  readonly busy: number;
-}
-
 /** Sends chat requests until `stop()`, or as long as autocannon's options say. */
 export const startLoad = (target: Target, body: string, options: object): any =>
   autocannon({
@@ -125,7 +114,7 @@ export async function wholeReplies(
   connections: number,
   extent: { readonly duration: number } | { readonly amount: number },
   body: string,
-): Promise<Whole> {
+) {
   const before = cpuOf(target.pid);
   const began = performance.now();
   const times = await answersOf(startLoad(target, body, { connections, ...extent }), target.name);
@@ -134,8 +123,10 @@ export async function wholeReplies(
   return {
     count: times.length,
     perSecond: times.length / (tookMs / 1000),
+    /** Milliseconds until the reply was there: the median, and the slowest hundredth. */
     p50: median(times),
     p99: percentile(times, 0.99),
+    /** Which part of a core the target had in use. */
     busy: spent / (tookMs * 1000),
   };
 }
@@ -172,12 +163,7 @@ export async function firstTokens(target: Target, count: number): Promise<number
 }
 
 /** Microseconds of CPU per event, while so many streams bring so many events each. */
-export async function cpuPerEvent(
-  target: Target,
-  streams: number,
-  events: number,
-  every: number,
-): Promise<number> {
+export async function cpuPerEvent(target: Target, streams: number, events: number, every: number) {
   const agent = new http.Agent({ keepAlive: false });
   const before = cpuOf(target.pid);
   await Promise.all(
@@ -189,11 +175,7 @@ export async function cpuPerEvent(
 }
 
 /** What open streams cost: bytes of memory for each, and microseconds of CPU per event. */
-export async function openStreams(
-  target: Target,
-  streams: number,
-  seconds = 5,
-): Promise<{ bytes: number; cpu: number }> {
+export async function openStreams(target: Target, streams: number, seconds = 5) {
   const agent = new http.Agent({ keepAlive: false });
   const before = memoryOf(target.pid);
   const body = bodyOf("events=1000000 every=1000", target.model);

@@ -197,36 +197,10 @@ export function parseEvents(text: string): { events: StreamEvent[]; rest: string
 }
 
 /** A request to the gateway with its answer, as received and parsed. */
-export interface Exchange extends Answer {
-  /** The id of the check that sent the request. */
-  readonly check: string;
-  readonly request: Request;
-  /** The request's body if it is a JSON object, else {}. */
-  readonly asked: Json;
-  /** The parsed body of the answer. Undefined: it is not JSON. */
-  readonly json: unknown;
-  /** Whether the request asked for a stream and got status 200. */
-  readonly streamed: boolean;
-  /** The blocks of the stream. Empty: it is none. */
-  readonly events: readonly StreamEvent[];
-  /** The text after the last blank line of the stream. */
-  readonly rest: string;
-  /** The parsed body, or the chunks of the stream. */
-  readonly parts: readonly unknown[];
-  /** The error in the body or in an event. */
-  readonly error: unknown;
-  readonly content: string;
-  readonly thoughts: string;
-  /** The last finish_reason. */
-  readonly finish: unknown;
-  /** The last usage. */
-  readonly usage: unknown;
-  /** Headers and body as text, for messages. */
-  readonly shown: string;
-}
+export type Exchange = ReturnType<typeof exchangeOf>;
 
-/** Parses an answer. */
-export function exchangeOf(check: string, request: Request, answer: Answer): Exchange {
+/** Parses an answer. `check`: the id of the check that sent the request. */
+export function exchangeOf(check: string, request: Request, answer: Answer) {
   const { asked = {} } = request;
   const { text = "" } = answer;
   const streamed = answer.status === 200 && asked["stream"] === true;
@@ -243,34 +217,36 @@ export function exchangeOf(check: string, request: Request, answer: Answer): Exc
       .map((value) => (typeof value === "string" ? value : JSON.stringify(value)))
       .join("");
   return {
+    ...answer,
     check,
     request,
+    /** The request's body if it is a JSON object, else {}. */
     asked,
-    ...answer,
+    /** The parsed body of the answer. Undefined: it is not JSON. */
     json,
+    /** Whether the request asked for a stream and got status 200. */
     streamed,
+    /** The blocks of the stream. Empty: it is none. */
     events,
+    /** The text after the last blank line of the stream. */
     rest,
+    /** The parsed body, or the chunks of the stream. */
     parts,
+    /** The error in the body or in an event. */
     error: first(documents.find(isError), "error"),
     content: joined("content"),
     thoughts: joined("reasoning_content"),
+    /** The last finish_reason. */
     finish: all("choices[].finish_reason").at(-1),
-    usage: all("usage").findLast(isObject),
+    /** The last usage. */
+    usage: all("usage").findLast(isObject) as unknown,
+    /** Headers and body as text, for messages. */
     shown: `${answer.rawHeaders.join("\n")}\n${text}`,
   };
 }
 
-/** An answer to raw bytes. */
-export interface RawAnswer {
-  readonly status: number;
-  /** By names in lower case. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly text: string;
-}
-
 /** Parses the first answer in the text received for raw bytes. */
-export function parseRaw(text: string): RawAnswer {
+export function parseRaw(text: string) {
   const [head = "", ...body] = text.split("\r\n\r\n");
   const [start = "", ...lines] = head.split("\r\n");
   const headers = lines.map((line) => {
@@ -279,7 +255,8 @@ export function parseRaw(text: string): RawAnswer {
   });
   return {
     status: Number(start.split(" ")[1]),
-    headers: Object.fromEntries(headers),
+    /** By names in lower case. */
+    headers: Object.fromEntries(headers) as Readonly<Record<string, string>>,
     text: body.join("\r\n\r\n"),
   };
 }

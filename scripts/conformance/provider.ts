@@ -4,11 +4,7 @@
 // for each check of the level `robust` models at this provider.
 
 import { EventEmitter, once } from "node:events";
-import http, {
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type ServerResponse,
-} from "node:http";
+import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { text as textOf } from "node:stream/consumers";
 import { perform } from "./behaviours.ts";
@@ -17,80 +13,61 @@ import { within } from "./expect.ts";
 import { isObject, type Json } from "./shapes.ts";
 import { ELSEWHERE } from "./wire.ts";
 
-/** A request that the provider got. */
-export interface Call {
-  readonly headers: IncomingHttpHeaders;
-  readonly body: Json;
-  /** The number of its connection, from 0. */
-  readonly connection: number;
-  /** The number of the request on its connection, from 0. */
-  readonly position: number;
-  /** Bytes of the answer that were written so far. */
-  readonly sent: () => number;
-  /** Resolves when the connection is closed before the end of the answer. */
-  readonly left: Promise<void>;
-  /** Resolves at the end of the answer. */
-  readonly finished: Promise<void>;
+/** A connection to the provider: its number, and that of the next request on it, from 0. */
+interface Connection {
+  readonly number: number;
+  requests: number;
 }
 
-/** The suite's provider. */
-export interface Provider {
-  /** The base address for the gateway's configuration. */
-  readonly url: string;
-  /** Another address, for checks that count connections. */
-  readonly loneUrl: string;
-  /** An address at which nothing listens. */
-  readonly goneUrl: string;
-  /** The calls of a model so far. */
-  calls(model: string): readonly Call[];
-  /** Waits for the call after so many others. */
-  call(model: string, after: number, deadlineMs: number): Promise<Call>;
-  /** Sets the behaviour of a model, also for answers that it holds back. */
-  turn(model: string, behaviour: string): void;
-  close(): Promise<void>;
+/** A request that the provider got. */
+export type Call = ReturnType<typeof callOf>;
+
+function callOf(req: IncomingMessage, res: ServerResponse, connection: Connection, body: Json) {
+  const before = req.socket.bytesWritten;
+  const [closed, finished] = ["close", "finish"].map(
+    (name) => new Promise<void>((resolve) => res.on(name, resolve)),
+  );
+  return {
+    headers: req.headers,
+    body,
+    /** The number of its connection, from 0. */
+    connection: connection.number,
+    /** The number of the request on its connection, from 0. */
+    position: connection.requests++,
+    /** Bytes of the answer that were written so far. */
+    sent: () => req.socket.bytesWritten - before,
+    /** Resolves when the connection is closed before the end of the answer. */
+    left: closed!.then(() => (res.writableFinished ? new Promise<void>(() => {}) : undefined)),
+    /** Resolves at the end of the answer. */
+    finished: finished!,
+  };
 }
 
 /** The provider's key, for the gateway's configuration. */
 export const PROVIDER_KEY = "sk-canary-of-the-provider";
 
+/** The suite's provider. */
+export type Provider = Awaited<ReturnType<typeof startProvider>>;
+
 /** Starts the provider. `port`: of its first address; the second has the next one. Absent: any. */
-export async function startProvider(port = 0): Promise<Provider> {
+export async function startProvider(port = 0) {
   const calls = new Map<string, Call[]>();
   const behaviours = new Map<string, string>();
   const changes = new EventEmitter().setMaxListeners(0);
-  const connections = new WeakMap<Socket, { readonly number: number; requests: number }>();
+  const connections = new WeakMap<Socket, Connection>();
   let connected = 0;
-
-  function keep(req: IncomingMessage, res: ServerResponse, model: string, body: Json): Call {
-    const connection = connections.get(req.socket)!;
-    const before = req.socket.bytesWritten;
-    const [closed, finished] = ["close", "finish"].map(
-      (name) => new Promise<void>((resolve) => res.on(name, resolve)),
-    );
-    const call: Call = {
-      body,
-      headers: req.headers,
-      connection: connection.number,
-      position: connection.requests,
-      finished: finished!,
-      sent: () => req.socket.bytesWritten - before,
-      left: closed!.then(() => (res.writableFinished ? new Promise(() => undefined) : undefined)),
-    };
-    connection.requests += 1;
-    calls.set(model, [...(calls.get(model) ?? []), call]);
-    changes.emit("call");
-    return call;
-  }
 
   async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const parsed = parseJson(await textOf(req));
     const body: Json = isObject(parsed) ? parsed : {};
     const model = req.url === `/${ELSEWHERE}` ? ELSEWHERE : String(body["model"]);
     const number = calls.get(model)?.length ?? 0;
-    const { position } = keep(req, res, model, body);
+    const call = callOf(req, res, connections.get(req.socket)!, body);
+    calls.set(model, [...(calls.get(model) ?? []), call]);
+    changes.emit("call");
     const turned = () => once(changes, `turn ${model}`).then(([behaviour]) => String(behaviour));
     const behaviour = behaviours.get(model) ?? model.split(":", 1)[0]!;
-    await perform(behaviour, { body, number, position, res, turned });
+    await perform(behaviour, { body, number, position: call.position, res, turned });
   }
 
   const servers = [0, 1].map(() => {
@@ -112,11 +89,16 @@ export async function startProvider(port = 0): Promise<Provider> {
   }
 
   return {
+    /** The base address for the gateway's configuration. */
     url: urls[0]!,
+    /** Another address, for checks that count connections. */
     loneUrl: urls[1]!,
+    /** An address at which nothing listens. */
     goneUrl: "http://127.0.0.1:1",
-    calls: (model) => calls.get(model) ?? [],
-    async call(model, position, deadlineMs) {
+    /** The calls of a model so far. */
+    calls: (model: string): readonly Call[] => calls.get(model) ?? [],
+    /** Waits for the call after so many others. */
+    async call(model: string, position: number, deadlineMs: number): Promise<Call> {
       const there = async () => {
         for (;;) {
           const call = calls.get(model)?.[position];
@@ -126,11 +108,12 @@ export async function startProvider(port = 0): Promise<Provider> {
       };
       return within(there(), `request ${position + 1} of the gateway for ${model}`, deadlineMs);
     },
-    turn(model, behaviour) {
+    /** Sets the behaviour of a model, also for answers that it holds back. */
+    turn(model: string, behaviour: string): void {
       behaviours.set(model, behaviour);
       changes.emit(`turn ${model}`, behaviour);
     },
-    async close() {
+    async close(): Promise<void> {
       for (const server of servers) {
         const closed = once(server, "close");
         server.close();

@@ -122,11 +122,7 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
 }
 
 /** In their order, some at a time. */
-async function each<T>(
-  items: readonly T[],
-  parallel: number,
-  act: (item: T) => Promise<unknown>,
-): Promise<void> {
+async function each<T>(items: readonly T[], parallel: number, act: (item: T) => Promise<unknown>) {
   const rest = items.values();
   const worker = async () => {
     for (const item of rest) await act(item);

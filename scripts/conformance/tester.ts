@@ -1,8 +1,7 @@
 // How the checks ask a gateway: what a tester offers to one of them, and the requests of the
 // sample.
 
-import { exchangeOf, parseJson, type Client, type Exchange } from "./client.ts";
-import type { Opened, Request } from "./client.ts";
+import { exchangeOf, parseJson, type Client, type Exchange, type Request } from "./client.ts";
 import * as expect from "./expect.ts";
 import { isObject, type Json } from "./shapes.ts";
 import type { Need, Options } from "./suite.ts";
@@ -36,29 +35,7 @@ export interface Over {
  * What a check works with. Its requests have the check's id as X-Request-Id, but for those of the
  * level spec: their answers show what ids the gateway makes itself.
  */
-export interface Tester {
-  readonly client: Client;
-  readonly options: Options;
-  /** The model of a usual request. */
-  readonly model: string;
-  readonly alias: string;
-  readonly reasoningModel: string;
-  /** All exchanges of the run so far that rules about every answer look at. */
-  readonly seen: readonly Exchange[];
-  /** What came instead of an answer to requests of the sample. */
-  readonly unanswered: readonly string[];
-  /** POST /v1/chat/completions: a short question to the model, with the given fields. */
-  ask(fields?: Ask, over?: Over): Promise<Exchange>;
-  /** The same, resolved when the head of the answer has come. */
-  open(fields?: Ask, over?: Over): Promise<Opened>;
-  /** The same, which must be answered with 200. */
-  answered(fields?: Ask, over?: Over): Promise<Exchange>;
-  /** Any other request, without a body. */
-  call(method: string, path: string, headers?: Headers): Promise<Exchange>;
-  get(path: string, headers?: Headers): Promise<Exchange>;
-  /** One request more than the limited key may make in a minute, in order; made once in a run. */
-  overLimit(): Promise<readonly Exchange[]>;
-}
+export type Tester = ReturnType<typeof testerOf>;
 
 /** What the testers of a run have in common. */
 export interface Run {
@@ -70,7 +47,7 @@ export interface Run {
 }
 
 /** The tester of a check. `check`: its id, or SAMPLE. */
-export function testerOf(run: Run, check: string): Tester {
+export function testerOf(run: Run, check: string) {
   const { client, options, seen, unanswered } = run;
   const { alias = "auto/chat", model = alias, reasoningModel = "auto/reasoning" } = options;
   // What the rules about every answer are not about: errors of another form, provoked failures.
@@ -112,7 +89,8 @@ export function testerOf(run: Run, check: string): Tester {
     const isWait = seconds >= 1 && seconds <= 60;
     return mayRepeat && isOwn && status === 429 && isWait ? seconds : undefined;
   }
-  const ask: Tester["ask"] = async (fields, over) => {
+  /** POST /v1/chat/completions: a short question to the model, with the given fields. */
+  async function ask(fields?: Ask, over?: Over): Promise<Exchange> {
     const request = chatOf(fields, over);
     for (let waits = 0; ; waits += 1) {
       const exchange = await send(request);
@@ -120,23 +98,31 @@ export function testerOf(run: Run, check: string): Tester {
       if (seconds === undefined || waits === MAX_WAITS) return exchange;
       await options.pause?.(seconds);
     }
-  };
-  const call: Tester["call"] = (method, path, headers) =>
+  }
+  /** Any other request, without a body. */
+  const call = (method: string, path: string, headers?: Headers) =>
     send({ method, path, headers: { ...own, ...headers } });
   return {
     client,
     options,
+    /** The model of a usual request. */
     model,
     alias,
     reasoningModel,
-    seen,
-    unanswered,
+    /** All exchanges of the run so far that rules about every answer look at. */
+    seen: seen as readonly Exchange[],
+    /** What came instead of an answer to requests of the sample. */
+    unanswered: unanswered as readonly string[],
     ask,
     call,
-    open: (fields, over) => client.open(chatOf(fields, over)),
-    get: (path, headers) => call("GET", path, headers),
-    overLimit: () => (run.exceeded ??= exceed(testerOf(run, "the limited key"))),
-    async answered(fields, over) {
+    /** The same as `ask`, resolved when the head of the answer has come. */
+    open: (fields?: Ask, over?: Over) => client.open(chatOf(fields, over)),
+    get: (path: string, headers?: Headers) => call("GET", path, headers),
+    /** One request more than the limited key may make in a minute, in order; made once in a run. */
+    overLimit: (): Promise<readonly Exchange[]> =>
+      (run.exceeded ??= exceed(testerOf(run, "the limited key"))),
+    /** The same as `ask`, which must be answered with 200. */
+    async answered(fields?: Ask, over?: Over): Promise<Exchange> {
       const exchange = await ask(fields, over);
       const { status, text } = exchange;
       expect.that(status === 200, "status 200", `${status} ${text}`);

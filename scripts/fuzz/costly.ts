@@ -169,14 +169,6 @@ export function messagesRequests(): CostlyRequest[] {
   ];
 }
 
-/** A reply that is expensive to process. The client must get 503 upstream_error. */
-interface CostlyReply {
-  readonly name: string;
-  /** The model that gives the reply. It has the name of its format. */
-  readonly model: Format;
-  readonly body: () => string;
-}
-
 /** The formats of the provider, which also are names of its models. */
 export const FORMATS = ["openai", "anthropic", "gemini"] as const;
 type Format = (typeof FORMATS)[number];
@@ -195,9 +187,10 @@ const SHORT: { readonly [format in Format]: string } = {
   gemini: gemini('{"text":"Hi."}'),
 };
 
+/** A reply that is expensive to process. `model` gives it, and has the name of its format. */
 const row = (name: string, model: Format, body: () => string) => ({ name, model, body });
-/** Replies of up to 62 MB. */
-export const COSTLY_REPLIES: readonly CostlyReply[] = [
+/** Replies of up to 62 MB. The client must get 503 upstream_error for each. */
+export const COSTLY_REPLIES = [
   // These two are just below max_reply_bytes. Each keeps two cores busy for a second.
   row("62 MB of names", "openai", () => `{"x":${newNames(62 * MB)}}`),
   row("62 MB of brackets", "openai", () => `{"x":${nested(31 * MB)}}`),

@@ -54,11 +54,7 @@ const countStatuses = (answers: readonly CaseResult[]): string =>
   counted(answers.map(({ statuses, end }) => String(statuses[0] ?? end)));
 
 /** Opens sockets, and sends these bytes on each. */
-async function openSockets(
-  port: number,
-  count: number,
-  bytes: Buffer | string,
-): Promise<net.Socket[]> {
+async function openSockets(port: number, count: number, bytes: Buffer | string) {
   const sockets: net.Socket[] = [];
   while (sockets.length < count) {
     const size = Math.min(100, count - sockets.length); // a listen queue holds some hundreds

@@ -73,11 +73,7 @@ function optionsIfLeft(call: Call, request: ClientRequest): readonly BillingOpti
 }
 
 /** The options for the last call of a request whose stream is not continued. */
-function optionsOfLast(
-  status: string,
-  call: Call,
-  request: ClientRequest,
-): readonly BillingOption[] {
+function optionsOfLast(status: string, call: Call, request: ClientRequest) {
   if (status === "completed") return call.finished ? [figuresOf(call, request)] : [];
   if (status === "cancelled") return optionsIfLeft(call, request);
   if (call.finished) return [];

@@ -26,12 +26,7 @@ const dayAfter = (day: string): string =>
  * The day on which a settle line is booked: the first day, not before its request ended, whose line
  * in days.jsonl covers the settle line; if there is none, the first day that is still open.
  */
-function bookedDay(
-  days: readonly JsonObject[],
-  ended: string,
-  segment: string,
-  line: number,
-): string {
+function bookedDay(days: readonly JsonObject[], ended: string, segment: string, line: number) {
   let covered = 0;
   for (const { day, segments } of days) {
     const own = segments.find((each: JsonObject) => each["segment"] === segment);

@@ -109,10 +109,7 @@ async function collectSeals({ list, folder }: Gateways, evidence: Evidence): Pro
 type Commands = Pick<Gateway, "number" | "run">;
 
 /** `audit` of each gateway. */
-export async function collectAudits(
-  evidence: Evidence,
-  gateways: readonly Commands[],
-): Promise<void> {
+export async function collectAudits(evidence: Evidence, gateways: readonly Commands[]) {
   for (const { number, run } of gateways)
     evidence.gateways[number]!.audit = JSON.parse(await run("audit", "--json"));
 }

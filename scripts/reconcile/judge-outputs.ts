@@ -34,12 +34,7 @@ const rowsOf = (csv: string): string[] =>
     .sort();
 
 /** A bill must have a line for each model, and a total. `own`: the requests that it must bill. */
-function judgeBill(
-  bill: JsonObject,
-  own: readonly Match[],
-  what: string,
-  findings: Findings,
-): void {
+function judgeBill(bill: JsonObject, own: readonly Match[], what: string, findings: Findings) {
   const modelOf = ({ entry: { settle } }: Match): string =>
     settle["model_served"] ?? settle["model_requested"];
   const models = [...new Set(own.map(modelOf))].sort();

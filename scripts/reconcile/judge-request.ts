@@ -30,28 +30,20 @@ const LOST_MS = 1_200;
 const LEFT_MS = LEAVE_MS + 5_000;
 
 /** A client's request, and what is known about it. */
-export interface RequestCase {
-  readonly evidence: Evidence;
-  readonly request: ClientRequest;
-  /** The calls of the provider for this request, in their order. */
-  readonly calls: readonly Call[];
-  /** Findings that name the request. */
-  readonly findings: Pick<Findings, "check" | "equal">;
-}
+export type RequestCase = ReturnType<typeof caseOf>;
 
 /** The case of a request. */
-export function caseOf(
-  evidence: Evidence,
-  request: ClientRequest,
-  { check, equal }: Findings,
-): RequestCase {
+export function caseOf(evidence: Evidence, request: ClientRequest, { check, equal }: Findings) {
   const { serial, account, outcome, status } = request;
   const name = `request ${serial} of ${account} (${outcome} ${status})`;
-  const findings: RequestCase["findings"] = {
+  /** Findings that name the request. */
+  const findings: Pick<Findings, "check" | "equal"> = {
     check: (isRight, violation) => check(isRight, () => `${name} ${violation()}`),
     equal: (actual, expected, what) => equal(actual, expected, `${name}: ${what}`),
   };
-  return { evidence, request, calls: evidence.calls.get(serial) ?? [], findings };
+  /** The calls of the provider for this request, in their order. */
+  const calls: readonly Call[] = evidence.calls.get(serial) ?? [];
+  return { evidence, request, calls, findings };
 }
 
 /** Whether a disturbance concerned the gateway that a request was sent to. */

@@ -163,11 +163,7 @@ corrupt("heads that another key has signed", /seal verify of gateway 0/, ({ gate
  * Tries each corruption on a copy of one phase; which one depends on the corruption and on `seed`.
  * Calls `print` for each. Returns the names of the corruptions that were not found.
  */
-export function selfTest(
-  phases: readonly Evidence[],
-  seed: number,
-  print: (text: string) => void,
-): readonly string[] {
+export function selfTest(phases: readonly Evidence[], seed: number, print: (text: string) => void) {
   const missed = CORRUPTIONS.filter(([name, expected, apply], at) => {
     const first = (seed + at) % phases.length;
     const corrupted = corruptedCopy([...phases.slice(first), ...phases.slice(0, first)], apply);

@@ -24,12 +24,7 @@ async function restart({ number, callActors, start, address }: Installation, { l
   await callActors(() => load.connectTo(number, address()));
 }
 
-function note(
-  target: Installation,
-  { evidence }: RunContext,
-  kind: Disturbance["kind"],
-  ms = 0,
-): void {
+function note(target: Installation, { evidence }: RunContext, kind: Disturbance["kind"], ms = 0) {
   const from = target.sim.wallClock();
   evidence.disturbances.push({ kind, gateway: target.number, from, until: from + ms });
 }

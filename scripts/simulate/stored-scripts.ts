@@ -118,12 +118,7 @@ const partsOf = (amount: bigint): Parts => [Number(amount / UNIT), Number(amount
 const sum = (amounts: readonly bigint[]): bigint => amounts.reduce((one, more) => one + more, 0n);
 
 /** The script of budgets: decides about tasks of one account, and writes the gateway's rows. */
-function runBudgets(
-  data: StoredData,
-  keys: readonly string[],
-  call: Call,
-  time: number,
-): readonly unknown[] {
+function runBudgets(data: StoredData, keys: readonly string[], call: Call, time: number) {
   const opened = new Map<string, ReturnType<typeof openRow>>();
   const left = [...keys];
   const answers = call.tasks.map((task) => {

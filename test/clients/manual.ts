@@ -40,8 +40,5 @@ export function clientProgram(name: string): ClientProgram {
 }
 
 /** The lines of a block, for a gateway at this address that has this model. */
-export const linesFor = (
-  { text }: Pick<ClientBlock, "text">,
-  address: string,
-  model: string,
-): string => text.replaceAll(ADDRESS, address).replaceAll("my-model", model);
+export const linesFor = ({ text }: Pick<ClientBlock, "text">, address: string, model: string) =>
+  text.replaceAll(ADDRESS, address).replaceAll("my-model", model);

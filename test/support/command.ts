@@ -41,12 +41,9 @@ export function run(
   };
 }
 
-/** Runs a command to its end. */
-export const ended = (
-  t: TestContext,
-  args: readonly string[],
-  options: RunOptions = {},
-): Promise<Ended> => within(run(t, args, options).ended, `the end of ${args.join(" ")}`);
+/** Runs it to its end. */
+export const ended = (t: TestContext, args: readonly string[], options: RunOptions = {}) =>
+  within(run(t, args, options).ended, `the end of ${args.join(" ")}`);
 
 /** The lines of a text that are not empty. */
 export const lines = (text: string): string[] => text.split("\n").filter((line) => line !== "");

@@ -44,11 +44,7 @@ export const checking = {
 };
 
 /** Checks a configuration that may use every extension. */
-export const checkConfig = (
-  json: unknown,
-  env: Environment = {},
-  secretsOptional = false,
-): Config =>
+export const checkConfig = (json: unknown, env: Environment = {}, secretsOptional = false) =>
   checkCoreConfig(json, { ...checking, env, secretFiles: createSecretFiles(""), secretsOptional });
 
 export const loadConfig = (options: Omit<LoadOptions, "loader">): Promise<Loaded> =>

@@ -4,7 +4,6 @@
 // is stricter than that of the service, which joins neighbouring turns of one role. Models are
 // named claude-4-5-... (thinking has a budget) or claude-5-... (thinking is adaptive).
 
-import type { TestContext } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import type { Asked } from "./provider.ts";
 import {
@@ -13,21 +12,14 @@ import {
   letters,
   PROVIDER_KEY,
   OWN_WORDS,
+  fakeOf,
   rule,
   sign,
-  startFake,
   words,
   type Format,
-  type Model,
-  type FakeProvider,
   type Said,
   type Understood,
 } from "./fake-provider.ts";
-
-export const startAnthropic = (
-  t: TestContext,
-  models: Readonly<Record<string, Model>>,
-): Promise<FakeProvider> => startFake(t, anthropic, models);
 
 const FIELDS = [
   ...["model", "max_tokens", "messages", "system", "stream", "stop_sequences", "tools"],
@@ -72,11 +64,8 @@ const blocksOf = (content: unknown, path: string): Record<string, any>[] => {
   return blocks;
 };
 
-/** `startsThinking`: the model's turn must begin with a thought. An adaptive model may omit it. */
-function checkMessages(
-  { messages, tools = [] }: Record<string, any>,
-  startsThinking: boolean,
-): void {
+/** `startsThinking`: the model's turn begins with a thought. An adaptive model need not think. */
+function checkMessages({ messages, tools = [] }: Record<string, any>, startsThinking: boolean) {
   rule(Array.isArray(messages) && messages.length > 0, "messages: at least one is required");
   const turns = messages.map(({ role, content }, at) => ({
     role,
@@ -186,11 +175,8 @@ const stop = ({ calls = [] }: Said): object => ({
 });
 const textsOf = ({ text }: Said): string[] => (text ? [text] : []);
 
-/** The thinking block, if the model thinks: signed, and with its text if that is requested. */
-function thoughts(
-  { thinking, showThinking }: Understood,
-  { reasoning = "", calls = [] }: Said,
-): { text: string; signature: string }[] {
+/** The block of what was thought: signed, and shown if that was asked for. */
+function thoughts({ thinking, showThinking }: Understood, { reasoning = "", calls = [] }: Said) {
   if (thinking.type === "disabled" || reasoning === "") return [];
   const text = showThinking ? reasoning : "";
   return [{ text, signature: sign([text, calls.map(({ id }) => id)]) }];
@@ -270,3 +256,4 @@ const refusal = (message: string) => ({
 const failure = event(refusal(OWN_WORDS));
 
 export const anthropic: Format = { understand, refusal, whole, stream, failure };
+export const startAnthropic = fakeOf(anthropic);

@@ -6,31 +6,23 @@
 // gemini-2.5-... (thinking has a budget) or gemini-3-... (thinking has a level, calls have ids, and
 // a call that is sent back must have its signature).
 
-import type { TestContext } from "node:test";
 import type { Asked } from "./provider.ts";
 import {
   COUNTS,
   isObject,
   PROVIDER_KEY,
   OWN_WORDS,
+  fakeOf,
   rule,
   sign,
-  startFake,
   words,
   type Call,
   type Format,
-  type Model,
-  type FakeProvider,
   type Said,
   type Understood,
 } from "./fake-provider.ts";
 
-export const startGemini = (
-  t: TestContext,
-  models: Readonly<Record<string, Model>>,
-): Promise<FakeProvider> => startFake(t, gemini, models);
-
-/** Accepted in place of a signature that a client never got. */
+/** Stands for a signature that a client never had. */
 const ANY_SIGNATURE = "skip_thought_signature_validator";
 
 const FIELDS = [
@@ -224,3 +216,4 @@ const refusal = (message: string) => ({ error: { code: 500, message, status: "IN
 const failure = event(refusal(OWN_WORDS));
 
 export const gemini: Format = { understand, refusal, whole, stream, failure };
+export const startGemini = fakeOf(gemini);

@@ -1,27 +1,18 @@
 // A provider with the OpenAI-compatible format. As many providers do, it sends its thoughts whether
 // or not the request asks for them. The fragments of its parallel calls alternate.
 
-import type { TestContext } from "node:test";
 import {
   letters,
   OWN_WORDS,
   PROVIDER_KEY,
+  fakeOf,
   rule,
-  startFake,
   words,
   type Call,
-  type FakeProvider,
-  type Format,
-  type Model,
   type Said,
   type Understood,
 } from "./fake-provider.ts";
 import { chunk, completion, event, usageChunk, type Asked } from "./provider.ts";
-
-export const startOpenai = (
-  t: TestContext,
-  models: Readonly<Record<string, Model>>,
-): Promise<FakeProvider> => startFake(t, openai, models);
 
 function understand({ path, headers, body }: Asked): Understood {
   rule(path === "/chat/completions", "not found");
@@ -86,4 +77,4 @@ const refusal = (message: string) => ({ error: { message } });
 
 const failure = event({ error: { message: OWN_WORDS } });
 
-export const openai: Format = { understand, refusal, whole, stream, failure };
+export const startOpenai = fakeOf({ understand, refusal, whole, stream, failure });

@@ -3,7 +3,7 @@
 // provider's published rules.
 
 import type { TestContext } from "node:test";
-import { startProvider, status, wordsIn, type Asked, type Provider } from "./provider.ts";
+import { startProvider, status, wordsIn, type Asked } from "./provider.ts";
 
 export { wordsIn as words };
 
@@ -73,19 +73,17 @@ export interface Format {
   readonly failure: string;
 }
 
-export interface FakeProvider extends Provider {
-  /** The requests that broke no rule. */
-  readonly heard: readonly (Understood & Pick<Asked, "closed">)[];
-  /** The messages of the rules that other requests broke. */
-  readonly broken: readonly string[];
-}
+type Models = Readonly<Record<string, Model>>;
+export type FakeProvider = Awaited<ReturnType<typeof startFake>>;
 
-export async function startFake(
-  t: TestContext,
-  format: Format,
-  models: Readonly<Record<string, Model>>,
-): Promise<FakeProvider> {
+/** Starts providers of a format. */
+export const fakeOf = (format: Format) => (t: TestContext, models: Models) =>
+  startFake(t, format, models);
+
+async function startFake(t: TestContext, format: Format, models: Models) {
+  /** The requests that broke no rule. */
   const heard: (Understood & Pick<Asked, "closed">)[] = [];
+  /** What was said of those that did. */
   const broken: string[] = [];
 
   const refuse = (asked: Asked, code: number, message: string) =>

@@ -216,11 +216,7 @@ function eventOf(block: string): Chunk | { error: NonNullable<StreamRead["error"
  * model, that the first one alone has the role, and that there is one finish_reason, or none if
  * `finished` is false.
  */
-export function assertSound(
-  chunks: readonly Chunk[],
-  model: string,
-  { finished = true } = {},
-): void {
+export function assertSound(chunks: readonly Chunk[], model: string, { finished = true } = {}) {
   const first = chunks[0]!;
   assert.match(first.id, /^chatcmpl-[0-9a-f]{32}$/);
   assert.equal(first.model, model);

@@ -82,11 +82,7 @@ export async function startPostgres() {
   let standing: number[] = [];
 
   /** The rows that a query finds. */
-  async function query(
-    address: string,
-    text: string,
-    values: readonly unknown[] = [],
-  ): Promise<any[]> {
+  async function query(address: string, text: string, values: readonly unknown[] = []) {
     const client = new Client!({ connectionString: address, connectionTimeoutMillis: 5_000 });
     client.on("error", () => undefined); // the query rejects with it as well
     try {

@@ -138,11 +138,7 @@ export function launch(
 }
 
 /** Runs a command to its end. */
-export async function runToEnd(
-  program: Program,
-  args: readonly string[],
-  ms = 60_000,
-): Promise<Ended> {
+export async function runToEnd(program: Program, args: readonly string[], ms = 60_000) {
   const { child, ended } = launch(program, args);
   return within(ended, `the end of ${args.join(" ")}`, ms).finally(() => child.kill("SIGKILL"));
 }

@@ -99,11 +99,7 @@ export const event = (json: unknown): string =>
   `data: ${typeof json === "string" ? json : JSON.stringify(json)}\n\n`;
 
 /** A whole reply as a provider sends it. */
-export const completion = (
-  message: object,
-  finish: string | null = "stop",
-  more: object = {},
-): object => ({
+export const completion = (message: object, finish: string | null = "stop", more: object = {}) => ({
   id: "upstream-1",
   object: "chat.completion",
   created: 1,

@@ -71,19 +71,12 @@ export function startClient(t: TestContext, maxConnections?: number): PooledClie
   return client;
 }
 
-export interface Call {
-  readonly cancel: Cancel;
-  readonly response: Promise<UpstreamResponse>;
-  /** The text of the response's body. Reading begins when this is first accessed. */
-  readonly text: Promise<string>;
-}
-
-/** Sends a request. A failure is not an unhandled rejection if the test ignores it. */
+/** Sends a request. Its failure does not count before a test looks at it. */
 export function call(
   { send }: Pick<PooledClient, "send">,
   url: string,
   over: Partial<UpstreamRequest> = {},
-): Call {
+) {
   const cancel = new Cancel();
   const request: UpstreamRequest = {
     method: "POST",
@@ -101,6 +94,7 @@ export function call(
   return {
     cancel,
     response,
+    /** The text of the response's body, which is read from the moment that it is asked for. */
     get text() {
       text ??= response.then(textOf);
       return text;

@@ -50,12 +50,7 @@ const joined = (list: readonly Json[], member: string): string =>
 const ofType = (list: readonly Json[], type: string): Json[] =>
   list.filter((each) => each["type"] === type);
 
-function usageOf(
-  prompt: number,
-  cached: number,
-  completion: number,
-  reasoning: number,
-): Json | undefined {
+function usageOf(prompt: number, cached: number, completion: number, reasoning: number) {
   if (!(prompt >= 0 && completion >= 0 && prompt + completion > 0)) return undefined;
   return {
     prompt_tokens: prompt,

@@ -6,14 +6,9 @@ import type { Config } from "../../src/core/config.ts";
 import { install } from "../../src/core/extension/install.ts";
 import type { Extension } from "../../src/core/extension/installer.ts";
 import type { UsageRecord } from "../../src/extensions/money/records/index.ts";
-import {
-  copySettled,
-  openBooks,
-  type BooksFiles,
-  type SyncResult,
-} from "../../src/extensions/money/usage/index.ts";
+import { copySettled, openBooks, type SyncResult } from "../../src/extensions/money/usage/index.ts";
 import { linesOf, openLine, settleLine, spendId, textOf, type Line } from "./books.ts";
-import { createFakeClock, type FakeClock } from "./fake-clock.ts";
+import { createFakeClock } from "./fake-clock.ts";
 import { folder } from "./folder.ts";
 
 export const DAY_MS = 86_400_000;
@@ -31,31 +26,20 @@ export interface SceneOptions {
   readonly recovers?: boolean;
 }
 
-export interface Scene {
-  readonly dir: string;
-  readonly clock: FakeClock;
-  readonly books: BooksFiles;
-  /** The diagnostics. */
-  readonly events: Record<string, unknown>[];
-  /** Runs a pass of the usage sync. */
-  pass(): Promise<SyncResult>;
-  /** Moves the clock to a time in steps of at most a day, with a pass after each step. */
-  passUntil(time: string): Promise<void>;
-  /** Appends lines to a segment. */
-  write(segment: string, ...lines: readonly (Line | string)[]): void;
-  /** The path of a segment. */
-  segment(name: string): string;
-  /** The text of a day's file of usage records. */
-  dayFile(day: string): string;
-  /** The lines of days.jsonl. */
-  closed(): Line[];
-  /** All records of the store. */
-  records(): Promise<UsageRecord[]>;
+export type Scene = ReturnType<typeof openScene> & {
   /** The same data_dir opened by another process. */
   other(options?: SceneOptions): Scene;
-}
+};
 
 export function createScene(options: SceneOptions = {}): Scene {
+  const scene = openScene(options);
+  const { dir, clock } = scene;
+  const other = (over: SceneOptions = {}) =>
+    createScene({ ...options, dir, now: new Date(clock.now()).toISOString(), ...over });
+  return { ...scene, other };
+}
+
+function openScene(options: SceneOptions) {
   const { dir = folder({ inMemory: true }), now = "2026-01-31T12:00:00.000Z" } = options;
   const { store = "file", extensions = [], keepDays = 400, recovers = true } = options;
   const clock = createFakeClock(Date.parse(now));
@@ -74,15 +58,19 @@ export function createScene(options: SceneOptions = {}): Scene {
     installed: install(extensions),
     recovers,
   });
+  /** Runs a pass of the usage sync. */
   const pass = (): Promise<SyncResult> => copySettled(books);
+  /** The path of a segment. */
   const segment = (name: string): string => join(spendDir, name);
   return {
     dir,
     clock,
     books,
+    /** The diagnostics. */
     events,
     pass,
-    async passUntil(time) {
+    /** Moves the clock to a time in steps of at most a day, with a pass after each step. */
+    async passUntil(time: string): Promise<void> {
       for (let left = Date.parse(time) - clock.now(); left > 0; ) {
         const step = Math.min(left, DAY_MS);
         clock.advance(step);
@@ -90,19 +78,21 @@ export function createScene(options: SceneOptions = {}): Scene {
         await pass();
       }
     },
-    write(name, ...lines) {
+    /** Adds lines to a segment. */
+    write(name: string, ...lines: readonly (Line | string)[]): void {
       appendFileSync(segment(name), textOf(lines));
     },
     segment,
-    dayFile: (day) => readFileSync(join(dir, "usage", `${day}.jsonl`), "utf8"),
+    /** The text of a day's file. */
+    dayFile: (day: string) => readFileSync(join(dir, "usage", `${day}.jsonl`), "utf8"),
+    /** The lines of days.jsonl. */
     closed: () => (existsSync(join(dir, "days.jsonl")) ? linesOf(join(dir, "days.jsonl")) : []),
-    async records() {
+    /** All records of the store. */
+    async records(): Promise<UsageRecord[]> {
       const found: UsageRecord[] = [];
       for await (const batch of books.store.records({})) found.push(...batch);
       return found;
     },
-    other: (over = {}) =>
-      createScene({ ...options, dir, now: new Date(clock.now()).toISOString(), ...over }),
   };
 }
 

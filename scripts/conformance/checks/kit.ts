@@ -113,17 +113,6 @@ export async function overLimit(t: Tester): Promise<Exchange> {
   return refused;
 }
 
-/** What the checks of the levels about a vendor's API work with. */
-export interface ApiKit {
-  readonly t: Tester;
-  /** A short question to the model, with these fields. */
-  post(fields?: Json, over?: Over): Promise<Exchange>;
-  /** The reply to the same, which must be one. */
-  whole(fields?: Json): Promise<Json>;
-  /** The events of a stream, which must be one. */
-  stream(fields?: Json): Promise<readonly Json[]>;
-}
-
 /** The data of a stream's events, each of which has its type also in its line `event:`. */
 function eventsOf({ events, rest }: Exchange): Json[] {
   expect.that(rest === "", "a blank line after the last event", rest);
@@ -142,36 +131,39 @@ export function expectNames({ events }: Exchange): void {
     expect.that(lines.includes(`event: ${first(json, "type")}`), "the same name twice", lines[0]);
 }
 
-/** `askOf`: the body of a request with these fields; `overOf`: its path and headers. */
-export function apiOf(
-  level: Level,
-  askOf: (t: Tester, fields: Json) => Ask,
-  overOf: (t: Tester) => Over,
-) {
-  function kitOf(t: Tester): ApiKit {
-    const post: ApiKit["post"] = (fields = {}, { headers, ...over } = {}) => {
+type AskOf = (t: Tester, fields: Json) => Ask;
+type OverOf = (t: Tester) => Over;
+
+/** What the checks of the levels about a vendor's API work with. */
+export type ApiKit = ReturnType<typeof apiKitOf>;
+
+function apiKitOf(t: Tester, askOf: AskOf, overOf: OverOf) {
+  const answered = (fields: Json = {}) => t.answered(askOf(t, fields), overOf(t));
+  return {
+    t,
+    /** A short question to the model, with these fields. */
+    post(fields: Json = {}, { headers, ...over }: Over = {}): Promise<Exchange> {
       const usual = overOf(t);
-      return t.ask(askOf(t, fields), {
-        ...usual,
-        ...over,
-        headers: { ...usual.headers, ...headers },
-      });
-    };
-    const answered = (fields: Json = {}) => t.answered(askOf(t, fields), overOf(t));
-    return {
-      t,
-      post,
-      async whole(fields) {
-        const { json } = await answered(fields);
-        expect.that(isObject(json), "a JSON object", json);
-        return json;
-      },
-      stream: async (fields) => eventsOf(await answered({ ...fields, stream: true })),
-    };
-  }
+      const all = { ...usual.headers, ...headers };
+      return t.ask(askOf(t, fields), { ...usual, ...over, headers: all });
+    },
+    /** The reply to the same, which must be one. */
+    async whole(fields?: Json): Promise<Json> {
+      const { json } = await answered(fields);
+      expect.that(isObject(json), "a JSON object", json);
+      return json;
+    },
+    /** The events of a stream, which must be one. */
+    stream: async (fields?: Json): Promise<readonly Json[]> =>
+      eventsOf(await answered({ ...fields, stream: true })),
+  };
+}
+
+/** `askOf`: the body of a request with these fields; `overOf`: its path and headers. */
+export function apiOf(level: Level, askOf: AskOf, overOf: OverOf) {
   function checks(source: string, entries: Stated<(kit: ApiKit) => unknown>): void {
     for (const [heading, run] of Object.entries(entries))
-      CHECKS.push(checkOf(level, source, heading, (t) => run(kitOf(t))));
+      CHECKS.push(checkOf(level, source, heading, (t) => run(apiKitOf(t, askOf, overOf))));
   }
   return {
     checks,

@@ -6,8 +6,8 @@
 import type { Exchange, Opened } from "../client.ts";
 import * as expect from "../expect.ts";
 import { ERROR } from "../forms.ts";
-import { aliasOf, modelsOf, type Call, type ProviderSetup, type Provider } from "../provider.ts";
-import { first, isCount, isObject, type Fields, type Json } from "../shapes.ts";
+import { aliasOf, modelsOf, type Call, type ProviderSetup } from "../provider.ts";
+import { first, isCount, isObject, type Fields } from "../shapes.ts";
 import { question, type Headers, type Tester } from "../tester.ts";
 import { PIECES, TEXT } from "../wire.ts";
 import { checkOf, CHECKS, headingOf, type Stated } from "./kit.ts";
@@ -15,28 +15,7 @@ import { checkOf, CHECKS, headingOf, type Stated } from "./kit.ts";
 export * from "../expect.ts";
 
 /** What a check of the level `robust` works with. */
-export interface RobustKit {
-  readonly t: Tester;
-  readonly provider: Provider;
-  /** Its models at the provider; the first of them; the one to which a failure of that leads. */
-  readonly models: readonly string[];
-  readonly model: string;
-  readonly second: string;
-  /** Asks the alias, or the model if there is no other. */
-  ask(fields?: object, headers?: Headers, signal?: AbortSignal): Promise<Exchange>;
-  /** Whole and as a stream, at the same time. */
-  askBoth(fields?: object): Promise<readonly [Exchange, Exchange]>;
-  /** So many at once. */
-  askMany(number: number, content: string, headers?: Headers): Promise<Exchange[]>;
-  /** A stream of which the first delta has come. */
-  begun(headers?: Headers): Promise<Opened>;
-  /** What came to the provider for a model; the first, if none is named. */
-  calls(model?: string): readonly Call[];
-  /** The call after so many others, waited for. */
-  call(after?: number): Promise<Call>;
-  /** What the gateway asked the provider for in it. */
-  sent(after?: number): Promise<Json>;
-}
+export type RobustKit = ReturnType<typeof kitOf>;
 
 export const STREAM = { stream: true };
 export const WITH_USAGE = { stream: true, stream_options: { include_usage: true } };
@@ -73,37 +52,46 @@ export const alike = (
   run: (kit: RobustKit) => unknown,
 ): void => robust(source, Object.fromEntries(headings.map((heading) => [heading, run])));
 
-function kitOf(t: Tester, setup: ProviderSetup): RobustKit {
+function kitOf(t: Tester, setup: ProviderSetup) {
   const provider = t.options.provider!;
-  const models = modelsOf(setup);
+  const models: readonly string[] = modelsOf(setup);
   const [model = "", second = model] = models;
   const usual = {
     model: second === model ? model : aliasOf(setup),
     messages: question("Say something."),
   };
-  const ask: RobustKit["ask"] = (fields = {}, headers = {}, signal) =>
+  /** Asks the alias, or the model if there is no other. */
+  const ask = (fields: object = {}, headers: Headers = {}, signal?: AbortSignal) =>
     t.ask({ ...usual, ...fields }, { headers, signal });
+  /** The call after so many others, waited for. */
   const call = (after = 0) => provider.call(model, after, PATIENT_MS);
   return {
     t,
     provider,
+    /** Its models at the provider; the first of them; the one to which a failure of that leads. */
     models,
     model,
     second,
     ask,
-    askBoth: async (fields = {}) => Promise.all([ask(fields), ask({ ...fields, stream: true })]),
-    askMany: (number, content, headers) =>
+    /** Whole and as a stream, at the same time. */
+    askBoth: async (fields: object = {}) =>
+      Promise.all([ask(fields), ask({ ...fields, stream: true })]),
+    /** So many at once. */
+    askMany: (number: number, content: string, headers?: Headers) =>
       Promise.all(
         Array.from({ length: number }, () => ask({ messages: question(content) }, headers)),
       ),
-    async begun(headers) {
+    /** A stream of which the first delta has come. */
+    async begun(headers?: Headers): Promise<Opened> {
       const stream = await t.open({ ...usual, stream: true }, { headers });
       await stream.until(PIECES[0]!);
       return stream;
     },
+    /** What came to the provider for a model; the first, if none is named. */
     calls: (name = model) => provider.calls(name),
     call,
-    sent: async (after) => (await call(after)).body,
+    /** What the gateway asked the provider for in it. */
+    sent: async (after?: number) => (await call(after)).body,
   };
 }
 

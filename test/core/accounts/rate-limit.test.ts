@@ -65,10 +65,7 @@ describe("requests per minute", () => {
     const gw = await startGateway(t, configFor(provider.url, ["m"], over), {
       monotonic: () => clock.now,
     });
-    const ask = async (
-      key = KEY,
-      body: unknown = { model: "m", messages: user("hi") },
-    ): Promise<Seen> => {
+    const ask = async (key = KEY, body: unknown = { model: "m", messages: user("hi") }) => {
       const res = await gw.chat(body, { authorization: `Bearer ${key}` });
       const { error } = await json(res);
       return { status: res.status, headers: res.headers, code: error?.code };

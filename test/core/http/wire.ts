@@ -21,18 +21,10 @@ export function chatBytes(key: string, body: string, fields: readonly string[] =
   return bytesOf("POST /v1/chat/completions", [...all, ...length], body);
 }
 
-export interface Wire {
-  readonly socket: net.Socket;
-  /** What has come so far. */
-  text(): string;
-  /** How many responses have begun in it. */
-  responses(): number;
-  /** Resolves when the connection is closed. */
-  readonly closed: Promise<unknown>;
-}
+export type Wire = ReturnType<typeof connect>;
 
 /** Connects, and writes the bytes. */
-export function connect(t: Scope, url: string, bytes: string): Wire {
+export function connect(t: Scope, url: string, bytes: string) {
   const socket = net.connect(Number(new URL(url).port), "127.0.0.1");
   t.after(() => socket.destroy());
   let text = "";
@@ -42,8 +34,11 @@ export function connect(t: Scope, url: string, bytes: string): Wire {
   socket.write(bytes);
   return {
     socket,
+    /** What has come so far. */
     text: () => text,
+    /** How many responses have begun in it. */
     responses: () => text.match(/HTTP\/1\.1 /g)?.length ?? 0,
+    /** Resolves when the connection is closed. */
     closed,
   };
 }

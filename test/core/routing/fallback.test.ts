@@ -9,11 +9,7 @@ import { ApiError } from "../../../src/core/openai/errors.ts";
 import type { Part } from "../../../src/core/openai/parts.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
 import { attempt, type RequestContext } from "../../../src/core/routing/attempt.ts";
-import {
-  CompletionFailed,
-  completeWithFallback,
-  type RequestProgress,
-} from "../../../src/core/routing/fallback.ts";
+import { CompletionFailed, completeWithFallback } from "../../../src/core/routing/fallback.ts";
 import {
   breakOff,
   chatOf,
@@ -28,13 +24,9 @@ import {
 } from "../../support/routing.ts";
 import { piecesOf } from "../../support/raw-provider.ts";
 
-interface Run {
-  readonly result: Promise<RequestProgress>;
-  readonly cancel: Cancel;
-  readonly delivered: Part[];
-}
+type Run = ReturnType<typeof start>;
 
-function start({ models, clock }: Lab, hooks: Partial<RequestContext> = {}, chat = chatOf()): Run {
+function start({ models, clock }: Lab, hooks: Partial<RequestContext> = {}, chat = chatOf()) {
   const cancel = new Cancel();
   const delivered: Part[] = [];
   const deliver = (parts: readonly Part[]) => {

@@ -103,22 +103,12 @@ async function codeOf(response: ChatAnswer): Promise<string> {
   return error.code;
 }
 
-export interface Outcome {
-  /**
-   * "ok", the model that served where the alias x was asked for, an error's code, or "in-band" and
-   * the code of an error inside a stream.
-   */
-  readonly got: string;
-  readonly retryAfter: string | null;
-  readonly requestId: string | null;
-}
-
-/** What a client gets. Checks on the way what holds for every answer. */
-export async function outcome(
-  gateway: RunningGateway,
-  model: string,
-  streaming = false,
-): Promise<Outcome> {
+/**
+ * What a client gets. Checks on the way what holds for every answer. `got`: "ok", the model that
+ * served where the alias x was asked for, an error's code, or "in-band" and the code of an error
+ * inside a stream.
+ */
+export async function outcome(gateway: RunningGateway, model: string, streaming = false) {
   const response = await within(
     gateway.chat({ model, stream: streaming, messages: user("hi") }),
     "the answer",

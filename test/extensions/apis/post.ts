@@ -3,11 +3,7 @@
 import { KEY } from "../../support/gateway.ts";
 
 /** A string is sent as it is. */
-export const post = (
-  url: string,
-  body: unknown,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<Response> =>
+export const post = (url: string, body: unknown, headers: Readonly<Record<string, string>> = {}) =>
   fetch(url, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${KEY}`, ...headers },

@@ -100,11 +100,7 @@ it("the model of the tables of usage records finds what a real server finds", ab
 });
 
 /** Two stores of the same records answer the same. */
-async function haveSameAnswers(
-  files: Scene,
-  table: Scene,
-  filter: records.UsageFilter,
-): Promise<void> {
+async function haveSameAnswers(files: Scene, table: Scene, filter: records.UsageFilter) {
   for (const by of [records.DIMENSIONS, ["account"], ["day"], []] as const) {
     const expected = sumTexts(await files.books.store.sums(filter, by));
     const found = sumTexts(await table.books.store.sums(filter, by));

@@ -52,10 +52,7 @@ export function startProcess(clock: Pick<FakeClock, "now">, name = "one") {
   };
 }
 
-export const lookOf = (
-  extensions: readonly Readonly<Record<string, unknown>>[],
-  inFlight = 0,
-): InstallationStatus => ({
+export const lookOf = (extensions: readonly Readonly<Record<string, unknown>>[], inFlight = 0) => ({
   status: {} as InstallationStatus["status"],
   delays: {},
   reports: extensions.map((each) => ({

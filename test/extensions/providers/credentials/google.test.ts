@@ -5,14 +5,8 @@
 import assert from "node:assert/strict";
 import { verify } from "node:crypto";
 import { it, type TestContext } from "node:test";
-import {
-  configFor,
-  json,
-  startGateway,
-  user,
-  type RunningGateway,
-} from "../../../support/gateway.ts";
-import { completion, startProvider, status, type Provider } from "../../../support/provider.ts";
+import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
+import { completion, startProvider, status } from "../../../support/provider.ts";
 import { now } from "../../../support/today.ts";
 import { startTokenService, type TokenService } from "../../../support/token-service.ts";
 import { message, textBlock } from "../anthropic/events.ts";
@@ -129,10 +123,7 @@ it("Vertex AI takes tokens of the metadata service", async (t) => {
 });
 
 /** A gateway of a provider that wants what this program prints, and one that wants nothing. */
-async function startWith(
-  t: TestContext,
-  program: string,
-): Promise<RunningGateway & { readonly provider: Provider }> {
+async function startWith(t: TestContext, program: string) {
   const file = join(folder(), "token.mjs");
   writeFileSync(file, program);
   const provider = await startProvider(t, status(200, completion({ content: "Hi." })));

@@ -49,11 +49,7 @@ export function countAll(told: readonly Told[]): Record<number, number> {
 }
 
 /** Requests of an account, all at once, the same number to each. */
-export const flood = (
-  requests: number,
-  gateways: readonly Gateway[],
-  account = "acme",
-): Promise<Told[]> =>
+export const flood = (requests: number, gateways: readonly Gateway[], account = "acme") =>
   Promise.all(
     Array.from({ length: requests }, (_, serial) =>
       post(gateways[serial % gateways.length]!.url, keyOf(account)),
