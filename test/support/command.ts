@@ -41,7 +41,7 @@ export function run(
   };
 }
 
-/** Runs it to its end. */
+/** Runs a command to its end. */
 export const ended = (t: TestContext, args: readonly string[], options: RunOptions = {}) =>
   within(run(t, args, options).ended, `the end of ${args.join(" ")}`);
 

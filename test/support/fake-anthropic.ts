@@ -64,7 +64,7 @@ const blocksOf = (content: unknown, path: string): Record<string, any>[] => {
   return blocks;
 };
 
-/** `startsThinking`: the model's turn begins with a thought. An adaptive model need not think. */
+/** `startsThinking`: the model's turn must begin with a thought. An adaptive model may omit it. */
 function checkMessages({ messages, tools = [] }: Record<string, any>, startsThinking: boolean) {
   rule(Array.isArray(messages) && messages.length > 0, "messages: at least one is required");
   const turns = messages.map(({ role, content }, at) => ({
@@ -175,7 +175,7 @@ const stop = ({ calls = [] }: Said): object => ({
 });
 const textsOf = ({ text }: Said): string[] => (text ? [text] : []);
 
-/** The block of what was thought: signed, and shown if that was asked for. */
+/** The thinking block, if the model thinks: signed, and with its text if that is requested. */
 function thoughts({ thinking, showThinking }: Understood, { reasoning = "", calls = [] }: Said) {
   if (thinking.type === "disabled" || reasoning === "") return [];
   const text = showThinking ? reasoning : "";

@@ -22,7 +22,7 @@ import {
   type Understood,
 } from "./fake-provider.ts";
 
-/** Stands for a signature that a client never had. */
+/** Accepted in place of a signature that a client never got. */
 const ANY_SIGNATURE = "skip_thought_signature_validator";
 
 const FIELDS = [

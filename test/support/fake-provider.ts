@@ -83,7 +83,7 @@ export const fakeOf = (format: Format) => (t: TestContext, models: Models) =>
 async function startFake(t: TestContext, format: Format, models: Models) {
   /** The requests that broke no rule. */
   const heard: (Understood & Pick<Asked, "closed">)[] = [];
-  /** What was said of those that did. */
+  /** The messages of the rules that other requests broke. */
   const broken: string[] = [];
 
   const refuse = (asked: Asked, code: number, message: string) =>

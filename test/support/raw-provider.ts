@@ -71,7 +71,7 @@ export function startClient(t: TestContext, maxConnections?: number): PooledClie
   return client;
 }
 
-/** Sends a request. Its failure does not count before a test looks at it. */
+/** Sends a request. A failure is not an unhandled rejection if the test ignores it. */
 export function call(
   { send }: Pick<PooledClient, "send">,
   url: string,
@@ -94,7 +94,7 @@ export function call(
   return {
     cancel,
     response,
-    /** The text of the response's body, which is read from the moment that it is asked for. */
+    /** The text of the response's body. Reading begins when this is first accessed. */
     get text() {
       text ??= response.then(textOf);
       return text;

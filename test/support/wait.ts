@@ -63,7 +63,7 @@ export async function settled(value: () => number, what: string, quietMs: number
   }, what);
 }
 
-/** The error of this class that the work must throw. */
+/** Returns the error of this class that `work` throws. Fails if it throws none. */
 export function thrownBy<E extends Error>(kind: new (...given: any[]) => E, work: () => unknown) {
   try {
     work();

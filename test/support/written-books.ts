@@ -78,12 +78,12 @@ function openScene(options: SceneOptions) {
         await pass();
       }
     },
-    /** Adds lines to a segment. */
+    /** Appends lines to a segment. */
     write(name: string, ...lines: readonly (Line | string)[]): void {
       appendFileSync(segment(name), textOf(lines));
     },
     segment,
-    /** The text of a day's file. */
+    /** The text of a day's file of usage records. */
     dayFile: (day: string) => readFileSync(join(dir, "usage", `${day}.jsonl`), "utf8"),
     /** The lines of days.jsonl. */
     closed: () => (existsSync(join(dir, "days.jsonl")) ? linesOf(join(dir, "days.jsonl")) : []),
