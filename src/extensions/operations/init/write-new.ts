@@ -25,7 +25,9 @@ export async function writeNew(file: string, text: string): Promise<void> {
 
 /** The commands to run next. `exports`: the variables that the file names, each as `NAME=...`. */
 export function nextStepsText(file: string, exports: readonly string[]): string {
-  const config = file === DEFAULT_FILE ? "" : ` --config ${file}`;
+  // For a shell, which would cut a name at a blank.
+  const name = /^[\w./-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`;
+  const config = file === DEFAULT_FILE ? "" : ` --config ${name}`;
   const lines = exports.map((text) => `  export ${text}\n`).join("");
   return `Next, with this program's name in front (npm start --, or node chat-gateway.mjs):
 

@@ -110,6 +110,12 @@ describe("init", () => {
     assert.deepEqual(keys, [{ account: "main", key: "$GATEWAY_KEY" }]);
   });
 
+  it("writes a file's name in the commands to run next so that a shell takes it as one", async () => {
+    const file = join(folder(), "it's mine.json");
+    const { stdout } = await runHere(["init", "--vendor", "openai", "--config", file]);
+    assert.ok(stdout.includes(`serve --config '${file.replace("'", "'\\''")}'\n`), stdout);
+  });
+
   it("overwrites nothing: one line, exit 1, and the file as it was", async () => {
     const file = newFile();
     writeFileSync(file, "mine");
