@@ -11,7 +11,8 @@ export {
 export { asUserMessage, joinedSystem, paragraphs, type SystemMessage } from "./system.ts";
 export { argumentsIn, createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";
 export { sumOf } from "./token-sums.ts";
-export { kimiSchema, objectSchema, referred } from "./tool-schema.ts";
+export { kimiSchema } from "./kimi-schema.ts";
+export { objectSchema, referred } from "./tool-schema.ts";
 export {
   calledNames,
   hashedId,

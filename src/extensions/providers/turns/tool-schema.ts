@@ -1,6 +1,6 @@
 // The parameters of a tool for models that refuse some schemas, and with them the whole request:
-// Claude and Nova those with alternatives at the top, Kimi those with a type next to `anyOf`, or
-// with a list of items. Gemini and many compatible servers accept all.
+// Claude and Nova those with alternatives at the top. Gemini and many compatible servers accept
+// all, Kimi few.
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 
 /**
@@ -35,20 +35,4 @@ const REFERENCE = /^#\/(\$defs|definitions)\/([^/]+)$/;
 export function referred(reference: unknown, root: Record<string, unknown>): unknown {
   const [, section = "", name = ""] = REFERENCE.exec(asString(reference) ?? "") ?? [];
   return asObject(root[section])[name];
-}
-
-/** The schema for Kimi: each alternative without a type gets the type that it shared. */
-export function kimiSchema(node: unknown): unknown {
-  if (typeof node !== "object" || node === null) return node;
-  if (Array.isArray(node)) return node.map(kimiSchema);
-  const members = Object.entries(node).map(([name, member]) => {
-    const isList = name === "items" && Array.isArray(member);
-    return [isList ? "prefixItems" : name, kimiSchema(member)] as const;
-  });
-  const written = Object.fromEntries(members);
-  const { type, ...others } = written;
-  const forms = others["anyOf"];
-  // A property may be called `type` or `anyOf`.
-  if (!Array.isArray(forms) || (typeof type !== "string" && !Array.isArray(type))) return written;
-  return { ...others, anyOf: forms.map((form) => ({ type, ...asObject(form) })) };
 }

@@ -571,26 +571,177 @@ describe("tools", () => {
     assert.deepEqual(roles, ["user", "assistant", "tool", "assistant", "user"]);
   });
 
+  const text = { type: "string" };
+  const withX = (x: unknown, others: object = {}) => ({
+    type: "object",
+    properties: { x },
+    ...others,
+  });
   for (const [what, parameters, accepted] of [
     [
-      "a type next to anyOf",
-      { type: "object", anyOf: [{ type: "object" }, { required: ["a"] }, true] },
-      { anyOf: [{ type: "object" }, { type: "object", required: ["a"] }, { type: "object" }] },
+      "alternatives at the top",
+      { type: "object", anyOf: [withX(text, { required: ["x"] }), { required: ["y"] }] },
+      withX(text),
+    ],
+    ["a top without a type", { properties: {} }, { properties: {}, type: "object" }],
+    [
+      "a reference at the top",
+      { $ref: "#/$defs/A", $defs: { A: withX({ $ref: "#/$defs/A" }) } },
+      withX({ $ref: "#/$defs/A" }, { $defs: { A: withX({ $ref: "#/$defs/A" }) } }),
     ],
     [
-      "a type next to anyOf within others",
-      { properties: { a: { items: { type: ["string", "null"], anyOf: [{ enum: ["x"] }] } } } },
-      { properties: { a: { items: { anyOf: [{ type: ["string", "null"], enum: ["x"] }] } } } },
+      "a type next to anyOf",
+      withX({ type: ["string", "null"], description: "d", anyOf: [{ enum: ["a"] }, true] }),
+      withX({
+        description: "d",
+        anyOf: [{ type: "string", enum: ["a"] }, { type: ["string", "null"] }],
+      }),
+    ],
+    [
+      "alternatives of what is required",
+      withX(withX(text, { anyOf: [{ required: ["x"] }, { required: ["y"] }] })),
+      withX({
+        anyOf: [
+          withX(text, { required: ["x"] }),
+          { type: "object", properties: { x: text, y: {} }, required: ["y"] },
+        ],
+      }),
+    ],
+    [
+      "alternatives of other types, and references",
+      withX({
+        type: "string",
+        minLength: 1,
+        anyOf: [{ type: "null" }, { $ref: "#/$defs/A" }, false],
+      }),
+      withX({ anyOf: [{ type: "null" }, {}, { not: {} }] }),
+    ],
+    [
+      "alternatives that share too much",
+      withX({ type: "object", title: "t", $id: "x".repeat(60_000), anyOf: [{}, {}] }),
+      withX({
+        title: "t",
+        $id: "x".repeat(60_000),
+        anyOf: [{ type: "object" }, { type: "object" }],
+      }),
+    ],
+    [
+      "alternatives that share far too much",
+      withX({ type: "object", pattern: "x".repeat(60_000), anyOf: [{}, {}, {}] }),
+      withX({ type: "object", pattern: "x".repeat(60_000) }),
+    ],
+    [
+      "values without a type",
+      withX({ enum: ["a", "b"] }),
+      withX({ enum: ["a", "b"], type: "string" }),
+    ],
+    [
+      "numbers",
+      withX({ type: "integer", enum: [1, 1.5] }),
+      withX({ type: "number", enum: [1, 1.5] }),
+    ],
+    [
+      "values or null",
+      withX({ type: "string", enum: ["a", null] }),
+      withX({ type: ["string", "null"], enum: ["a", null] }),
+    ],
+    [
+      "values of several types",
+      withX({ description: "d", enum: [1, "a", null, [], {}] }),
+      withX({
+        description: "d",
+        anyOf: [
+          { type: "integer", enum: [1] },
+          { type: "string", enum: ["a"] },
+          { type: "null", enum: [null] },
+          { type: "array", enum: [[]] },
+          { type: "object", enum: [{}] },
+        ],
+      }),
+    ],
+    [
+      "references to what is not in $defs",
+      {
+        type: "object",
+        properties: {
+          a: { $ref: "#/definitions/A", description: "d" },
+          b: { $ref: "#/properties/c/items" },
+          c: { items: text },
+          d: { $ref: "#/$defs/a~1b" },
+        },
+        definitions: { A: { $ref: "#/definitions/B" }, B: text },
+        $defs: { "a/b": text },
+      },
+      {
+        type: "object",
+        properties: {
+          a: { description: "d", $ref: "#/$defs/definitions.A" },
+          b: { $ref: "#/$defs/properties.c.items" },
+          c: { items: text },
+          d: { $ref: "#/$defs/a.b" },
+        },
+        $defs: {
+          "a.b": text,
+          "definitions.A": { $ref: "#/$defs/definitions.B" },
+          "properties.c.items": text,
+          "definitions.B": text,
+        },
+      },
+    ],
+    [
+      "references to nothing",
+      { type: "object", properties: { a: { $ref: "http://a/b" }, b: { $ref: "#/$defs/B" } } },
+      { type: "object", properties: { a: {}, b: {} } },
+    ],
+    [
+      "a type next to a reference, as Codex has it",
+      withX(
+        { type: "string", format: "uuid", description: "d", $ref: "#/$defs/A" },
+        { $defs: { A: text } },
+      ),
+      withX({ description: "d", $ref: "#/$defs/A" }, { $defs: { A: text } }),
     ],
     [
       "a list of items",
-      { properties: { items: { items: [{ type: "string" }], maxItems: 1 } } },
-      { properties: { items: { prefixItems: [{ type: "string" }], maxItems: 1 } } },
+      withX({ properties: { items: { items: [text], maxItems: 1 } } }),
+      withX({ properties: { items: { prefixItems: [text], maxItems: 1 } } }),
     ],
     [
       "properties with the names of keywords",
-      { properties: { type: { type: "string" }, anyOf: { type: "array" }, items: {} } },
-      { properties: { type: { type: "string" }, anyOf: { type: "array" }, items: {} } },
+      { type: "object", properties: { type: text, anyOf: { type: "array" }, items: true } },
+      { type: "object", properties: { type: text, anyOf: { type: "array" }, items: {} } },
+    ],
+    [
+      "a property that is called $ref",
+      withX({ properties: { $ref: text, a: text }, required: ["$ref", "a"] }),
+      withX({ properties: { a: text }, required: ["a"] }),
+    ],
+    [
+      "members without meaning",
+      withX({
+        type: "any",
+        description: null,
+        required: true,
+        enum: [],
+        anyOf: [],
+        items: 1,
+        additionalProperties: "x",
+      }),
+      withX({}),
+    ],
+    [
+      "a map",
+      withX({ type: ["object", "x"], additionalProperties: { enum: ["a"] }, properties: null }),
+      withX({
+        type: ["object"],
+        additionalProperties: { enum: ["a"], type: "string" },
+        properties: {},
+      }),
+    ],
+    [
+      "a closed object",
+      withX(true, { additionalProperties: false }),
+      withX({}, { additionalProperties: false }),
     ],
     ["no parameters", undefined, undefined],
   ] as const)

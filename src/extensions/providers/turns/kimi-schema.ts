@@ -1,0 +1,199 @@
+// The parameters of a tool for Kimi. Moonshot refuses a request with a tool whose schema its own
+// validator (github.com/MoonshotAI/walle) does not take. What is written here means the same, or
+// allows more where that cannot be written: tools check what they are given.
+import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
+import { objectSchema } from "./tool-schema.ts";
+
+type Schema = Readonly<Record<string, unknown>>;
+
+/** The most characters that may stand in a schema again, because alternatives share them. */
+const MAX_REPEATED = 100_000;
+
+const TYPES: readonly unknown[] = "null boolean object array number integer string".split(" ");
+/** Members that may stand next to alternatives and references. */
+const NOTES = "description title default examples $schema $id".split(" ");
+
+interface Writing {
+  readonly root: Schema;
+  /** The definitions by their names. It grows while it is read. */
+  readonly definitions: Map<string, unknown>;
+  /** How many characters may still be repeated. */
+  budget: number;
+}
+
+/** A member as it is written. Undefined: it is left out. */
+type Writer = (value: unknown, writing: Writing) => unknown;
+
+const isObject = (value: unknown) => typeof value === "object" && value !== null;
+const map: Writer = (value, writing) => {
+  // Not even a property may be called so.
+  const parts = Object.entries(asObject(value)).filter(([name]) => name !== "$ref");
+  return Object.fromEntries(parts.map(([name, part]) => [name, schemaOf(part, writing)]));
+};
+const list: Writer = (value, writing) =>
+  asArray(value).length > 0 ? asArray(value).map((part) => schemaOf(part, writing)) : undefined;
+const part: Writer = (value, writing) =>
+  isObject(value) || typeof value === "boolean" ? schemaOf(value, writing) : undefined;
+const names: Writer = (value) =>
+  Array.isArray(value)
+    ? value.filter((name) => typeof name === "string" && name !== "$ref")
+    : undefined;
+
+const WRITERS = new Map<string, Writer>([
+  ...["properties", "patternProperties", "dependentSchemas"].map((name) => [name, map] as const),
+  ...["anyOf", "oneOf", "allOf", "prefixItems"].map((name) => [name, list] as const),
+  ...["items", "not", "if", "then", "else", "contains"].map((name) => [name, part] as const),
+  ["additionalProperties", (value, all) => (typeof value === "boolean" ? value : part(value, all))],
+  ["$ref", (value, all) => referenceTo(asString(value) ?? "", all)],
+  ["type", typeOf],
+  ["required", names],
+  ["description", asString],
+  ["enum", (value) => (asArray(value).length > 0 ? value : undefined)],
+]);
+
+/** The schema in words that Kimi's validator takes: an object without alternatives at its top. */
+export function kimiSchema(schema: unknown): unknown {
+  if (!isObject(schema)) return schema;
+  const root = asObject(schema);
+  const { $defs, definitions: _, ...others } = root;
+  const definitions = new Map<string, unknown>();
+  for (const [name, own] of Object.entries(asObject($defs)))
+    definitions.set(definitionName(name), own);
+  const writing = { root, definitions, budget: MAX_REPEATED };
+  const top = asObject(pointed(asString(others["$ref"]) ?? "", root));
+  const { $ref, $defs: _defs, definitions: _old, ...own } = { ...top, ...others };
+  const flat = own["anyOf"]
+    ? objectSchema({ ...own, $defs, definitions: root["definitions"] })
+    : own;
+  const { $defs: _flat, definitions: _flatOld, ...plain } = flat;
+  const written = schemaOf({ ...plain, type: "object" }, writing);
+  const all: [string, unknown][] = [];
+  for (const [name, each] of definitions) all.push([name, schemaOf(each, writing)]);
+  return all.length > 0 ? { ...written, $defs: Object.fromEntries(all) } : written;
+}
+
+function schemaOf(node: unknown, writing: Writing): Schema {
+  if (node === false) return { not: {} };
+  const own = Array.isArray(node) ? {} : asObject(node);
+  if (asArray(own["anyOf"]).length > 0) return withAlternatives(own, writing);
+  const written: [string, unknown][] = [];
+  for (const [stated, value] of Object.entries(own)) {
+    const name = stated === "items" && Array.isArray(value) ? "prefixItems" : stated;
+    const writer = WRITERS.get(name);
+    const member = writer ? writer(value, writing) : value;
+    if (member !== undefined) written.push([name, member]);
+  }
+  const all = Object.fromEntries(written);
+  return "$ref" in all ? { ...notesOf(all), $ref: all["$ref"] } : withType(withProperties(all));
+}
+
+const notesOf = (node: Schema): Schema =>
+  Object.fromEntries(Object.entries(node).filter(([name]) => NOTES.includes(name)));
+
+function typeOf(value: unknown): unknown {
+  const types = [value].flat().filter((type) => TYPES.includes(type));
+  return Array.isArray(value) && types.length > 0 ? types : types[0];
+}
+
+const definitionName = (path: string): string => path.replaceAll("/", ".");
+
+/** A reference to a definition, which is made of what another reference leads to. */
+function referenceTo(reference: string, writing: Writing): string | undefined {
+  if (reference === "#") return reference;
+  const target = pointed(reference, writing.root);
+  if (target === undefined) return undefined;
+  const [section = "", ...rest] = keysOf(reference);
+  const isDefinition = rest.length === 1 && ["$defs", "definitions"].includes(section);
+  const path = isDefinition && section === "$defs" ? rest : [section, ...rest];
+  const name = definitionName(path.join("/"));
+  if (!writing.definitions.has(name)) {
+    if (!isDefinition && !canRepeat(target, 1, writing)) return undefined;
+    writing.definitions.set(name, target);
+  }
+  return `#/$defs/${name}`;
+}
+
+/** Whether a part of the schema may stand in it as many times more. */
+function canRepeat(repeated: unknown, times: number, writing: Writing): boolean {
+  if (writing.budget >= 0) writing.budget -= JSON.stringify(repeated).length * times;
+  return writing.budget >= 0;
+}
+
+/** What a reference such as `#/properties/a` leads to. Undefined: nothing. */
+function pointed(reference: string, root: Schema): unknown {
+  if (!reference.startsWith("#/")) return undefined;
+  let target: unknown = root;
+  for (const key of keysOf(reference))
+    target = Object.hasOwn(asObject(target), key) ? asObject(target)[key] : undefined;
+  return target;
+}
+
+const keysOf = (reference: string): string[] =>
+  reference
+    .slice(2)
+    .split("/")
+    .map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"));
+
+/** Alternatives, each with what stands next to them. */
+function withAlternatives(own: Schema, writing: Writing): Schema {
+  const { anyOf, ...others } = own;
+  const forms = asArray(anyOf);
+  const isShared = ([name]: readonly [string, unknown]) => !NOTES.includes(name);
+  const shared = Object.fromEntries(Object.entries(others).filter(isShared));
+  const isAlone = Object.keys(shared).length === 0;
+  if (!isAlone && !canRepeat(shared, forms.length - 1, writing)) return schemaOf(others, writing);
+  const written = forms.map((form) => schemaOf(joined(shared, form), writing));
+  return { ...schemaOf(notesOf(own), writing), anyOf: written };
+}
+
+/** An alternative with what it shares with others. */
+function joined(shared: Schema, form: unknown): unknown {
+  const own = asObject(form);
+  const type = own["type"] ?? shared["type"];
+  const isOther = JSON.stringify(type) !== JSON.stringify(shared["type"] ?? type);
+  if (form === false || isOther || own["$ref"] !== undefined) return form;
+  const properties = { ...asObject(shared["properties"]), ...asObject(own["properties"]) };
+  const required = [...asArray(shared["required"]), ...asArray(own["required"])];
+  return {
+    ...shared,
+    ...own,
+    ...(Object.keys(properties).length > 0 && { properties }),
+    ...(required.length > 0 && { required: [...new Set(required)] }),
+  };
+}
+
+/** All properties that are required stand among the properties. */
+function withProperties(node: Schema): Schema {
+  const properties = asObject(node["properties"]);
+  const required = asArray(node["required"]) as readonly string[];
+  const missing = required.filter((name) => !Object.hasOwn(properties, name));
+  if (missing.length === 0) return node;
+  const added = Object.fromEntries(missing.map((name) => [name, {}]));
+  return { ...node, properties: { ...properties, ...added } };
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "array";
+  return Number.isInteger(value) ? "integer" : typeof value;
+}
+
+const isOf = (value: unknown, type: string): boolean =>
+  kindOf(value) === type || (type === "number" && typeof value === "number");
+
+/** Values with the type that they have, or alternatives of values with one type each. */
+function withType(node: Schema): Schema {
+  const { enum: stated, type } = node;
+  const values = asArray(stated);
+  if (values.length === 0) return node;
+  if (typeof type === "string" && values.every((value) => isOf(value, type))) return node;
+  const kinds = new Set(values.map(kindOf));
+  if (kinds.has("number")) kinds.delete("integer");
+  const [one = "null", ...more] = [...kinds].filter((kind) => kind !== "null");
+  if (kinds.size === 1) return { ...node, type: one };
+  const isPlain = more.length === 0 && one !== "object" && one !== "array";
+  if (isPlain && kinds.has("null")) return { ...node, type: [one, "null"] };
+  const ofKind = (kind: string) => values.filter((value) => isOf(value, kind));
+  const forms = [...kinds].map((kind) => ({ type: kind, enum: ofKind(kind) }));
+  return { ...notesOf(node), anyOf: forms };
+}
