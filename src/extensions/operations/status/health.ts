@@ -45,7 +45,7 @@ const faultIn = (section: unknown): string | undefined => asString(asObject(sect
 export function stateText({ breaker: { state, retry_ms: ms } }: ModelStatus): string {
   if (state === "probing") return "is being tried again";
   const next = `next try in ${Math.ceil(ms / 1000)} s`;
-  // The provider said until when it is overloaded: no failure, but no request goes to it.
+  // The provider stated until when it is overloaded. It has not failed, but gets no requests.
   if (state === "closed") return ms > 0 ? `is overloaded: ${next}` : "is healthy";
   return ms > 0 ? `fails: ${next}` : "failed, and is tried again with the next request";
 }
