@@ -14,7 +14,7 @@ import {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where the secrets are that a configuration names. */
+/** The sources of the secrets that a configuration names. */
 export interface SecretSources {
   /** For `"$NAME"`. An empty variable counts as one that is not set. */
   readonly env: Environment;
@@ -22,7 +22,7 @@ export interface SecretSources {
   readonly files: SecretFiles;
 }
 
-/** The placeholder of a secret that cannot be read where that is no fault. */
+/** The value of a secret that cannot be read, if that is not a fault. */
 export const UNREAD_SECRET = "unset";
 /** The prefix of a reference to a secret in a file. */
 const FILE = "$file:";
@@ -79,8 +79,8 @@ function lookUp(
 export interface ReadFile {
   readonly path: string;
   /**
-   * By which a change of the file is noticed: the SHA-256 of its content, or why it could not be
-   * read; null if there is no file.
+   * The state by which a change of the file is detected: the SHA-256 of its content, or why it
+   * could not be read. Null: there is no file.
    */
   readonly state: string | null;
 }
@@ -106,7 +106,7 @@ export interface SecretFiles {
   all(): readonly ReadFile[];
 }
 
-/** `folder`: that of the configuration file. */
+/** `folder`: the folder of the configuration file. */
 export function createSecretFiles(folder: string): SecretFiles {
   const files = new Map<string, SecretFile>();
   const configs: ReadFile[] = [];

@@ -48,7 +48,7 @@ export async function runHere(
   const stdout = createSink(printed);
   const stderr = createSink();
   if (isTerminal) for (const { stream } of [stdout, stderr]) Object.assign(stream, { isTTY: true });
-  const world: Process = {
+  const currentProcess: Process = {
     env,
     signals: SIGNALS,
     stdout: stdout.stream,
@@ -62,6 +62,6 @@ export async function runHere(
       throw new Error(`the command wanted to exit with ${status}`);
     },
   };
-  const code = await run(args, world, extensions);
+  const code = await run(args, currentProcess, extensions);
   return { code: code ?? 0, signal: null, stdout: stdout.text(), stderr: stderr.text() };
 }

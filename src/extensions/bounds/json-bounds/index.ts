@@ -61,8 +61,7 @@ export interface JsonCounter {
  */
 export function createJsonCounter(maxValues: number, maxNewNames = MAX_NEW_NAMES): JsonCounter {
   /**
-   * By the hash of each known sequence of names, the number of known sequences that are longer by
-   * one name.
+   * For each known sequence of names, by its hash: how many known sequences are longer by one name.
    */
   const continuations = new Map<number, number>([[0, 0]]);
   let values = 0;

@@ -108,7 +108,7 @@ const changedIds = (before: CreatedKeys, after: CreatedKeys, isRevoked: boolean)
     .slice(0, MAX_LOGGED)
     .map(([, { key_id }]) => key_id);
 
-/** By path, why a keys.json could not be reloaded. A file without a fault has no entry. */
+/** Why a keys.json could not be reloaded, by path. A file without a fault has no entry. */
 const faults = new Map<string, string>();
 
 /** Why the last reload failed and the previous keys stay active; null: it did not fail. */

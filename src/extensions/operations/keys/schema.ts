@@ -121,14 +121,14 @@ const UNREAD_ID = keyIdOf(sha256(UNREAD_SECRET));
 /** Whether a command cannot read the key's secret (environment variable or file). */
 export const isUnread = ({ key_id }: Pick<ListedKey, "key_id">): boolean => key_id === UNREAD_ID;
 
-/** The keys of a configuration, as those of keys.json are listed. The unread ones have one id. */
+/** The keys of a configuration, in the form of a list. All unread keys have the same id. */
 export const keysInConfig = ({ keys }: Config): ListedKey[] =>
   keys
     .flatMap((key) => [...configuredKeys({ keys: [key] }).values()])
     .map((row) => {
       const { key_id, account, rpm, expires, revoked } = row;
       const models = row.models && [...row.models];
-      // What extensions add to the row of a key.
+      // Extensions may have added these fields to the row of a key.
       const added = row as Partial<CreatedKey>;
       const tokens_per_minute = added.tokens_per_minute ?? undefined;
       const limits = { rpm, models, budget: added.budget, tokens_per_minute };

@@ -125,7 +125,7 @@ function keyVariable(
 
 /** The environment variables of a gateway.json. */
 interface Variables {
-  /** Those that the result refers to. */
+  /** The variables to which the result refers. */
   readonly names: Set<string>;
   /**
    * The variable for a secret: the one that the file names or, for a secret in plain text, a free

@@ -66,7 +66,7 @@ export interface Deployment extends Endpoint {
   readonly path: string;
   /** The name that clients send. Several deployments may have it. */
   readonly group: string;
-  /** As LiteLLM's file has it. Undefined: LiteLLM takes it from the vendor's usual variable. */
+  /** The `api_key` in LiteLLM's file. Undefined: LiteLLM reads the vendor's usual variable. */
   readonly apiKey: string | undefined;
   /** Settings of the model in gateway.json. */
   readonly settings: Fields;

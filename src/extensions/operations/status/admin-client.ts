@@ -95,7 +95,7 @@ async function ask(place: Place, path: string): Promise<string> {
   }
 }
 
-/** Rejects with what the network reports, or if it takes too long. */
+/** Rejects with the network's error, after DEADLINE_MS, or with Refused. */
 async function connect({ host, port, certFile }: Place): Promise<Socket> {
   const expected = certFile === undefined ? undefined : certificateIn(certFile);
   // Below, the certificate must be identical, which is stricter than a check of name and issuer.

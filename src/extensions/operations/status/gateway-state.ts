@@ -31,7 +31,7 @@ export interface ShownHistory {
   readonly models: readonly ({ readonly model: string } & Omit<Row, "model">)[];
   /**
    * How often requests ended with an error, the commonest first. `account` null: there was no valid
-   * key. `code` null: those that have no row of their own.
+   * key. `code` null: all errors that have no row of their own.
    */
   readonly refused: readonly {
     readonly account: string | null;

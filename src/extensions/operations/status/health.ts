@@ -1,10 +1,10 @@
-// Healthy or not, in a sentence.
+// Decides whether a gateway is healthy, and says so in a sentence.
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import type { ModelStatus } from "../../scale/installation/index.ts";
 import type { ShownStatus } from "./gateway-state.ts";
 
 export interface Health {
-  /** Nothing is wrong: every model can serve, and the books and logs can be written. */
+  /** Whether it serves, every model can, the books are writable, and the limits' store answers. */
   readonly healthy: boolean;
   /** "healthy: ..." or "not healthy: ..." with each problem. */
   readonly sentence: string;
@@ -27,7 +27,7 @@ function problemsOf(status: ShownStatus): readonly string[] {
   const spend = faultIn(status["spend"]);
   if (spend !== undefined)
     problems.push(`the spend log cannot be written, so requests are refused: ${spend}`);
-  // Where the pause is over, the next request is let through.
+  // If the pause of a breaker is over, it lets the next request through.
   const failing = models.filter(({ breaker }) => breaker.retry_ms > 0);
   if (models.length === 0) problems.push("no model is configured");
   else if (failing.length === models.length) problems.push("no model can serve");
@@ -45,7 +45,7 @@ const faultIn = (section: unknown): string | undefined => asString(asObject(sect
 export function stateText({ breaker: { state, retry_ms: ms } }: ModelStatus): string {
   if (state === "probing") return "is being tried again";
   const next = `next try in ${Math.ceil(ms / 1000)} s`;
-  // The provider said until when it is overloaded: no failure, but no request goes to it.
+  // The provider stated until when it is overloaded. It has not failed, but gets no requests.
   if (state === "closed") return ms > 0 ? `is overloaded: ${next}` : "is healthy";
   return ms > 0 ? `fails: ${next}` : "failed, and is tried again with the next request";
 }

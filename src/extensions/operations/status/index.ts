@@ -1,4 +1,4 @@
-// How a running gateway is, for its operator in a terminal: the commands `status` and `top`.
+// The commands `status` and `top`, which show the state of a running gateway in a terminal.
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   JSON_OPTION,

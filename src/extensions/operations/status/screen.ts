@@ -19,7 +19,7 @@ const CLEAR_BELOW = "\u001b[J";
 
 /**
  * Takes the screen over until it is closed. `key` is called with the character of each key; control
- * and C together are "\u0003". Without an input no keys are heard.
+ * and C together are "\u0003". If `stdin` is not a terminal, no keys are read.
  */
 export function openScreen(
   stdout: Writable,

@@ -4,9 +4,9 @@ import { asArray, asObject, asString } from "../../../core/schema/untrusted-json
 import { healthOf, lastFault, stateText } from "./health.ts";
 import type { GatewayState, Row, ShownHistory, ShownStatus } from "./gateway-state.ts";
 
-/** Refusals that a line names. */
+/** The most rows of refusals that the line about them names. */
 const MOST_NAMED = 5;
-/** Bins of 10 seconds, the last of which is not over. */
+/** The number of 10-second bins for the last minute. The last bin is still running. */
 const MINUTE = 7;
 
 export function linesOf({ status, history }: GatewayState): string[] {
@@ -25,7 +25,7 @@ export function linesOf({ status, history }: GatewayState): string[] {
 /** Removes control characters: names and faults from outside must not steer the terminal. */
 const visible = (line: string): string => line.replace(/[\p{Cc}\p{Cf}]/gu, "");
 
-/** The files that could not be read again, a line each. */
+/** Lines about failed reloads and settings that need a restart. Empty: there are none. */
 function reloadLines(status: ShownStatus): readonly string[] {
   const lines: string[] = [];
   const fault = status["config_fault"];
@@ -102,7 +102,7 @@ const modelTable = ({ models }: ShownStatus, history: ShownHistory | undefined):
     }),
   );
 
-/** The busiest first. The requests of an account without a limit are not counted. */
+/** Busiest accounts first. The requests of an account without a limit are not counted. */
 const accountTable = ({ limits }: ShownStatus): string =>
   table(
     ["account", "requests a minute", "of at most"],

@@ -14,7 +14,7 @@ export interface Bounds {
   readonly tpm?: number | undefined;
   /** Requests at once. */
   readonly max_in_flight?: number | undefined;
-  /** Whether the limit of concurrent requests adapts to overloads. Absent: it is max_in_flight. */
+  /** Whether the concurrency limit adapts to overloads, up to max_in_flight. Absent: no. */
   readonly adaptive?: boolean | undefined;
 }
 
@@ -116,7 +116,7 @@ export function createGate(clock: Clock) {
   };
 }
 
-/** The bound of this name, as the token windows take it. Empty: there is none. */
+/** The bound of this name, in the form that the token windows need. Empty: there is none. */
 function limitsIn(bounds: Bounds, name: "rpm" | "tpm") {
   const limit = bounds[name];
   return limit === undefined ? [] : [{ name, limit }];

@@ -35,8 +35,8 @@ export interface WatchOptions {
 
 /**
  * Calls `changed` soon after the content of the file changes, until the watcher is closed. Calls
- * never overlap: the next poll waits for the previous call. A file that is absent at ABSENT_POLLS
- * polls is an error.
+ * never overlap: the next poll waits for the previous call. If the file existed, its absence at
+ * ABSENT_POLLS polls in a row is an error.
  */
 export function watchFile(
   file: string,

@@ -26,7 +26,7 @@ export interface Status {
   readonly models: readonly ModelStatus[];
   /** All aliases, also disabled ones. Each has its candidates and the reason for each rank. */
   readonly aliases: readonly object[];
-  /** The store that counts requests per minute. `fault`: why it is unreachable; null: it is not. */
+  /** The store that counts requests per minute. `fault`: why it is unreachable, else null. */
   readonly limits: { readonly store: string; readonly fault: string | null };
   readonly [extension: string]: unknown;
 }

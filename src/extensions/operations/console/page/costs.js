@@ -11,7 +11,7 @@ const COSTS_MS = 15_000;
 const RECORDS = 100;
 const SUMS = 500;
 
-/** For each grouping: the member of a row that names its group, and the grouping it links to. */
+/** For each grouping: the member of a row that names its group, and the grouping to link to. */
 const BY = {
   account: { member: "account", next: "model" },
   model: { member: "model", next: "request" },

@@ -8,8 +8,8 @@ const SVG = new Set(["svg", "g", "rect", "title"]);
 const isPresent = (value) => value !== null && value !== undefined && value !== false;
 
 /**
- * An element. After the tag: optionally an object of attributes, in which functions are event
- * listeners; then children, texts or elements or lists of these. Skips null, undefined and false.
+ * Makes an element. After the tag: optionally an object of attributes, in which functions are event
+ * listeners; then children: texts, elements, or lists of these. Skips null, undefined and false.
  */
 export function h(tag, ...content) {
   const attributes = content[0]?.constructor === Object ? content.shift() : {};

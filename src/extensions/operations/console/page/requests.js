@@ -44,7 +44,7 @@ async function findRequests(request) {
     if (exact.length === 0) throw error;
     return [];
   });
-  // Requests that the history has and that were opened in the books are the last ones there, too.
+  // Skip the last ones in the books: these are the requests of the history that were opened there.
   const opened = exact.filter(({ stream }) => stream !== null).length;
   return [...exact, ...inBooks.slice(0, Math.max(0, inBooks.length - opened)).reverse()];
 }

@@ -25,7 +25,7 @@ export function withQuery(path, query) {
   return text === "" ? path : `${path}?${text}`;
 }
 
-/** The address of the story of a request. */
+/** The URL fragment of the details of a request. */
 export const storyOf = (id) => `#requests/${encodeURIComponent(id)}`;
 
 /** Calls fetch with an absolute URL without credentials: fetch rejects URLs that have them. */

@@ -68,7 +68,7 @@ export function modelState({ breaker: { state, failures, retry_ms: retryMs } }) 
   if (state === "probing") return { tone: "warn", text: "being tried again" };
   const next = `next try ${retryMs > 0 ? `in ${Math.ceil(retryMs / 1000)} s` : "now"}`;
   if (state === "open") return { tone: "bad", text: `failing: ${next}` };
-  // The provider said until when it is overloaded: no failure, but no request goes to it.
+  // The provider stated until when it is overloaded. It has not failed, but gets no requests.
   if (retryMs > 0) return { tone: "warn", text: `overloaded: ${next}` };
   if (failures > 0) return { tone: "warn", text: `healthy, ${failures} faults in a row` };
   return { tone: "ok", text: "healthy" };
