@@ -201,8 +201,8 @@ function readReply(
   deliver: TakeParts,
 ): Promise<unknown> {
   if (!body) throw upstreamError("the answer has no body");
-  const encoding = headers.get("content-encoding")?.toLowerCase() || "identity";
-  if (encoding !== "identity")
+  // Many servers send "none" with a stream: it keeps frameworks and proxies from compressing it.
+  if (!/^(identity|none)?$/i.test(headers.get("content-encoding") ?? ""))
     throw upstreamError("the answer is compressed although identity was asked for");
   const mediaType = headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
   const { dialect } = call;

@@ -124,6 +124,10 @@ const garbage = "data: {{{\n\n";
 
 const ROWS: Row[] = [
   fault("none", FINE, () => speak("Fine.")),
+  fault("Content-Encoding: none", FINE, () => (asked) => {
+    asked.res.setHeader("content-encoding", "none");
+    speak("Fine.")(asked);
+  }),
   fault("201, as some frameworks answer each POST", FINE, () =>
     streamedElse(
       inPieces(201, "text/event-stream", fineEvents, Infinity),
