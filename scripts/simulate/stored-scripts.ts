@@ -56,7 +56,7 @@ export function runScript(
   const further = words.slice(Number(count));
   return script === WINDOWS
     ? runWindows(data, keys, further.map(Number), now)
-    : runBudgets(data, keys, JSON.parse(further[0]!) as Call, now);
+    : runBudgets(data, keys, JSON.parse(further[0]!) as Call, Math.floor(now));
 }
 
 /** The script of limits: admits a request to windows, or takes an admission back. */
@@ -74,7 +74,7 @@ function runWindows(
     }
     return null;
   }
-  let now = time;
+  let now = Number(time.toFixed(3));
   for (const times of lists) {
     now = Math.max(now, times.at(-1) ?? 0);
     while (times[0]! + windowMs <= now) times.shift();
@@ -83,9 +83,9 @@ function runWindows(
   const figures = lists.map((times, index) => {
     if (isAdmitted) times.push(now);
     const expiring = times[Math.max(0, times.length - limits[index]!)] ?? now;
-    return [times.length, expiring + windowMs - now];
+    return [times.length, Math.ceil(expiring + windowMs - now)];
   });
-  return [isAdmitted ? 1 : 0, now, figures];
+  return [isAdmitted ? 1 : 0, now.toFixed(3), figures];
 }
 
 /** An amount as whole units and pico-units. */

@@ -18,7 +18,7 @@ interface FiniteLimit extends Limit {
 }
 
 /** The script's answer to a request for admission. */
-type Answer = [admitted: number, now: number, figures: [count: number, resetMs: number][]];
+type Answer = [admitted: number, time: string, figures: [count: number, resetMs: number][]];
 
 const finiteLimits = ({ limits }: AdmissionRequest): readonly FiniteLimit[] =>
   limits.filter((limit): limit is FiniteLimit => limit.rpm !== null);
@@ -36,13 +36,13 @@ export function createSharedLimiter(
   >();
 
   /**
-   * Admits a request under these limits or, if `refundedAt` is above 0, removes the admission of
+   * Admits a request under these limits or, if `refundedAt` is not "0", removes the admission of
    * that time. `read`: as in StoredScript.run().
    */
   function runScript<T>(
     { account }: AdmissionRequest,
     limits: readonly FiniteLimit[],
-    refundedAt: number,
+    refundedAt: string,
     read: (answer: unknown) => T,
   ): Promise<T | undefined> {
     // The hash tag in braces keeps all windows of an account on one node of a Redis cluster.
@@ -53,13 +53,13 @@ export function createSharedLimiter(
 
   /** Admits a request under all limits or none. Undefined: the store cannot be reached. */
   const admitShared = (request: AdmissionRequest, limits: readonly FiniteLimit[]) =>
-    runScript(request, limits, 0, (answer): AdmissionDecision => {
-      const [admitted, now, figures] = answer as Answer;
+    runScript(request, limits, "0", (answer): AdmissionDecision => {
+      const [admitted, time, figures] = answer as Answer;
       const windows = limits.map(({ rpm }, at) => {
         const [count, resetMs] = figures[at]!;
         return { rpm, count, resetMs };
       });
-      return { ...decide(admitted === 1, windows), countedAt: now };
+      return { ...decide(admitted === 1, windows), countedAt: Number(time) };
     });
 
   /** Decides without Redis. The request already holds its slot. */
@@ -91,8 +91,9 @@ export function createSharedLimiter(
     release: local.release,
     async refund(request, decision) {
       const localDecision = localDecisions.get(decision);
+      const countedAt = (decision.countedAt ?? 0).toFixed(3);
       if (localDecision)
-        await runScript(request, finiteLimits(request), decision.countedAt ?? 0, () => undefined);
+        await runScript(request, finiteLimits(request), countedAt, () => undefined);
       local.refund(request, (await localDecision) ?? decision);
     },
     used: local.used,

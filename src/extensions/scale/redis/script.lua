@@ -1,5 +1,6 @@
 -- Admits a request to sliding windows, or removes an earlier admission from them.
--- KEYS: one list for each window, of the times of its admissions in milliseconds, oldest first.
+-- KEYS: one list for each window, of the times of its admissions in milliseconds, with three
+-- decimals, oldest first. In whole milliseconds a window would be up to one too short.
 -- ARGV[1]: the length of a window in milliseconds.
 -- ARGV[2]: 0 to admit a request, or the time of the admission to remove. A removal returns nothing.
 -- ARGV[3], ARGV[4], ...: the limit of each window, in the order of KEYS.
@@ -14,7 +15,7 @@ if refunded_at ~= '0' then
 end
 
 local seconds, microseconds = unpack(redis.call('TIME'))
-local now = seconds * 1000 + math.floor(microseconds / 1000)
+local now = seconds * 1000 + microseconds / 1000
 local admitted = 1
 for i, key in ipairs(KEYS) do
   -- If the server's clock was set back, `now` stays at the newest admission until the clock reaches
@@ -27,15 +28,15 @@ for i, key in ipairs(KEYS) do
   if redis.call('LLEN', key) >= limit_of(i) then admitted = 0 end
 end
 
-local figures = {}
+local time, figures = string.format('%.3f', now), {}
 for i, key in ipairs(KEYS) do
   if admitted == 1 then
-    redis.call('RPUSH', key, now)
+    redis.call('RPUSH', key, time)
     redis.call('PEXPIRE', key, window_ms)
   end
   local count = redis.call('LLEN', key)
   -- A full window next has room when only `limit - 1` admissions are left.
   local expiring = redis.call('LINDEX', key, math.max(0, count - limit_of(i))) or now
-  figures[i] = {count, expiring + window_ms - now}
+  figures[i] = {count, math.ceil(expiring + window_ms - now)}
 end
-return {admitted, now, figures}
+return {admitted, time, figures}

@@ -166,7 +166,7 @@ describe("the spend log", () => {
 
   it("waits for the last settle lines when it is closed, for 2 s at most", async (t) => {
     const { dataDir, clock, open, settle, close } = await startSpendLog(t);
-    const [first] = [open(), open()];
+    const [first, second] = [open(), open()];
     const closing = close();
     await waitFor(() => clock.pending() === 1, "the wait");
     await settle(first);
@@ -174,6 +174,58 @@ describe("the spend log", () => {
     await closing;
     assert.equal(linesOf(segmentPath(dataDir)).length, 3);
     assert.equal(await hasWriter(segmentPath(dataDir)), false, "others settle the second");
+    const other = join(folder(), "a file that gets the number of the closed one");
+    const numbers = Array.from({ length: 30 }, () => fs.openSync(other, "a"));
+    settle(second);
+    await turn();
+    await turn();
+    for (const number of numbers) fs.closeSync(number);
+    assert.equal(readFileSync(other, "utf8"), "");
+  });
+
+  it("waits no longer for them than they take", async (t) => {
+    const { clock, open, settle, close } = await startSpendLog(t);
+    const entry = open();
+    const closing = close();
+    await waitFor(() => clock.pending() === 1, "the wait");
+    await settle(entry);
+    await within(closing, "the end");
+  });
+
+  it("says so if the disk refuses what was written last", async (t) => {
+    const { request, told, close } = await startSpendLog(t);
+    await request();
+    t.mock.method(fs, "fsync", (_fd: number, done: (error: Error) => void) =>
+      setImmediate(done, new Error("EIO")),
+    );
+    syncBuiltinESMExports();
+    await close();
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+    assert.deepEqual(told(), ["spend_log_failed"]);
+  });
+
+  it("keeps no claim on a segment that cannot be begun", async (t) => {
+    const { openSync } = fs;
+    t.mock.method(fs, "openSync", (path: string, ...how: [string, number]) => {
+      if (path.endsWith(FIRST)) throw new Error("ENOSPC");
+      return openSync(path, ...how);
+    });
+    syncBuiltinESMExports();
+    const { dataDir, clock, log } = await startSpendLog(t);
+    assert.equal(log.fault(), "ENOSPC");
+    assert.deepEqual(claimed(dataDir), []);
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+    clock.advance(1_000);
+    await waitFor(() => log.fault() === null, "the log to recover");
+    assert.deepEqual(segments(dataDir), [FIRST]);
+  });
+
+  it("takes another name if another process has claimed the same", async (t) => {
+    const dataDir = folder();
+    await Promise.all([startSpendLog(t, { dataDir }), startSpendLog(t, { dataDir })]);
+    assert.deepEqual(segments(dataDir), [FIRST, "2026-01-31.0002.jsonl"]);
   });
 });
 

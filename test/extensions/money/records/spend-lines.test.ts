@@ -52,6 +52,16 @@ it("states that a request ended when it began, if the clock was set back", () =>
   assertSettle({}, { time: OPEN.time, duration_ms: 0 }, NOON - 86_400_000);
 });
 
+it("reads no line from which no record can be made", () => {
+  for (const over of [
+    { duration_ms: Number.MAX_SAFE_INTEGER },
+    { usage: { ...COUNTED, cache_write_tokens: "3" } },
+    { usage: { ...COUNTED, cache_write_1h_tokens: -1 } },
+    { currency: null },
+  ])
+    assert.equal(parseSpendLine(JSON.stringify({ ...settleLine(1), ...over })), undefined);
+});
+
 it("writes times", () => {
   for (const ms of [NOON, NOON + 1, NOON + 99, NOON + 100, NOON + 999, NOON + 1_000, NOON, 0, 0.7])
     assert.equal(isoTime(ms), new Date(ms).toISOString());

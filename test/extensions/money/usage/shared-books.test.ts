@@ -49,20 +49,35 @@ describe("shared books", () => {
   });
 
   it("a pass that fails fails those who share it, and no later one", async () => {
-    const { dir, share, settle } = site();
+    const { dir, events, share, settle } = site();
     const books = share();
     await books.copyNow();
     const day = join(dir, "usage", "2026-01-31.jsonl");
     const { bytes } = (await books.files.store.cursor())["2026-01-31.0001.jsonl"]!;
     truncateSync(segmentPath(dir), bytes - 1);
-    await assert.rejects(books.copyNow(), BooksFault);
+    for (let times = 0; times < 2; times += 1) await assert.rejects(books.copyNow(), BooksFault);
     appendFileSync(segmentPath(dir), "\n");
     settle(2);
     assert.equal((await books.copyNow()).copied, 1, day);
+    await books.copyNow();
+    assert.deepEqual(events, ["usage_sync_failed", "usage_sync_recovered"]);
+  });
+
+  it("a pass whose records cannot be written leaves them to the next", async () => {
+    const { share, settle } = site();
+    const books = share();
+    const { store } = books.files;
+    const { add } = store;
+    await books.copyNow();
+    settle(2);
+    store.add = () => Promise.reject(new Error("ENOSPC"));
+    await assert.rejects(books.copyNow(), /ENOSPC/);
+    store.add = add;
+    assert.equal((await books.copyNow()).copied, 1);
   });
 
   it("waits for another process that works on the books, for a time", async () => {
-    const { dir, clock, share, other } = site();
+    const { dir, clock, events, share, other } = site();
     const books = share();
     const lock = { dir: join(dir, "spend"), name: "books" } as const;
     await withLock(lock, async () => {
@@ -78,5 +93,6 @@ describe("shared books", () => {
       await assert.rejects(command, /another process is at work on the books/);
     });
     assert.equal((await books.copyNow()).copied, 1);
+    assert.deepEqual(events, [], "the other process copies");
   });
 });

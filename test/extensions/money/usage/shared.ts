@@ -2,6 +2,7 @@
 // day ends.
 
 import type { Config } from "../../../../src/core/config.ts";
+import type { Diagnose } from "../../../../src/core/diagnose.ts";
 import { shareBooks, type SharedBooks } from "../../../../src/extensions/money/usage/index.ts";
 import { handMade, textOf, type Line } from "../../../support/books.ts";
 import { checkConfig, installed } from "../../../support/config.ts";
@@ -14,11 +15,12 @@ export function siteOf(lines: readonly Line[]) {
   handMade(dir, "2026-01-31.0001.jsonl", textOf(lines), "let go");
   const clock = createFakeClock(Date.parse("2026-01-31T23:00:00Z"));
   const config = checkConfig(demo({ data_dir: dir }), {});
-  const open = (own: Config): SharedBooks =>
-    shareBooks(own, { clock, diagnose: () => undefined, installed });
+  const events: string[] = [];
+  const diagnose: Diagnose = ({ event }) => events.push(String(event));
+  const open = (own: Config): SharedBooks => shareBooks(own, { clock, diagnose, installed });
   /** As one more part of the process opens them. */
   const share = () => open(config);
   /** As another process opens them. */
   const other = () => open({ ...config });
-  return { dir, clock, share, other };
+  return { dir, clock, events, share, other };
 }

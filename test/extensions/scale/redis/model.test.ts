@@ -30,26 +30,51 @@ describe("the model of the stored scripts", { skip: noRedis() }, () => {
   type Words = readonly string[];
 
   /** The same calls of both, each at a time a little after the one before it, or before it. */
-  async function compare(script: string, next: (random: ReturnType<typeof createRandom>) => Words) {
+  async function compare(
+    script: string,
+    next: (random: ReturnType<typeof createRandom>, answer: unknown) => Words,
+  ) {
     const random = createRandom(seed);
     const data = emptyData();
     let now = START;
+    let answer: unknown;
     await redis.command("FLUSHALL");
     for (let call = 1; call <= CALLS; call += 1) {
       now += random.between(-2_000, 9_000);
-      const words = next(random);
-      const time = `{'${Math.floor(now / 1_000)}', '${(now % 1_000) * 1_000 + 999}'}`;
-      const text = script.replaceAll("redis.call('TIME')", time);
-      const expected = await redis.command("EVAL", text, ...words);
+      const words = next(random, answer);
+      const microseconds = (now % 1_000) * 1_000 + random.between(0, 999);
+      answer = await redis.command("EVAL", at(script, now, microseconds), ...words);
       const told = `seed ${seed}, call ${call}: ${words.join(" ")}`;
-      assert.deepEqual(runScript(data, script, words, now), expected, told);
+      const time = Math.floor(now / 1_000) * 1_000 + microseconds / 1_000;
+      assert.deepEqual(runScript(data, script, words, time), answer, told);
     }
   }
 
+  /** The script, at a second and microseconds after it. */
+  const at = (script: string, now: number, microseconds: number): string =>
+    script.replaceAll("redis.call('TIME')", `{'${Math.floor(now / 1_000)}', '${microseconds}'}`);
+
+  it("never admits more than the limit in a minute, to the microsecond", async () => {
+    await redis.command("FLUSHALL");
+    const words = ["1", "one", String(WINDOW_MS), "0", "1"];
+    const first = START + WINDOW_MS;
+    for (const [after, microseconds, admitted, resetMs] of [
+      [0, 999, 1, 60_000],
+      [59_000, 998_999, 0, 2],
+      [60_000, 0, 0, 1],
+      [60_000, 998, 0, 1],
+      [60_000, 999, 1, 60_000],
+    ] as const) {
+      const script = at(WINDOWS, first + after, microseconds);
+      const [isAdmitted, , figures] = await redis.command("EVAL", script, ...words);
+      assert.deepEqual([isAdmitted, figures], [admitted, [[1, resetMs]]], `${after}`);
+    }
+  });
+
   it("admits to windows, and takes admissions back, as the script of limits does", async () => {
-    await compare(WINDOWS, ({ random, pick, between }) => {
+    await compare(WINDOWS, ({ random, pick }, answer) => {
       const keys = random() < 0.5 ? ["one"] : ["one", "two"];
-      const refunded = random() < 0.1 ? START + between(0, 2_000_000) : 0;
+      const refunded = Array.isArray(answer) && random() < 0.1 ? answer[1] : 0;
       return [
         keys.length,
         ...keys,
