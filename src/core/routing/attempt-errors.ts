@@ -21,12 +21,12 @@ export const MAX_PARTS = 10_000;
  * The error for a reply beyond a bound. The request decides how long a reply gets (it may ask for
  * 20 log probabilities per token), so the breaker does not count the error.
  */
-export const tooMuch = (what: string): ProviderError =>
+export const tooLarge = (what: string): ProviderError =>
   new ProviderError("upstream_error", what, { fromContent: true });
 
 /** The same parts. Throws a ProviderError if there are too many. */
 export function boundedParts(parts: Part[]): Part[] {
-  if (parts.length > MAX_PARTS) throw tooMuch(`more than ${MAX_PARTS} parts at once`);
+  if (parts.length > MAX_PARTS) throw tooLarge(`more than ${MAX_PARTS} parts at once`);
   return parts;
 }
 

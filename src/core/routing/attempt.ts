@@ -20,7 +20,7 @@ import {
   boundedParts,
   fromNetwork,
   guarded,
-  tooMuch,
+  tooLarge,
   upstreamError,
   type ReportBug,
 } from "./attempt-errors.ts";
@@ -223,7 +223,7 @@ function readWhole(
 
   function take(bytes: Uint8Array): void {
     size += bytes.length;
-    if (size > maxReplyBytes) throw tooMuch(`a reply of more than ${maxReplyBytes} bytes`);
+    if (size > maxReplyBytes) throw tooLarge(`a reply of more than ${maxReplyBytes} bytes`);
     addPiece(pieces, bytes);
     context.retain(bytes.length);
     deadlines.restart("idle_ms");
@@ -283,7 +283,7 @@ function* replyJson(text: string, bounds: JsonBounds): Steps<unknown> {
   try {
     return yield* parseText(text.replace(/^\ufeff/, ""), MAX_REPLY_VALUES, bounds);
   } catch (error) {
-    if (error instanceof RangeError) throw tooMuch(`a reply with ${error.message}`);
+    if (error instanceof RangeError) throw tooLarge(`a reply with ${error.message}`);
     throw upstreamError("the reply is not JSON", error);
   }
 }

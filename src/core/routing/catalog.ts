@@ -28,7 +28,7 @@ export interface Catalog {
    * The models behind a name that a key may use, best first. Undefined: there is no such name.
    * Throws the 403.
    */
-  behind(name: string, access: ModelAccess): readonly Model[] | undefined;
+  modelsFor(name: string, access: ModelAccess): readonly Model[] | undefined;
 }
 
 /**
@@ -45,7 +45,7 @@ export function createCatalog(config: RoutingSettings, services: CatalogServices
     if (enabled) aliases.set(name, candidates);
   }
 
-  function behind(name: string, access: ModelAccess): readonly Model[] | undefined {
+  function modelsFor(name: string, access: ModelAccess): readonly Model[] | undefined {
     const model = models.get(name);
     const listed = model ? [model] : aliases.get(name);
     return listed && permitted(listed, name, access);
@@ -54,14 +54,14 @@ export function createCatalog(config: RoutingSettings, services: CatalogServices
   return {
     models,
     candidates(chat, access) {
-      const allowed = behind(chat.model, access);
+      const allowed = modelsFor(chat.model, access);
       if (!allowed) throw noSuchModel(chat.model);
       if (allowed.length > 0) return services.capable?.(allowed, chat, config) ?? allowed;
       throw new ApiError("model_unavailable", `No model is available for '${chat.model}'.`, MODEL);
     },
     names: (access) =>
       [...models.keys(), ...aliases.keys()].filter((name) => access.models?.has(name) ?? true),
-    behind,
+    modelsFor,
   };
 }
 

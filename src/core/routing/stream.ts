@@ -17,7 +17,7 @@ import {
   boundedParts,
   dialectError,
   MAX_PARTS,
-  tooMuch,
+  tooLarge,
   type ReportBug,
 } from "./attempt-errors.ts";
 import type { Deadlines } from "./deadlines.ts";
@@ -90,7 +90,7 @@ export class EventDecoding {
     try {
       for (const part of boundedParts(this.#partsOf(data))) this.#accept(part);
       if (!this.begun && this.#parts.length > 0) this.#silentChars += data.length;
-      if (this.#silentChars > 4 * 1024 * 1024) throw tooMuch("more than 4 MiB without content");
+      if (this.#silentChars > 4 * 1024 * 1024) throw tooLarge("more than 4 MiB without content");
       return true;
     } catch (thrown) {
       const error = dialectError(thrown, this.#options.reportBug);
@@ -108,7 +108,7 @@ export class EventDecoding {
       return this.#decoder.done?.() ?? [];
     }
     const excess = excessIn(data, MAX_REPLY_VALUES, this.#options.jsonExcess);
-    if (excess !== undefined) throw tooMuch(`an event with ${excess}`);
+    if (excess !== undefined) throw tooLarge(`an event with ${excess}`);
     const json = parseJson(data);
     if (json !== undefined) return this.#decoder.push(json);
     this.unreadable += 1;
@@ -126,7 +126,7 @@ export class EventDecoding {
     if (part.type === "finish") this.finished = true;
     // Decoders keep the ids and names of calls, so each KiB of them counts like a call.
     if (part.type === "tool_call") this.#calls += 1 + ((part.id.length + part.name.length) >> 10);
-    if (this.#calls > MAX_PARTS) throw tooMuch(`more than ${MAX_PARTS} tool calls`);
+    if (this.#calls > MAX_PARTS) throw tooLarge(`more than ${MAX_PARTS} tool calls`);
   }
 }
 
@@ -203,7 +203,7 @@ export function pump(
 
     function takeBytes(bytes: Uint8Array): Promise<void> | undefined {
       size += bytes.length;
-      if (size > bound) throw tooMuch(`a reply of more than ${maxBytes} bytes`);
+      if (size > bound) throw tooLarge(`a reply of more than ${maxBytes} bytes`);
       if (decoding.ended) {
         cancel.abort(); // The provider sends more after the end: the connection cannot be reused.
         return undefined;

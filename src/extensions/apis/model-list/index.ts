@@ -69,7 +69,7 @@ function listModels({ current, clock, installed }: GatewayContext): Handler {
     if (form.requestIdHeader) res.setHeader(form.requestIdHeader, requestId);
     const caller = authenticate(exchange, keyring, form.authorization?.(req.headers));
     const models = catalog.names(caller).map((id): ListedModel => {
-      const capabilities = capabilitiesOf(catalog.behind(id, caller) ?? []);
+      const capabilities = capabilitiesOf(catalog.modelsFor(id, caller) ?? []);
       return { id, object: "model", created, owned_by: "chat-gateway", ...capabilities };
     });
     if (requestedId === "") return sendJson(res, 200, form.list(models));

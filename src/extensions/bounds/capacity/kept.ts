@@ -2,7 +2,7 @@
 // completions keeps nothing. In the other APIs the last events repeat the whole reply, or tool
 // calls wait for their arguments. That memory grows with the text and with the number of blocks.
 import type { Part } from "../../../core/openai/parts.ts";
-import { tooMuch } from "../../../core/routing/attempt-errors.ts";
+import { tooLarge } from "../../../core/routing/attempt-errors.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 
@@ -63,13 +63,13 @@ export const countingKept =
       (parts, serving) => {
         const { maxReplyBytes } = serving.model.provider;
         const { blocks, bytes } = add(parts);
-        if (blocks > MAX_BLOCKS) throw tooMuch(`a reply of more than ${MAX_BLOCKS} blocks`);
+        if (blocks > MAX_BLOCKS) throw tooLarge(`a reply of more than ${MAX_BLOCKS} blocks`);
         // The bytes of a reply that is not streamed were counted when they arrived.
         if (!chat.stream) return deliver(parts, serving);
         context.retain(bytes - retained);
         retained = bytes;
         if (bytes > maxReplyBytes)
-          throw tooMuch(`a reply of more than ${maxReplyBytes} characters`);
+          throw tooLarge(`a reply of more than ${maxReplyBytes} characters`);
         return deliver(parts, serving);
       },
       context,

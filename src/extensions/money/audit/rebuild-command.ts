@@ -13,7 +13,7 @@ import {
   type DayProof,
 } from "../proof/index.ts";
 import type { SegmentCursor } from "../records/index.ts";
-import { BooksFault, createCoverage, MENDING, REBUILDING, type Coverage } from "../days/index.ts";
+import { BooksFault, createCoverage, REPAIR, REBUILDING, type Coverage } from "../days/index.ts";
 import { createRecordAdder, differencesFrom } from "../usage/index.ts";
 
 const run = withBooks(async (context) => {
@@ -41,7 +41,7 @@ async function rebuildBooks(context: BooksContext) {
   const faults = await store.inspect().catch(() => []);
   for (const { detail } of faults) findings.add("the usage records", detail);
   const proof = await proveBooks(booksToProve(context), findings);
-  if (proof.copies[0] !== undefined) throw new BooksFault(`${proof.copies[0]}: ${MENDING}`);
+  if (proof.copies[0] !== undefined) throw new BooksFault(`${proof.copies[0]}: ${REPAIR}`);
   for (const fault of findings.list()) terminal.warn(`was wrong: ${fault}`);
   // After a power failure the usage records must not hold requests that the spend log lost.
   for (const name of proof.segments.keys()) await syncToDisk(join(spendDir, name));
@@ -60,7 +60,7 @@ async function rebuildBooks(context: BooksContext) {
     const isRight = added + changed.records + removed === 0 && day.matchesLine && isCounted(day);
     const unequal = isRight ? [] : await differencesAnew(day);
     if (unequal.length > 0) {
-      await store.giveUp(day.day);
+      await store.acceptDamage(day.day);
       result.left += day.lines;
       not_rebuilt.push(
         `the usage records of ${day.day}: were left as they are, because the spend log does not ` +

@@ -9,7 +9,7 @@ import { syncToDisk, writeError } from "../../scale/data-files/index.ts";
 import { isDay } from "../records/index.ts";
 
 /** How the operator repairs a damaged file of the books. */
-export const MENDING = "stop the gateway, restore data_dir, run 'books rebuild' and start again";
+export const REPAIR = "stop the gateway, restore data_dir, run 'books rebuild' and start again";
 
 /** A file of the books is damaged or lost. Nothing is written until the operator repairs it. */
 export class BooksFault extends Error {}
@@ -118,7 +118,7 @@ export function createDays(path: string): Days {
   function parse(text: string, index: number): DaysLine {
     const closed = parseClosedDay(text);
     if (!closed)
-      throw new BooksFault(`${path}: line ${index + 1} is not a closed day's line: ${MENDING}`);
+      throw new BooksFault(`${path}: line ${index + 1} is not a closed day's line: ${REPAIR}`);
     return { text, closed };
   }
 
@@ -147,4 +147,4 @@ export const brokenFile = (path: string, size: number, bytes: number): string =>
   bytes === REBUILDING
     ? "the last 'books rebuild' has not ended: stop the gateway, run it again and start"
     : `${path} ${size < 0 ? "is not there" : `has ${size} bytes`}, although ${bytes} bytes of it ` +
-      `were written: ${MENDING}`;
+      `were written: ${REPAIR}`;

@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { replaceFile, syncToDisk, writeError } from "../../scale/data-files/index.ts";
 import type { LogCursor } from "../records/index.ts";
-import { BooksFault, brokenFile, MENDING, type Days } from "../days/index.ts";
+import { BooksFault, brokenFile, REPAIR, type Days } from "../days/index.ts";
 
 const DAY_FILE = /^\d{4}-\d\d-\d\d\.jsonl$/;
 
@@ -32,7 +32,7 @@ export function readCursor(path: string): Cursor {
   });
   const all = [...counts, ...Object.values(asObject(days))];
   if (!segments || !days || all.some((count) => asCount(count) === undefined))
-    throw new BooksFault(`${path} cannot be read: ${MENDING}`);
+    throw new BooksFault(`${path} cannot be read: ${REPAIR}`);
   return { segments, days, lost } as Cursor;
 }
 
@@ -91,13 +91,13 @@ export function assertWhole(files: DayFiles): void {
   const daysWithFile = dayFilesIn(files.dir);
   const hasCursor = existsSync(cursorFile(files));
   if (!hasCursor && daysWithFile.some((day) => sizeOf(pathOf(files, day)) > 0))
-    throw new BooksFault(`${cursorFile(files)} is not there, but usage records are: ${MENDING}`);
+    throw new BooksFault(`${cursorFile(files)} is not there, but usage records are: ${REPAIR}`);
   if (!hasCursor) return;
   const known = bytesByDay(files);
   const lost = daysWithFile.find((day) => !known.has(day) && existsSync(sumsFile(files, day)));
   if (lost !== undefined)
     throw new BooksFault(
-      `${files.closedDays.path} has no line of ${lost}, which was closed: ${MENDING}`,
+      `${files.closedDays.path} has no line of ${lost}, which was closed: ${REPAIR}`,
     );
   for (const [day, bytes] of known) {
     const size = sizeOf(pathOf(files, day));

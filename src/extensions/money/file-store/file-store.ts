@@ -55,7 +55,7 @@ export function createFileStore(dir: string, closedDays: Days): UsageStore {
       if (bytesOf(files, day) > 0) await replaceLines(files, day, linesOf(files, day));
     },
     replaceDay: (day, records) => replaceLines(files, day, linesFor(records)),
-    giveUp: (day) => dayFiles.noteLost(files, day, true),
+    acceptDamage: (day) => dayFiles.noteLost(files, day, true),
     setCursor: (cursor) => dayFiles.setSegments(files, cursor),
     async *records(filter) {
       const mayMatch = textMatcherOf(filter);

@@ -5,7 +5,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { isLockHeld } from "../../scale/data-files/index.ts";
-import { BooksFault, MENDING } from "../days/index.ts";
+import { BooksFault, REPAIR } from "../days/index.ts";
 
 const SEGMENT_NAME = /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/;
 
@@ -39,7 +39,7 @@ export function segmentsIn(dir: string): string[] {
   const other = named.find((entry) => !entry.isFile());
   if (other)
     throw new BooksFault(
-      `${join(dir, other.name)} is not a file but has a segment's name: ${MENDING}`,
+      `${join(dir, other.name)} is not a file but has a segment's name: ${REPAIR}`,
     );
   return named.map(({ name }) => name).sort();
 }

@@ -12,7 +12,7 @@ import {
   syncToDisk,
   writeError,
 } from "../../scale/data-files/index.ts";
-import { MENDING } from "../days/index.ts";
+import { REPAIR } from "../days/index.ts";
 import { socketOf } from "./segment-names.ts";
 
 /**
@@ -269,4 +269,4 @@ const takenOver = (name: string): string =>
   "This process must end. Only processes of one machine may use a data_dir";
 
 const broken = (name: string, damage: string | undefined): string =>
-  `${name} was ${damage} while the gateway wrote it: ${MENDING}`;
+  `${name} was ${damage} while the gateway wrote it: ${REPAIR}`;

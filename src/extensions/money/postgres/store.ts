@@ -81,7 +81,7 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
     replaceDay: async (day, records) =>
       replaceDay(database, { source: source(), day, ownIds: ownIds() }, records),
     // Nothing to do: a damaged closed day does not prevent writing into a database.
-    giveUp: async () => undefined,
+    acceptDamage: async () => undefined,
     setCursor: (cursor) => moveCursor(sql.SET_CURSOR, cursor),
     records: (filter) => readRecords(() => database.connect("reader"), RECORD, where(filter)),
     async find({ requestId, account, limit }) {

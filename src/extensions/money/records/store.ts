@@ -134,7 +134,7 @@ export interface UsageStore {
    * Accepts a damaged closed day whose log is lost: from now on, the remaining records are read,
    * and cause no BooksFault. replaceDay() undoes this.
    */
-  giveUp(day: string): Promise<void>;
+  acceptDamage(day: string): Promise<void>;
   /** Sets the cursor without adding records. */
   setCursor(cursor: LogCursor): Promise<void>;
   /**

@@ -102,7 +102,7 @@ export async function verifyBooks(books: BooksToProve, anchors: TrustAnchors) {
     days
       ? table(["day", "records", "by_line", "by_log"], days)
       : "usage records: there are none in files here; those in a database are not verified",
-    `on the way into the usage records: ${pending} requests`,
+    `requests not yet in the usage records: ${pending}`,
   ];
   return { result, lines };
 }

@@ -16,7 +16,7 @@ import {
   brokenFile,
   createCoverage,
   keptFrom,
-  MENDING,
+  REPAIR,
   type Coverage,
 } from "../days/index.ts";
 import type { BooksFiles } from "./books-files.ts";
@@ -94,7 +94,7 @@ function segmentsToCopy(
     const size = statSync(path, { throwIfNoEntry: false })?.size ?? -1;
     if (bytes > 0 && size < bytes) throw new BooksFault(brokenFile(path, size, bytes));
     if (bytes === 0 && size > 0)
-      throw new BooksFault(`${path} has the name of a segment that was gone: ${MENDING}`);
+      throw new BooksFault(`${path} has the name of a segment that was gone: ${REPAIR}`);
   }
   return names.filter((name) => {
     const last = coverage.of(name).at(-1);
@@ -129,7 +129,7 @@ function refuseCopies(
   const copyFault = copyFaults(coverage, { ...cursor, ...begun });
   for (const [name, { first }] of Object.entries(begun)) {
     const fault = copyFault(name, first);
-    if (fault !== undefined) throw new BooksFault(`${join(spendDir, name)} ${fault}: ${MENDING}`);
+    if (fault !== undefined) throw new BooksFault(`${join(spendDir, name)} ${fault}: ${REPAIR}`);
   }
 }
 
@@ -187,7 +187,7 @@ async function readerOf(
   for await (const _batch of reader.read(bytes));
   const { first: found } = reader.cursor();
   if (first && first !== found)
-    throw new BooksFault(`${path} begins with ${found}, not ${first}: ${MENDING}`);
+    throw new BooksFault(`${path} begins with ${found}, not ${first}: ${REPAIR}`);
   openSegments.set(name, reader);
   return reader;
 }

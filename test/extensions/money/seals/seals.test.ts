@@ -233,7 +233,7 @@ describe("seal verify", () => {
     scene.other({ dir }).write(E, ...request(60, NOON));
     const { stdout } = await runHere(["seal", "verify", dir]);
     assert.match(stdout, /\n {2}spend\/2026-01-31.0001.jsonl +16 +gone +line 1 of days.jsonl/);
-    assert.match(stdout, /\non the way into the usage records: 1 requests\nnothing was changed\n$/);
+    assert.match(stdout, /\nrequests not yet in the usage records: 1\nnothing was changed\n$/);
   });
 
   it("says what is no books, and that nothing is proved", async () => {
