@@ -74,9 +74,8 @@ interface BooksStatus {
 
 /**
  * Creates the ledger of a gateway, with its background passes. Opening it settles the open requests
- * of dead processes, and rejects with a ValidationError if data_dir can never be used. Temporary
- * faults are in the report, a BooksStatus. Throws a ValidationError if the package that the store
- * needs is missing.
+ * of dead processes. Faults are in the report, a BooksStatus. Throws a ValidationError if the
+ * package that the store needs is missing.
  */
 function createBooks(context: GatewayContext): Ledger {
   const { config, clock, diagnose, on } = context;

@@ -40,8 +40,9 @@ export interface InterruptedOptions {
 
 /**
  * Cuts a segment at byte `end`, where its last whole line ends, and settles the requests `opens` as
- * interrupted. Resolves with true when the settle lines are on the disk. Resolves with false, and
- * changes nothing, if a process writes the segment or has written whole lines after `end`.
+ * interrupted. Resolves with true when the settle lines are written: whoever copies them flushes
+ * them. Resolves with false, and changes nothing, if a process writes the segment or has written
+ * whole lines after `end`.
  *
  * The caller holds the lock of the books, and has removed the socket of the dead process. A live
  * process that has lost its socket stops writing.
@@ -60,7 +61,7 @@ export async function settleInterrupted(
     const settlement = { ...INTERRUPTED, endedAt: clock.now(), currency };
     const lines = opens.map((open) => `${JSON.stringify(settleLineOf(open, settlement))}\n`);
     truncateSync(path, end);
-    appendFileSync(path, lines.join(""), { flush: true });
+    appendFileSync(path, lines.join(""));
     return true;
   } catch (error) {
     throw writeError(error as Error, path);

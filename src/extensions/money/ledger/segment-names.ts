@@ -2,7 +2,7 @@
 // process that writes a segment listens on the socket (`.sock`) beside it. If the socket does not
 // answer, another process may take over the segment and put its own socket there. That is how the
 // process that wrote it, if it is still alive, notices that it has lost the segment.
-import { existsSync, readdirSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { isLockHeld } from "../../scale/data-files/index.ts";
 import { BooksFault, REPAIR } from "../days/index.ts";
@@ -13,8 +13,7 @@ const SEGMENT_NAME = /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/;
 export const socketOf = (segment: string): string => segment.replace(/jsonl$/, "sock");
 
 /** Whether a live process, perhaps this one, answers at a segment's socket. */
-export const hasWriter = async (segment: string): Promise<boolean> =>
-  existsSync(socketOf(segment)) && (await isLockHeld(socketOf(segment)));
+export const hasWriter = (segment: string): Promise<boolean> => isLockHeld(socketOf(segment));
 
 /** The name of a day's segment. */
 export const segmentName = (day: string, number: number): string =>

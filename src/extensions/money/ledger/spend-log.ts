@@ -14,7 +14,6 @@ import {
   type LedgerEntry,
   type Opening,
 } from "../../../core/ledger/ledger.ts";
-import { ValidationError } from "../../../core/schema/checker.ts";
 import { gatewayInstanceId } from "../../scale/data-files/index.ts";
 import { dayOf, isoTime, settleLineOf, type OpenLine } from "../records/index.ts";
 import { beginSegment, type Segment } from "./segment.ts";
@@ -48,8 +47,8 @@ export interface SpendLogOptions {
 /** The spend log of a process. Every request that it opens must be settled, whatever happens. */
 export interface SpendLog extends Ledger {
   /**
-   * Begins the first segment. If that fails for now, requests are refused and the log tries again
-   * once a second. Throws a ValidationError if data_dir can never be used.
+   * Begins the first segment. If that fails, requests are refused and the log tries again once a
+   * second.
    */
   start(): Promise<void>;
   /**
@@ -112,7 +111,6 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
       fault.recovered();
       await closeSettled();
     } catch (error) {
-      if (error instanceof ValidationError) throw error; // This data_dir can never be used.
       fault.failed(error);
     }
   }

@@ -77,8 +77,8 @@ export async function proveSegment(name: string, log: Log): Promise<ProvedSegmen
   const listings = log.listings(name);
   let lastProved: Listing | undefined;
   for (const listing of listings) {
-    const { bytes } = await readTo(listing.bytes);
-    if (bytes !== listing.bytes || hash.copy().digest("hex") !== listing.sha256) {
+    await readTo(listing.bytes);
+    if (hash.copy().digest("hex") !== listing.sha256) {
       findings.add(
         `${file}, lines ${(lastProved?.lines ?? 0) + 1} to ${listing.lines}`,
         `are not the bytes that ${listing.by} has: they were changed, removed, inserted or moved`,

@@ -50,6 +50,15 @@ for (const removed of [A, B])
     assert.deepEqual(await at.pass(), { copied: 2, faults: [] });
   });
 
+it("a file under the name of a segment that was gone is refused", async () => {
+  const at = createScene();
+  at.write(A, ...request(1, NOON));
+  await at.pass();
+  const gone = { first: "", bytes: 0, lines: 0, unsettled: 0 };
+  await at.books.store.setCursor({ [A]: gone });
+  await assert.rejects(at.other().pass(), /has the name of a segment that was gone/);
+});
+
 it("copies are found among the segments of years with little work", () => {
   const cursor = Object.fromEntries(
     Array.from({ length: 2_000 }, (_, at) => [
