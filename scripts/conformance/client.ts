@@ -3,7 +3,7 @@
 // other client would send. Each wait has a deadline, whose error names what was waited for.
 
 import { isUtf8 } from "node:buffer";
-import http, { type IncomingHttpHeaders, type IncomingMessage } from "node:http";
+import http, { type IncomingMessage } from "node:http";
 import https from "node:https";
 import net from "node:net";
 import tls from "node:tls";
@@ -23,31 +23,10 @@ export interface Request {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A whole answer, as received. */
-export interface Answer {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  /** Names and values in turn. */
-  readonly rawHeaders: readonly string[];
-  /** The body. Undefined: it is not UTF-8. */
-  readonly text: string | undefined;
-  /** Whether the body is complete. False: the connection broke before its end. */
-  readonly whole: boolean;
-  /** Milliseconds from the last byte of the body, or from the request, to the end of the answer. */
-  readonly closingMs: number;
-}
-
 /** An answer whose head has been received. */
-export interface Opened {
-  /** Resolves when this text has been received. Rejects if the body ends before. */
-  until(text: string): Promise<void>;
-  /** Resolves with the answer at its end. */
-  rest(): Promise<Answer>;
-  /** Stops reading. */
-  pause(): void;
-  /** Closes the connection at once. */
-  leave(): void;
-}
+export type Opened = ReturnType<typeof reading>;
+/** A whole answer, as received. */
+export type Answer = Awaited<ReturnType<Opened["rest"]>>;
 
 /** A client of one gateway. */
 export type Client = ReturnType<typeof createClient>;
@@ -133,7 +112,7 @@ function reading(
   res: IncomingMessage,
   name: string,
   { askedAt, deadlineMs }: { readonly askedAt: number; readonly deadlineMs: number },
-): Opened {
+) {
   let receivedAt = askedAt;
   let onData = () => {};
   const pieces: Buffer[] = [];
@@ -145,7 +124,8 @@ function reading(
     onData();
   });
   return {
-    async until(text) {
+    /** Resolves when this text has been received. Rejects if the body ends before. */
+    async until(text: string): Promise<void> {
       const seen = new Promise<void>((resolve) => {
         onData = () => Buffer.concat(pieces).includes(text) && resolve();
         onData();
@@ -155,19 +135,26 @@ function reading(
       });
       await within(Promise.race([seen, ended]), text, deadlineMs);
     },
+    /** Resolves with the answer at its end. */
     async rest() {
       await within(closed, `the end of the answer to ${name}`, deadlineMs, () => res.destroy());
       const body = Buffer.concat(pieces);
       return {
         status: res.statusCode ?? 0,
         headers: res.headers,
-        rawHeaders: res.rawHeaders,
+        /** Names and values in turn. */
+        rawHeaders: res.rawHeaders as readonly string[],
+        /** The body. Undefined: it is not UTF-8. */
         text: isUtf8(body) ? new TextDecoder().decode(body) : undefined,
+        /** Whether the body is complete. False: the connection broke before its end. */
         whole: res.complete,
+        /** Milliseconds from the last byte of the body, or from the request, to the end. */
         closingMs: performance.now() - receivedAt,
       };
     },
+    /** Stops reading. */
     pause: () => res.pause(),
+    /** Closes the connection at once. */
     leave: () => res.destroy(),
   };
 }

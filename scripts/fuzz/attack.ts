@@ -125,14 +125,8 @@ async function stopAndAudit(started: Started, expect: AttackedGateway["expect"])
   if (wrong === 0) rmSync(folder, { recursive: true });
 }
 
-/** The result of an attack. */
-export interface Outcome {
-  readonly summary: string;
-  readonly faults: readonly string[];
-}
-
 /** Starts a gateway, attacks it, and stops it. */
-export async function runAttack(attack: Attack, file: string, probe: Probe): Promise<Outcome> {
+export async function runAttack(attack: Attack, file: string, probe: Probe) {
   const { name, heightMb, afterMb, pooled = 0, p99Ms = 1_000, worstMs = 3_000 } = attack;
   const faults: string[] = [];
   const expect: AttackedGateway["expect"] = (holds, reason) => {

@@ -5,23 +5,7 @@ import { createRandom } from "../../test/support/random.ts";
 import { mutateJson, validRequest, type Random } from "./valid-requests.ts";
 
 /** What a client does on one connection. */
-export interface Case {
-  /** What the client writes: each piece is a packet of its own. */
-  readonly pieces: readonly Buffer[];
-  /** Whether it goes to the admin listener. */
-  readonly admin: boolean;
-  /**
-   * "server": the server has to end the connection. "half": the client ends its side after the last
-   * piece. "leave": the client resets the connection.
-   */
-  readonly ending: "server" | "half" | "leave";
-  /** With the ending "leave": bytes of the answer that the client waits for, if they come soon. */
-  readonly patience: number;
-  /** The statuses that the first answer may have. Undefined: unknown. */
-  readonly expected: readonly number[] | undefined;
-  /** What was mutated, in words. */
-  readonly description: string;
-}
+export type Case = ReturnType<typeof makeCase>;
 
 /** A request in its parts; `headers` are whole lines. */
 interface Message {
@@ -238,7 +222,7 @@ const CLOSING_REQUEST = Buffer.from(
 );
 
 /** Makes the case with this number. */
-export function makeCase(seed: number, number: number): Case {
+export function makeCase(seed: number, number: number) {
   const random = createRandom(seed ^ Math.imul(number + 1, 0x9e3779b1));
   const { random: chance, pick, between } = random;
   const first = baseRequest(random);
@@ -267,11 +251,20 @@ export function makeCase(seed: number, number: number): Case {
   else status = undefined;
   const pieces = piecesOf(bytes, chance() < 0.3 ? between(1, 6) : 0, random);
   return {
-    pieces,
+    /** What the client writes: each piece is a packet of its own. */
+    pieces: pieces as readonly Buffer[],
+    /** Whether it goes to the admin listener. */
     admin: first.admin,
+    /**
+     * "server": the server has to end the connection. "half": the client ends its side after the
+     * last piece. "leave": the client resets the connection.
+     */
     ending,
+    /** With the ending "leave": bytes of the answer that it waits for, if they come soon. */
     patience: between(0, 1) * between(0, 2_000),
-    expected: status === undefined ? undefined : [status],
+    /** The statuses that the first answer may have. Undefined: unknown. */
+    expected: (status === undefined ? undefined : [status]) as readonly number[] | undefined,
+    /** What was mutated, in words. */
     description: [...done, `${pieces.length} pieces`, ending].join(", "),
   };
 }

@@ -42,13 +42,7 @@ export function createFindings(prefix: string) {
 }
 
 /** What the parts of the judge work on. */
-export interface JudgedPhase {
-  readonly evidence: Evidence;
-  readonly findings: Findings;
-  readonly entries: readonly Entry[];
-  /** The entries whose requests are known. */
-  readonly matches: readonly Match[];
-}
+export type JudgedPhase = ReturnType<typeof judgeBills>;
 
 /** Finds the request of each entry, and judges both. */
 function matchAll(evidence: Evidence, entries: readonly Entry[], findings: Findings): Match[] {
@@ -70,9 +64,10 @@ function matchAll(evidence: Evidence, entries: readonly Entry[], findings: Findi
 }
 
 /** Judges the log, the records and the bills. */
-export function judgeBills(evidence: Evidence, findings: Findings): JudgedPhase {
+export function judgeBills(evidence: Evidence, findings: Findings) {
   for (const complaint of evidence.complaints) findings.check(false, () => complaint);
   const entries = readEntries(evidence, findings);
+  /** The entries whose requests are known. */
   const matches = matchAll(evidence, entries, findings);
   const phase = { evidence, findings, entries, matches };
   judgeRecords(phase);

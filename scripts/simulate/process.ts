@@ -12,7 +12,6 @@ import { WORKER_MARK } from "../../src/command-line/processes.ts";
 import { ONE_FILE } from "../build.ts";
 import { type Cluster, createCluster, type Output } from "./cluster.ts";
 import { createModules, type Machine } from "./modules.ts";
-import type { SimProcess } from "./simulator.ts";
 
 /** A change of one source file, which plants a bug. */
 export interface Change {
@@ -94,31 +93,24 @@ export interface StartOptions {
 }
 
 /** A process that was started. */
-export interface Running {
-  readonly owner: SimProcess;
-  /** What it has written so far. */
-  stdout: string;
-  stderr: string;
-  /** Undefined: it still runs, or was killed. */
-  exitCode: number | undefined;
-  exports(): Record<string, unknown>;
-  signal(name: "SIGTERM" | "SIGHUP"): void;
-}
+export type Running = ReturnType<typeof startProcess>;
 
 /** Starts the program of a bundle as a process of its own. */
-export function startProcess(machine: Machine, bundle: Bundle, options: StartOptions): Running {
+export function startProcess(machine: Machine, bundle: Bundle, options: StartOptions) {
   const { sim } = machine;
   const { name, argv, onOutput } = options;
   const owner = sim.createProcess(name);
   const signals = new EventEmitter();
   const module = { exports: {} };
-  const running: Running = {
+  const running = {
     owner,
+    /** What it has written so far. */
     stdout: "",
     stderr: "",
-    exitCode: undefined,
-    exports: () => module.exports,
-    signal: (signal) => signals.emit(signal, signal),
+    /** Undefined: it still runs, or was killed. */
+    exitCode: undefined as number | undefined,
+    exports: (): Record<string, unknown> => module.exports,
+    signal: (signal: "SIGTERM" | "SIGHUP") => signals.emit(signal, signal),
   };
   function print(text: string, from: "stdout" | "stderr"): void {
     running[from] += text;

@@ -5,21 +5,15 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { configFor, startGateway } from "../support/gateway.ts";
 import { startProvider } from "../support/provider.ts";
-import {
-  beginningIn,
-  broken,
-  FIGURES,
-  goesOn,
-  inTurn,
-  SHOWN,
-  texts,
-  WHOLE,
-} from "../support/recovered.ts";
+import * as recovered from "../support/recovered.ts";
 import { waitFor } from "../support/wait.ts";
 import { collect, KEY, notInstalled } from "./lab.ts";
 
 async function start(t: TestContext) {
-  const provider = await startProvider(t, inTurn(broken(texts(SHOWN)), goesOn));
+  const provider = await startProvider(
+    t,
+    recovered.inTurn(recovered.broken(recovered.texts(recovered.SHOWN)), recovered.goesOn),
+  );
   const config = configFor(provider.url, ["m"], {
     models: { m: { prefill: "plain", recovery: "continue" } },
     apis: ["messages", "responses"],
@@ -33,8 +27,8 @@ type Started = Awaited<ReturnType<typeof start>>;
 
 /** The provider was asked to go on, and the access log tells of a reply that was recovered. */
 async function assertRecovered({ provider, gateway }: Started): Promise<void> {
-  const beginnings = provider.asked.map((asked) => beginningIn(asked)?.["content"]);
-  assert.deepEqual(beginnings, [undefined, SHOWN]);
+  const beginnings = provider.asked.map((asked) => recovered.beginningIn(asked)?.["content"]);
+  assert.deepEqual(beginnings, [undefined, recovered.SHOWN]);
   await waitFor(() => gateway.access.length > 0, "the access log's line");
   const { status, recovery, error_code } = gateway.access[0] as Record<string, unknown>;
   assert.deepEqual([status, recovery, error_code], [200, "continued", undefined]);
@@ -62,7 +56,7 @@ describe("clients of broken streams", { skip: notInstalled() }, async () => {
       const [usage, ...more] = chunks.flatMap((chunk) => chunk.usage ?? []);
       assert.deepEqual(more, []);
       // What the broken attempt delivered is billed beside what the second one counted.
-      assert.ok((usage?.total_tokens ?? 0) > FIGURES.total_tokens);
+      assert.ok((usage?.total_tokens ?? 0) > recovered.FIGURES.total_tokens);
       return chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
     },
     async "openai, responses: the streaming helper"(started) {
@@ -70,7 +64,7 @@ describe("clients of broken streams", { skip: notInstalled() }, async () => {
       const deltas: string[] = [];
       stream.on("response.output_text.delta", ({ delta }) => deltas.push(delta));
       const { status, output_text } = await stream.finalResponse();
-      assert.deepEqual([status, output_text], ["completed", WHOLE]);
+      assert.deepEqual([status, output_text], ["completed", recovered.WHOLE]);
       return deltas.join("");
     },
     async "@anthropic-ai/sdk: the streaming helper"({ gateway }) {
@@ -80,7 +74,7 @@ describe("clients of broken streams", { skip: notInstalled() }, async () => {
       stream.on("text", (text) => pieces.push(text));
       const { stop_reason, content } = await stream.finalMessage();
       const said = content.map((block) => block.type === "text" && block.text);
-      assert.deepEqual([stop_reason, said], ["end_turn", [WHOLE]]);
+      assert.deepEqual([stop_reason, said], ["end_turn", [recovered.WHOLE]]);
       return pieces.join("");
     },
   };
@@ -88,7 +82,7 @@ describe("clients of broken streams", { skip: notInstalled() }, async () => {
   for (const [client, read] of Object.entries(CLIENTS))
     it(client, async (t) => {
       const started = await start(t);
-      assert.equal(await read(started), WHOLE);
+      assert.equal(await read(started), recovered.WHOLE);
       await assertRecovered(started);
     });
 });

@@ -1,13 +1,8 @@
 // A clock that stands still until a test moves it.
 
-import type { Clock, Timer } from "../../src/core/clock.ts";
+import type { Timer } from "../../src/core/clock.ts";
 
-export interface FakeClock extends Clock {
-  /** Moves both clocks forward by milliseconds, and fires the timers that are due, in order. */
-  advance(ms: number): void;
-  /** Timers that have neither fired nor been cancelled. */
-  pending(): number;
-}
+export type FakeClock = ReturnType<typeof createFakeClock>;
 
 interface Entry {
   at: number;
@@ -16,7 +11,7 @@ interface Entry {
 }
 
 /** `wall`: the start of the wall clock. The monotonic clock starts at 0. Both in milliseconds. */
-export function createFakeClock(wall = 1_700_000_000_000): FakeClock {
+export function createFakeClock(wall = 1_700_000_000_000) {
   let time = 0;
   const entries = new Set<Entry>();
 
@@ -28,7 +23,7 @@ export function createFakeClock(wall = 1_700_000_000_000): FakeClock {
   return {
     now: () => wall + time,
     monotonic: () => time,
-    after(ms, listener): Timer {
+    after(ms: number, listener: () => void): Timer {
       const entry: Entry = { at: time + ms, ms, listener };
       entries.add(entry);
       return {
@@ -41,7 +36,8 @@ export function createFakeClock(wall = 1_700_000_000_000): FakeClock {
         },
       };
     },
-    advance(ms) {
+    /** Moves both clocks on, and fires the timers that are due, in their order. */
+    advance(ms: number): void {
       const until = time + ms;
       for (let entry = next(until); entry; entry = next(until)) {
         time = Math.max(time, entry.at);
@@ -50,6 +46,7 @@ export function createFakeClock(wall = 1_700_000_000_000): FakeClock {
       }
       time = until;
     },
+    /** Timers that have neither fired nor been cancelled. */
     pending: () => entries.size,
   };
 }

@@ -1,22 +1,12 @@
 // A provider with the OpenAI-compatible format. As many providers do, it sends its thoughts whether
 // or not the request asks for them. The fragments of its parallel calls alternate.
 
-import {
-  letters,
-  OWN_WORDS,
-  PROVIDER_KEY,
-  fakeOf,
-  rule,
-  words,
-  type Call,
-  type Said,
-  type Understood,
-} from "./fake-provider.ts";
+import * as fake from "./fake-provider.ts";
 import { chunk, completion, event, usageChunk, type Asked } from "./provider.ts";
 
-function understand({ path, headers, body }: Asked): Understood {
-  rule(path === "/chat/completions", "not found");
-  rule(headers.authorization === `Bearer ${PROVIDER_KEY}`, "incorrect api key");
+function understand({ path, headers, body }: Asked): fake.Understood {
+  fake.rule(path === "/chat/completions", "not found");
+  fake.rule(headers.authorization === `Bearer ${fake.PROVIDER_KEY}`, "incorrect api key");
   const { model, messages, stream = false, thinking = { type: "disabled" }, tools = [] } = body;
   return {
     model,
@@ -29,10 +19,10 @@ function understand({ path, headers, body }: Asked): Understood {
   };
 }
 
-const finish = ({ calls = [] }: Said): string => (calls.length > 0 ? "tool_calls" : "stop");
-const named = ({ id, name }: Call) => ({ id, type: "function", function: { name } });
+const finish = ({ calls = [] }: fake.Said): string => (calls.length > 0 ? "tool_calls" : "stop");
+const named = ({ id, name }: fake.Call) => ({ id, type: "function", function: { name } });
 
-function whole(_: Understood, said: Said): object {
+function whole(_: fake.Understood, said: fake.Said): object {
   const { reasoning = "", text = "", calls = [] } = said;
   const tool_calls = calls.map((call) => ({
     ...named(call),
@@ -48,9 +38,9 @@ function whole(_: Understood, said: Said): object {
   );
 }
 
-function stream(_: Understood, said: Said): string {
+function stream(_: fake.Understood, said: fake.Said): string {
   const { reasoning = "", text = "", calls = [] } = said;
-  const pieces = calls.map((call) => letters(call.arguments));
+  const pieces = calls.map((call) => fake.letters(call.arguments));
   const rounds = Math.max(0, ...pieces.map((each) => each.length));
   const fragments = Array.from({ length: rounds }, (_, round) =>
     pieces.flatMap((each, index) =>
@@ -59,8 +49,8 @@ function stream(_: Understood, said: Said): string {
   ).flat();
   return [
     chunk({ role: "assistant", content: calls.length > 0 ? null : "" }),
-    ...words(reasoning).map((reasoning_content) => chunk({ reasoning_content })),
-    ...words(text).map((content) => chunk({ content })),
+    ...fake.words(reasoning).map((reasoning_content) => chunk({ reasoning_content })),
+    ...fake.words(text).map((content) => chunk({ content })),
     ...calls.map((call, index) =>
       chunk({
         tool_calls: [{ index, ...named(call), function: { name: call.name, arguments: "" } }],
@@ -75,6 +65,6 @@ function stream(_: Understood, said: Said): string {
 
 const refusal = (message: string) => ({ error: { message } });
 
-const failure = event({ error: { message: OWN_WORDS } });
+const failure = event({ error: { message: fake.OWN_WORDS } });
 
-export const startOpenai = fakeOf({ understand, refusal, whole, stream, failure });
+export const startOpenai = fake.fakeOf({ understand, refusal, whole, stream, failure });

@@ -4,18 +4,13 @@ import assert from "node:assert/strict";
 import { createClient, parseRaw } from "../../scripts/conformance/client.ts";
 import { PATIENCE_MS } from "./wait.ts";
 
-export interface RawAnswer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-  readonly text: string;
-}
+export type RawAnswer = ReturnType<typeof parseAnswer>;
 
 /** Sends the bytes and reads until the server closes the connection. */
 export const rawRequest = async (url: string, bytes: string | Buffer): Promise<RawAnswer> =>
   parseAnswer(await createClient(url, PATIENCE_MS).raw(bytes));
 
-export function parseAnswer(text: string): RawAnswer {
+export function parseAnswer(text: string) {
   const { text: body, ...head } = parseRaw(text);
   return { ...head, body, text };
 }

@@ -7,7 +7,7 @@ import { install } from "../../src/core/extension/install.ts";
 import type { Extension } from "../../src/core/extension/installer.ts";
 import type { UsageRecord } from "../../src/extensions/money/records/index.ts";
 import { copySettled, openBooks, type SyncResult } from "../../src/extensions/money/usage/index.ts";
-import { linesOf, openLine, settleLine, spendId, textOf, type Line } from "./books.ts";
+import { linesOf, openLine, settleLine, spendId, textOf, usageFile, type Line } from "./books.ts";
 import { createFakeClock } from "./fake-clock.ts";
 import { folder } from "./folder.ts";
 
@@ -84,7 +84,7 @@ function openScene(options: SceneOptions) {
     },
     segment,
     /** The text of a day's file of usage records. */
-    dayFile: (day: string) => readFileSync(join(dir, "usage", `${day}.jsonl`), "utf8"),
+    dayFile: (day: string) => readFileSync(usageFile(dir, day), "utf8"),
     /** The lines of days.jsonl. */
     closed: () => (existsSync(join(dir, "days.jsonl")) ? linesOf(join(dir, "days.jsonl")) : []),
     /** All records of the store. */
@@ -109,13 +109,6 @@ export function request(n: number, began: string, ended = began, over: Line = {}
 /** The numbers of requests, from the usage_ids of their records. */
 export const numbersOf = (records: readonly { readonly usage_id: string }[]): number[] =>
   records.map(({ usage_id }) => Number.parseInt(usage_id.slice(3), 16));
-
-/** The records in the text of a day's file. */
-export const recordsIn = (text: string): UsageRecord[] =>
-  text
-    .split("\n")
-    .slice(0, -1)
-    .map((line) => JSON.parse(line) as UsageRecord);
 
 /** Sums as JSON texts, sorted. */
 export const sumTexts = (sums: readonly object[]): string[] =>

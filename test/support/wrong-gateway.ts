@@ -14,17 +14,7 @@ import { listening } from "./listening.ts";
 export type Change = (bytes: string) => string;
 
 /** A request to the wrong gateway. */
-export interface Asked {
-  readonly method: string;
-  readonly path: string;
-  readonly headers: IncomingHttpHeaders;
-  readonly text: string;
-  /** The parsed body. {}: the body is not a JSON object. */
-  readonly body: Json;
-  /** The text of the last message. */
-  readonly question: string;
-  readonly streamed: boolean;
-}
+export type Asked = ReturnType<typeof askedBy>;
 
 /** An answer of the correct gateway, before or after the fault has changed it. */
 export interface Answer {
@@ -211,16 +201,18 @@ export async function startWrongGateway(t: TestContext, right: string, provider 
   };
 }
 
-function askedBy(method: string, path: string, headers: IncomingHttpHeaders, text: string): Asked {
+function askedBy(method: string, path: string, headers: IncomingHttpHeaders, text: string) {
   const parsed = parseJson(text);
-  const body = isObject(parsed) ? parsed : {};
+  const body: Json = isObject(parsed) ? parsed : {};
   const last = list(body["messages"]).at(-1);
   return {
     method,
     path,
     headers,
     text,
+    /** The parsed body. {}: it is no JSON object. */
     body,
+    /** The text of the last message. */
     question: String(first(last, "content") ?? ""),
     streamed: body["stream"] === true,
   };

@@ -13,13 +13,8 @@ import { question, type Ask, type Headers, type Over, type Tester } from "../tes
  */
 export type Stated<T> = Readonly<Record<string, T>>;
 
-interface Heading {
-  readonly id: string;
-  readonly words: readonly string[];
-  readonly title: string;
-}
 /** Parses the heading of a check. */
-export function headingOf(text: string): Heading {
+export function headingOf(text: string) {
   const [, id, words, title] = /^([^ :]+)(?: \[(.*?)\])?: (.*)$/s.exec(text) ?? [];
   if (id === undefined || title === undefined) throw new Error(`no heading of a check: ${text}`);
   return { id, words: words?.split(" ") ?? [], title };

@@ -17,7 +17,6 @@ import {
 } from "../../../support/books.ts";
 import { json, KEY, merge } from "../../../support/gateway.ts";
 import { completion, status, type Behaviour } from "../../../support/provider.ts";
-import { today } from "../../../support/today.ts";
 import { within } from "../../../support/wait.ts";
 import { siteOf } from "../usage/shared.ts";
 
@@ -118,7 +117,7 @@ describe("GET /v1/requests/{request_id}", { concurrency: 4 }, () => {
     const { dir, ask, receipt } = await site(t);
     await ask({}, { "x-request-id": "mine" });
     assert.equal((await receipt("mine")).status, 200);
-    rmSync(usageFile(dir, today()));
+    rmSync(usageFile(dir));
     const { status: code, headers, body } = await receipt("mine");
     assert.deepEqual([code, body.error.code], [503, "server_overloaded"]);
     assert.equal(headers.get("retry-after"), "5");

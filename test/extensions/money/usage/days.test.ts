@@ -7,9 +7,10 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { BooksFault, createDays } from "../../../../src/extensions/money/days/index.ts";
 import { replaceFile } from "../../../../src/extensions/scale/data-files/index.ts";
-import { openLine, settleLine, spendId, type Line } from "../../../support/books.ts";
+import { linesOf, openLine, settleLine, spendId, usageFile } from "../../../support/books.ts";
+import type { Line } from "../../../support/books.ts";
 import { folder } from "../../../support/folder.ts";
-import { createScene, recordsIn, request, type Scene } from "../../../support/written-books.ts";
+import { createScene, request, type Scene } from "../../../support/written-books.ts";
 
 const A = "2026-01-31.0001.jsonl";
 const B = "2026-01-31.0002.jsonl";
@@ -145,10 +146,10 @@ describe("lines of the spend log that should not be there", () => {
       assert.equal(copied, 1);
       const told = faults.map(({ detail }) => /line \d.*/.exec(detail)?.[0]);
       assert.deepEqual(told, expected);
-      const [record] = recordsIn(at.dayFile("2026-01-31"));
+      const [record] = linesOf(usageFile(at.dir, "2026-01-31"));
       const opened = lines.includes(open) ? `${JSON.stringify(open)}\n` : "";
-      assert.equal(record?.log?.sha256, sha256(`${opened}${JSON.stringify(settle)}\n`));
-      assert.equal(record?.cost, settle["cost"]);
+      assert.equal(record?.["log"]?.sha256, sha256(`${opened}${JSON.stringify(settle)}\n`));
+      assert.equal(record?.["cost"], settle["cost"]);
       at.write(A, second);
       const again = await at.other({ recovers: false }).pass();
       assert.equal(again.copied, 0, "another process knows it too");

@@ -3,11 +3,7 @@
 import assert from "node:assert/strict";
 import type { RunningGateway } from "../../../support/gateway.ts";
 
-interface Sample {
-  readonly name: string;
-  readonly labels: ReadonlyMap<string, string>;
-  readonly value: number;
-}
+type Sample = ReturnType<typeof parseSample>;
 interface Family {
   readonly type: string;
   readonly samples: readonly Sample[];
@@ -19,7 +15,7 @@ const SAMPLE = new RegExp(
 );
 
 /** One sample; nothing but \\, \" and \n is escaped in a label. */
-function parseSample(line: string): Sample {
+function parseSample(line: string) {
   const [, name = "", all = "", value] = SAMPLE.exec(line) ?? assert.fail(`no sample: ${line}`);
   const unescaped = (text: string) =>
     text.replace(/\\(.)/g, (_, it: string) => (it === "n" ? "\n" : it));

@@ -18,20 +18,7 @@ import { status as answerWith } from "../../../support/provider.ts";
 import { suiteScope } from "../../../support/scope.ts";
 import { todays } from "../../../support/long.ts";
 import { until, within } from "../../../support/wait.ts";
-import {
-  ask,
-  assertEnds,
-  audit,
-  bench,
-  complete,
-  everywhere,
-  finish,
-  openStream,
-  status,
-  whole,
-  type Bench,
-  type Reply,
-} from "./bench.ts";
+import * as cluster from "./bench.ts";
 
 /**
  * Nobody listens there any more. What is accepted at the very end, and handed to nobody, is not
@@ -56,25 +43,25 @@ describe("several workers", { concurrency: 2 }, () => {
   ] as const;
   for (const [signal, whom] of todays(ends, 2))
     it(`serve one port; ${signal} to ${whom}: streams end whole, exit 0, and the books are right`, async (t) => {
-      const { gw, address, workers, provider, dir, file } = await bench(t);
+      const { gw, address, workers, provider, dir, file } = await cluster.bench(t);
       const pids = workers();
       assert.equal(pids.length, 2);
       let asked = 0;
       await until(async () => {
-        assert.deepEqual(await everywhere(address, {}), [200]);
+        assert.deepEqual(await cluster.everywhere(address, {}), [200]);
         asked += 60;
         return segments(dir).every((name) => linesOf(segmentPath(dir, name)).length > 0);
       }, "each worker to serve some");
       assert.equal(segments(dir).length, 2);
-      const streams: Reply[] = [];
-      for (let at = 0; at < 3; at += 1) streams.push(await openStream(address));
+      const streams: cluster.Reply[] = [];
+      for (let at = 0; at < 3; at += 1) streams.push(await cluster.openStream(address));
       process.kill(WHOM[whom] * gw.child.pid!, signal);
       await untilRefused(address);
       for (const stream of streams) assert.doesNotMatch(stream.text(), /\[DONE\]/);
-      provider.asked.filter(({ body }) => body["model"] === "held").forEach(finish);
+      provider.asked.filter(({ body }) => body["model"] === "held").forEach(cluster.finish);
       for (const stream of streams)
-        assert.match((await whole(stream)).text(), /ne\..*\[DONE\]\n\n$/s);
-      await assertEnds(gw);
+        assert.match((await cluster.whole(stream)).text(), /ne\..*\[DONE\]\n\n$/s);
+      await cluster.assertEnds(gw);
       assert.equal(gw.stderr(), "", "no worker was taken for dead, and replaced");
       for (const pid of pids) assert.throws(() => process.kill(pid, 0), /ESRCH/);
       const [first, ...log] = lines(gw.stdout());
@@ -86,13 +73,13 @@ describe("several workers", { concurrency: 2 }, () => {
       assert.deepEqual(logged, Array(asked + 3).fill(200));
       const statuses = entries(dir).map(({ settle }) => settle["status"]);
       assert.deepEqual(statuses, Array(asked + 3).fill("completed"));
-      await audit(t, file);
+      await cluster.audit(t, file);
     });
 
   for (const whom of todays(["the first process", "the whole group"] as const, 2))
     it(`a second signal to ${whom} ends all of them at once`, async (t) => {
-      const { gw, address } = await bench(t);
-      const stream = await openStream(address);
+      const { gw, address } = await cluster.bench(t);
+      const stream = await cluster.openStream(address);
       process.kill(WHOM[whom] * gw.child.pid!, "SIGTERM");
       await untilRefused(address);
       assert.equal(gw.child.exitCode, null, "it is draining");
@@ -103,12 +90,12 @@ describe("several workers", { concurrency: 2 }, () => {
     });
 
   it("one that stands still is left out of what is told, comes back, and is killed at the end", async (t) => {
-    const site = await bench(t, { server: { drain_ms: 0 } });
+    const site = await cluster.bench(t, { server: { drain_ms: 0 } });
     const [still] = site.workers();
     process.kill(still!, "SIGSTOP");
-    await complete(site, 1);
+    await cluster.complete(site, 1);
     process.kill(still!, "SIGCONT");
-    await complete(site);
+    await cluster.complete(site);
     assert.equal(site.gw.stderr(), "");
     process.kill(still!, "SIGSTOP");
     site.gw.child.kill("SIGTERM");
@@ -139,7 +126,7 @@ describe("several workers", { concurrency: 2 }, () => {
 describe("several workers share", () => {
   const scope = suiteScope();
   const down = ["down 1", "down 2", "down 3"];
-  let at: Bench;
+  let at: cluster.Bench;
   before(async () => {
     const names = [...down, "busy"];
     const over = {
@@ -153,17 +140,17 @@ describe("several workers share", () => {
         { account: "window", key: "window" },
       ],
     };
-    at = await bench(scope, over, {
+    at = await cluster.bench(scope, over, {
       ...Object.fromEntries(down.map((name) => [name, answerWith(500)])),
       busy: answerWith(429, { error: {} }, { "retry-after": "50" }),
     });
-    await complete(at, 3);
+    await cluster.complete(at, 3);
   });
 
   it("an account's window: of 60 requests at once exactly 20 are admitted; status and metrics are sums", async () => {
     const { address, provider, readStatus, readMetric } = at;
     const replies = await Promise.all(
-      Array.from({ length: 60 }, () => whole(ask(address, {}, "window"))),
+      Array.from({ length: 60 }, () => cluster.whole(cluster.ask(address, {}, "window"))),
     );
     const admitted = replies.filter((reply) => reply.status === 200);
     const refused = replies.filter((reply) => reply.status === 429);
@@ -192,7 +179,8 @@ describe("several workers share", () => {
   it("what is known of a breaker: it is open that is open in any one of them", async () => {
     const { address, readStatus, readMetric } = at;
     // A request each, which the workers get in turn: no two models are down in the same one.
-    for (const model of down) assert.equal(await status(ask(address, { model })), 503);
+    for (const model of down)
+      assert.equal(await cluster.status(cluster.ask(address, { model })), 503);
     const { models, aliases } = await readStatus();
     const stateOf = (model: string) => [
       models.find((each: Line) => each["model"] === model).breaker.state,
@@ -208,11 +196,11 @@ describe("several workers share", () => {
   it("the pause for which a provider asks", async () => {
     const { address, provider, readStatus } = at;
     const body = { model: "busy" };
-    assert.equal(await status(ask(address, body)), 503);
+    assert.equal(await cluster.status(cluster.ask(address, body)), 503);
     // A worker has heard of the pause before it is asked for its second report.
     for (let look = 0; look < 2; look += 1) await readStatus();
     for (let round = 0; round < 6; round += 1) {
-      const reply = await whole(ask(address, body));
+      const reply = await cluster.whole(cluster.ask(address, body));
       assert.equal(JSON.parse(reply.text()).error.code, "model_overloaded");
       assert.ok(Number(reply.headers["retry-after"]) > 10);
     }
@@ -230,11 +218,14 @@ describe("several workers share", () => {
       },
       retry: { max_wait_ms: 0 },
     });
-    const areKnown = async () => String(await everywhere(address, { model: "new" })) === "200";
+    const areKnown = async () =>
+      String(await cluster.everywhere(address, { model: "new" })) === "200";
     await until(areKnown, "all workers to have the limits");
     const codes: number[] = [];
     for (let round = 0; round < 10; round += 1) {
-      const four = Array.from({ length: 4 }, () => status(ask(address, { model: "pooled" })));
+      const four = Array.from({ length: 4 }, () =>
+        cluster.status(cluster.ask(address, { model: "pooled" })),
+      );
       codes.push(...(await Promise.all(four)));
     }
     const served = codes.filter((code) => code === 200);
