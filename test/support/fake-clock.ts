@@ -36,7 +36,7 @@ export function createFakeClock(wall = 1_700_000_000_000) {
         },
       };
     },
-    /** Moves both clocks on, and fires the timers that are due, in their order. */
+    /** Moves both clocks forward, and fires the timers that are due, in order. */
     advance(ms: number): void {
       const until = time + ms;
       for (let entry = next(until); entry; entry = next(until)) {
