@@ -12,7 +12,7 @@ import {
   MAX_CONFIG_BYTES,
   parseJsonFile,
   readRegularFileLater,
-  stateOfFailed,
+  unreadableState,
   textIn,
   whyUnreadable,
   type FileContent,
@@ -80,7 +80,7 @@ export async function loadConfig(options: LoadOptions): Promise<Loaded> {
   try {
     content = await readRegularFileLater(name, MAX_CONFIG_BYTES);
   } catch (error) {
-    options.secretFiles?.readConfig({ path: name, state: stateOfFailed(error) });
+    options.secretFiles?.readConfig({ path: name, state: unreadableState(error) });
     const mayBeAbsent = options.file === undefined && whyUnreadable(error) === "ENOENT";
     const builtIn = mayBeAbsent ? await builtInConfig(options.loader) : undefined;
     if (builtIn === undefined) return failUnreadable(name, error);

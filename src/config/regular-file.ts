@@ -53,7 +53,7 @@ export const whyUnreadable = (error: unknown): string =>
  * The state of a file that could not be read, by which a later change is detected: the reason.
  * Null: there is no file.
  */
-export function stateOfFailed(error: unknown): string | null {
+export function unreadableState(error: unknown): string | null {
   const why = whyUnreadable(error);
   return why === "ENOENT" ? null : why;
 }

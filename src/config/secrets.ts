@@ -8,7 +8,7 @@ import {
   MAX_CONFIG_BYTES,
   MAX_SECRET_BYTES,
   readRegularFile,
-  stateOfFailed,
+  unreadableState,
   whyUnreadable,
 } from "./regular-file.ts";
 
@@ -131,6 +131,6 @@ function readSecretFile(path: string): SecretFile {
     const found = text === "" ? { fault: "it is empty" } : { text };
     return { path, ...found, state: digest };
   } catch (error) {
-    return { path, fault: whyUnreadable(error), state: stateOfFailed(error) };
+    return { path, fault: whyUnreadable(error), state: unreadableState(error) };
   }
 }

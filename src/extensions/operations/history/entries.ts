@@ -10,7 +10,7 @@ export interface LiveRequest {
   /** The request's opening in the ledger. */
   readonly opening: Opening;
   /** Copied from the request, so that its content can be freed. */
-  readonly asked: ReturnType<typeof askedOf>;
+  readonly asked: ReturnType<typeof propertiesOf>;
   /** Milliseconds since 1970. */
   readonly startedAt: number;
   /** Undefined: the request is running. */
@@ -18,7 +18,7 @@ export interface LiveRequest {
 }
 
 /** The properties of a request without its content. */
-export const askedOf = (chat: ChatRequest) => ({
+export const propertiesOf = (chat: ChatRequest) => ({
   messages: chat.messages.length,
   tools: chat.tools?.length ?? 0,
   thinking: chat.wantsThinking,

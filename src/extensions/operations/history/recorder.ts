@@ -7,7 +7,7 @@ import { randomHex } from "../../../core/ids.ts";
 import type { RequestObserver } from "../../../core/observer.ts";
 import { isCounted } from "../metrics/index.ts";
 import {
-  askedOf,
+  propertiesOf,
   byKind,
   endedEntry,
   kindOf,
@@ -60,7 +60,7 @@ export function startRecorder(clock: Clock) {
       return {
         opened(opening, chat) {
           const startedAt = clock.now();
-          live = { opening, asked: askedOf(chat), startedAt, settlement: undefined };
+          live = { opening, asked: propertiesOf(chat), startedAt, settlement: undefined };
           running.add(live);
         },
         settled({ requestId }, settlement) {

@@ -15,7 +15,7 @@ import {
   firstUnlisted,
   notPassed,
   refuseUnlisted,
-  withoutUnlisted,
+  allowedParts,
 } from "../native-requests/index.ts";
 import { nativeRequestBody, requestBody } from "./request.ts";
 
@@ -32,7 +32,7 @@ export const createAnthropicDialect = (signatures: SignatureStore): Dialect => (
     const native = nativeIn(chat.native);
     if (!native) return { path, body: requestBody(chat, target, signatures) };
     refuseUnlisted(native.body, target.traits.passes);
-    const { body, headers } = withoutUnlisted(native, target.traits);
+    const { body, headers } = allowedParts(native, target.traits);
     return { path, headers, body: nativeRequestBody(body, chat, target) };
   },
   isReply: (json) => asObject(json)["type"] === "message",

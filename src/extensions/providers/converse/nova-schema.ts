@@ -1,7 +1,7 @@
 // The parameters of a tool for Nova, which refuses any member at the top of a schema other than
 // type, properties and required. So the definitions in `$defs` are copied to where they are used.
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import { objectSchema, referred } from "../turns/index.ts";
+import { objectSchema, resolved } from "../turns/index.ts";
 
 /** The most values in the schemas of one request: references can multiply what they refer to. */
 const MAX_VALUES = 50_000;
@@ -24,7 +24,7 @@ export function createNovaSchemas(): (parameters: object | undefined) => Json {
     if (values > MAX_VALUES || within.length > MAX_DEPTH) return {};
     if (Array.isArray(node)) return node.map((each) => withoutReferences(each, root, within));
     const { $ref, ...others } = asObject(node);
-    const target = referred($ref, root);
+    const target = resolved($ref, root);
     if (within.includes(target)) return {};
     if (target !== undefined)
       return withoutReferences({ ...asObject(target), ...others }, root, [...within, target]);

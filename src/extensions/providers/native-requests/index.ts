@@ -142,7 +142,7 @@ const isEmpty = (value: unknown): boolean =>
   value === null || (Array.isArray(value) && value.length === 0);
 
 /** The request without unlisted optional parts and without empty fields. */
-export function withoutUnlisted(
+export function allowedParts(
   { body, headers }: NativeRequest,
   { passes, omit }: Pick<Traits, "passes" | "omit">,
 ): Pick<NativeRequest, "body" | "headers"> {

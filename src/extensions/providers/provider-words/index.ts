@@ -7,4 +7,4 @@ export {
 export { finishPart, finishReasonOf } from "./finish-reasons.ts";
 export { refusal, throwErrorIn } from "./refusal.ts";
 export { isUsableId, statedId, usableId } from "./usable-id.ts";
-export { resetOfExhausted } from "./wait-times.ts";
+export { msUntilReset } from "./wait-times.ts";

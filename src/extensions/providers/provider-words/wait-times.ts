@@ -19,14 +19,14 @@ export function statedWait(
   const precise = headers.get("retry-after-ms") ?? "";
   if (/^\d+(\.\d+)?$/.test(precise)) return Number(precise);
   const stated = retryAfterMs(headers.get("retry-after") ?? inBody, now);
-  return stated ?? resetOfExhausted(headers, now);
+  return stated ?? msUntilReset(headers, now);
 }
 
 /**
  * Milliseconds until the last exhausted limit is reset. Undefined: no limit is exhausted, or the
  * provider does not say. `now`: as in statedWait.
  */
-export function resetOfExhausted(headers: RefusalHeaders, now: number): number | undefined {
+export function msUntilReset(headers: RefusalHeaders, now: number): number | undefined {
   const openai = OPENAI_LIMITS.filter(
     (name) => headers.get(`x-ratelimit-remaining-${name}`) === "0",
   ).map((name) => durationMs(headers.get(`x-ratelimit-reset-${name}`) ?? ""));

@@ -12,7 +12,7 @@ export { asUserMessage, joinedSystem, paragraphs, type SystemMessage } from "./s
 export { argumentsIn, createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";
 export { sumOf } from "./token-sums.ts";
 export { kimiSchema } from "./kimi-schema.ts";
-export { objectSchema, referred } from "./tool-schema.ts";
+export { objectSchema, resolved } from "./tool-schema.ts";
 export {
   calledNames,
   hashedId,

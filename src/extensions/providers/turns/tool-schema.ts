@@ -19,7 +19,7 @@ export function objectSchema(schema: object | undefined): Record<string, unknown
       if (!forms.has(name)) forms.set(name, []);
       forms.get(name)!.push(form);
     }
-    const nested = [referred(here["$ref"], others), here["oneOf"], here["anyOf"], here["allOf"]];
+    const nested = [resolved(here["$ref"], others), here["oneOf"], here["anyOf"], here["allOf"]];
     for (const next of nested.flat()) parts.add(next);
   }
   const properties = [...forms].map(([name, all]) => [
@@ -32,7 +32,7 @@ export function objectSchema(schema: object | undefined): Record<string, unknown
 const REFERENCE = /^#\/(\$defs|definitions)\/([^/]+)$/;
 
 /** What a reference such as `#/$defs/Cat` means in the schema `root`. Undefined: nothing. */
-export function referred(reference: unknown, root: Record<string, unknown>): unknown {
+export function resolved(reference: unknown, root: Record<string, unknown>): unknown {
   const [, section = "", name = ""] = REFERENCE.exec(asString(reference) ?? "") ?? [];
   return asObject(root[section])[name];
 }

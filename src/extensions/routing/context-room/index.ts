@@ -22,11 +22,11 @@ export function install(gateway: Installer): void {
     decided.add(chat.messages);
     return withRoom(models, chat);
   });
-  gateway.around(() => aroundRoom, { outside: ["provider-limits"] });
+  gateway.around(() => withContextRoom, { outside: ["provider-limits"] });
 }
 
 /** Completes a request with the candidates that have room for it. */
-export const aroundRoom =
+export const withContextRoom =
   (complete: Complete): Complete =>
   (chat, candidates, deliver, original) => {
     const attempt = isBoundByBudget(chat) ? fitting(original.attempt) : original.attempt;

@@ -10,7 +10,7 @@ import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model, RoutingSettings } from "../../../core/routing/model.ts";
 import { boolean, optional, withDefault } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import { resetOfExhausted } from "../../providers/provider-words/index.ts";
+import { msUntilReset } from "../../providers/provider-words/index.ts";
 import { once } from "../../scale/installation/index.ts";
 import {
   gatesFor,
@@ -155,7 +155,7 @@ function withPauses(
     ...model.provider,
     async transport(url, request) {
       const response = await transport(url, request);
-      const pause = resetOfExhausted(response.headers, clock.now());
+      const pause = msUntilReset(response.headers, clock.now());
       if (pause !== undefined) for (const gate of adaptive) gate.pause(pause);
       return response;
     },

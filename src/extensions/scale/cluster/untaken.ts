@@ -16,7 +16,7 @@ interface Connection {
  * Closes a worker's unacknowledged connections when it exits. Their clients see a closed
  * connection, as the worker's other clients do, and can retry.
  */
-export function closeUntaken(worker: ChildProcess): void {
+export function closeUnacknowledged(worker: ChildProcess): void {
   /** Unacknowledged connections by the numbers of their messages. Node hands over one at a time. */
   const untaken = new Map<unknown, Connection>();
   const send = worker.send as (...args: unknown[]) => boolean;

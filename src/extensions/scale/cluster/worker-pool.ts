@@ -8,7 +8,7 @@ import type { Report } from "../../../core/extension/places.ts";
 import type { Logs } from "../../../core/logs.ts";
 import type { ConfigMessage, FirstProcessMessage, WorkerMessage } from "./worker.ts";
 import { readLines } from "./output.ts";
-import { closeUntaken } from "./untaken.ts";
+import { closeUnacknowledged } from "./untaken.ts";
 
 /** How long to wait before replacing a worker that never listened, in milliseconds. */
 const RETRY_MS = 1_000;
@@ -81,7 +81,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     let why = "";
     running.add(worker);
     worker.setMaxListeners(0); // each pending report adds listeners
-    closeUntaken(child);
+    closeUnacknowledged(child);
     // Both are absent if there were no file descriptors left to create the process.
     if (child.stdout) readLines(child.stdout, access.writeText);
     if (child.stderr) readLines(child.stderr, diagnostics.writeText);

@@ -7,7 +7,7 @@ import type { Traits } from "../../../../src/core/providers/traits.ts";
 import { ApiError } from "../../../../src/core/openai/errors.ts";
 import {
   refuseUnlisted,
-  withoutUnlisted,
+  allowedParts,
 } from "../../../../src/extensions/providers/native-requests/index.ts";
 import { thrownBy } from "../../../support/wait.ts";
 
@@ -68,7 +68,7 @@ const CLOUD = { passes: [], omit: ["vendor_betas"] } as const;
 
 /** What is left of a body at a provider with these traits. */
 const bodyAt = (traits: Pick<Traits, "omit" | "passes">, body: Json) =>
-  withoutUnlisted({ dialect: "anthropic", body, headers: {} }, traits).body;
+  allowedParts({ dialect: "anthropic", body, headers: {} }, traits).body;
 
 describe("a request", () => {
   it("passes with what neither raises the price nor works or is stored at the provider", () => {
@@ -171,7 +171,7 @@ const VERSION = { "anthropic-version": "2023-06-01" };
 const PROFILE = { "anthropic-user-profile-id": "profile_1" };
 const sent = (betas: string) => ({ ...VERSION, "anthropic-beta": betas, ...PROFILE });
 const headersWith = (betas: string, traits: Pick<Traits, "omit" | "passes"> = OWN) =>
-  withoutUnlisted({ dialect: "anthropic", body: {}, headers: sent(betas) }, traits).headers;
+  allowedParts({ dialect: "anthropic", body: {}, headers: sent(betas) }, traits).headers;
 
 it("the headers of a request lose betas that change the price or need what is not listed, and the profile", () => {
   const betas =
