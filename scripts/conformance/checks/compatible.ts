@@ -1,5 +1,5 @@
-// Level `compatible`: what unmodified clients of other gateways need, which the contract leaves
-// open and wire.md fills. This file has the requests.
+// Level `compatible`: what unmodified clients of other gateways need, where the contract leaves a
+// choice and wire.md makes it. This file has the requests.
 
 import { parseJson, type Exchange } from "../client.ts";
 import * as expect from "../expect.ts";
@@ -128,7 +128,7 @@ export function isError({ status, json }: Exchange, title: string): void {
   expect.same(got, [Number(expected), code, param]);
 }
 
-/** By what each is refused with. */
+/** Rejected requests by their error: `id: status code param`. */
 const REFUSED: Readonly<Record<string, Ask>> = {
   "not-json: 400 invalid_json": '{"model": "m",',
   "no-body: 400 invalid_json": "",
@@ -181,7 +181,7 @@ const REFUSED: Readonly<Record<string, Ask>> = {
   "unknown-alias: 404 model_not_found model": { model: "auto/no-such-alias" },
   "stream: 404 model_not_found model": { model: "no-such-model", stream: true },
 };
-/** The same, by a header of the request. */
+/** The same for requests with a wrong header. */
 const REFUSED_HEADERS = {
   "no-key: 401 missing_api_key": { authorization: undefined },
   "bad-key: 401 invalid_api_key": { authorization: "Bearer no-such-key" },

@@ -1,4 +1,4 @@
-// Levels `spec` and `compatible`: what is seen of HTTP, keys, ids, limits and errors.
+// Levels `spec` and `compatible`: HTTP, keys, ids, limits and errors as seen from outside.
 
 import { parseJson, parseRaw, type Exchange } from "../client.ts";
 import * as expect from "../expect.ts";
@@ -11,7 +11,7 @@ import { idHeader, overLimit, sectionsOf, valuesAt } from "./kit.ts";
 const [spec, compatible] = [sectionsOf("spec"), sectionsOf("compatible")];
 const plain = compatible('wire.md "Responses without a handler"');
 
-/** A GET of this path gets an answer with these fields. */
+/** A GET of this path must get a response with these fields. */
 const gets = (path: string, expected: Fields, headers?: Headers) => async (t: Tester) =>
   expect.fields(await t.get(path, headers), expected);
 const listed = async (t: Tester): Promise<unknown> =>
@@ -83,7 +83,7 @@ compatible('contract.md "Errors"').checks({
 const ids = spec('contract.md "Request ids"');
 
 const ownId = ({ request }: Exchange) => request.headers?.["x-request-id"];
-/** No value comes twice. */
+/** No value may occur twice. */
 const allDiffer = (values: readonly unknown[]): void => {
   const repeated = values.filter((value, index) => values.indexOf(value) < index);
   expect.that(repeated.length === 0, "another one each time", repeated[0]);
@@ -153,14 +153,14 @@ spec('contract.md "Replies"').checks({
     allDiffer(seen.map(({ parts }) => first(parts[0], "id")).filter(isText)),
 });
 
-/** Sends these lines on a connection of its own. */
+/** Sends these lines on their own connection. */
 async function rawAnswer(t: Tester, ...lines: readonly string[]) {
   const bytes = Buffer.from([...lines, "Connection: close", "", ""].join("\r\n"), "latin1");
   return parseRaw(await t.client.raw(bytes));
 }
 const HOST = "Host: gateway";
 const HEALTHZ = "GET /healthz HTTP/1.1";
-/** What Node and other servers answer by themselves, if nobody sees to it. */
+/** Requests that Node and other servers answer by themselves unless the gateway handles them. */
 const UNHANDLED: readonly (readonly [id: string, status: number, what: string, ...string[]])[] = [
   ["malformed", 400, "what is not HTTP", "nonsense, not HTTP"],
   ["no-host", 400, "a request without Host", HEALTHZ],

@@ -24,7 +24,7 @@ const itemOf = (response: unknown, type: string): Json => {
   expect.that(item !== undefined, `an output item of type ${type}`, itemsOf(response));
   return item;
 };
-/** The texts of all messages. */
+/** The text of all messages, joined. */
 const textOf = (response: unknown): string =>
   itemsOf(response)
     .filter(({ type }) => type === "message")
@@ -43,7 +43,7 @@ const joined = (events: readonly Json[], type: string): string =>
     .map(({ delta }) => String(delta))
     .join("");
 
-/** The response to a request has these fields; one of its items, if a type is named. */
+/** The response must have these fields, or an item of it if a type is named. */
 const gives =
   (asked: Json, fields: Fields, item?: string) =>
   async ({ whole }: ApiKit): Promise<void> => {

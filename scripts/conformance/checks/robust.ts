@@ -1,4 +1,4 @@
-// Level `robust`: what goes wrong in gateways, as their provider fails and as their clients leave.
+// Level `robust`: typical faults of gateways when providers fail and clients disconnect.
 
 import type { Exchange } from "../client.ts";
 import { CANARY, ELSEWHERE, PIECES } from "../wire.ts";
@@ -140,7 +140,7 @@ robust('wire.md "Calls"', {
   },
 });
 
-/** Fails until requests do not reach the provider any more. */
+/** Sends failing requests until the gateway no longer calls the provider. */
 async function untilOpen({ ask, calls }: RobustKit): Promise<void> {
   for (let i = 0; i < 20; i += 1) {
     const before = calls().length;
@@ -150,7 +150,7 @@ async function untilOpen({ ask, calls }: RobustKit): Promise<void> {
   throw new expect.Expectation("a provider that is left alone after 20 failures", calls().length);
 }
 
-/** Asks until a request reaches the provider again; gives what becomes of it. */
+/** Sends requests until one reaches the provider again. Returns the promise of its reply. */
 async function untilThrough({
   ask,
   calls,
@@ -158,7 +158,7 @@ async function untilThrough({
 }: RobustKit): Promise<{ probe: Promise<Exchange> }> {
   const before = calls().length;
   const through = call(before);
-  through.catch(() => undefined); // the loop below has a deadline of its own
+  through.catch(() => undefined); // the loop below has its own deadline
   for (const end = performance.now() + SOON_MS; performance.now() < end; ) {
     const probe = ask();
     await Promise.race([probe, through]);
@@ -189,7 +189,7 @@ robust('contract.md "Breaker"', {
   },
 });
 
-/** Behaviours that say what a client must not see. */
+/** Behaviours whose responses contain text that no client may see. */
 const TALKATIVE =
   "status-401 status-500 overloaded-9 error-in-200 error-after-1 html redirect-302 error-object call-failed call-failed-in-stream error-with-usage-after-1 filtered good";
 
@@ -201,7 +201,7 @@ robust('contract.md "Limits"', {
   }) {
     const key = { authorization: `Bearer ${BURST.key}` };
     const { status, headers } = await ask({}, key);
-    // Another run has just been here.
+    // An earlier run may have used up the limit.
     if (status === 429) await t.options.pause?.(Number(headers["retry-after"]));
     const replies = await askMany(200, "At once.", key);
     const room = status === 200 ? BURST.rpm - 1 : BURST.rpm;
@@ -234,7 +234,7 @@ robust('contract.md "Request ids"', {
     const got = [...answer.matchAll(/HTTP\/1.1 (\d+)|x-request-id: *(\S+)/gi)]
       .map(([, status, id]) => status ?? id)
       .join(" ");
-    // And an answer to what is no request, or the end.
+    // The answer to the last line, which is not a request, may be missing.
     expect.fields({ got }, { got: /^200 robust\.one 200 robust\.two( 400 \S+)?$/ });
   },
 });

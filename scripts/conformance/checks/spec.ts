@@ -1,7 +1,7 @@
-// Level `spec`: what every gateway of this contract must do (contract.md), as far as it can be seen
-// from outside. What the contract leaves open is not asked for: a refusal may have any status from
-// 400 to 499, an error any type and code. This file has the requests; answers.ts and http.ts have
-// what is true of every answer.
+// Level `spec`: what every gateway of this contract must do (contract.md), as far as it shows from
+// outside. Where the contract leaves a choice, any choice passes: a rejection may have any status
+// from 400 to 499, an error any type and code. This file has the requests; answers.ts and http.ts
+// have the rules about every answer.
 
 import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
@@ -14,7 +14,7 @@ const fields = section('contract.md "Request fields"');
 const routing = section('contract.md "Routing aliases"');
 
 const STREAM = { stream: true };
-/** Values within their ranges, none of them at an end. */
+/** Values within their ranges, none of them at a limit. */
 const MANY = {
   stream: false,
   temperature: 0.7,
@@ -80,7 +80,7 @@ const RANGES = [
   ["presence_penalty", -2, 2, 0.01],
   ["top_logprobs", 0, 20, 1],
 ] as const;
-/** The ends of a range belong to it; what is beyond does not. */
+/** The limits of a range are valid; values beyond them are not. */
 for (const [name, low, high, step] of RANGES) {
   const isTop = name === "top_logprobs";
   const need = isTop ? " [logprobs]" : "";

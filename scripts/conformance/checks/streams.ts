@@ -1,5 +1,5 @@
-// Level `robust`, continued: what becomes of a provider's stream in odd forms, and of what the
-// client asked.
+// Level `robust`, continued: unusual forms of a provider's stream, and what the provider gets of
+// the client's request.
 
 import { setTimeout as pause } from "node:timers/promises";
 import type { Exchange } from "../client.ts";
@@ -32,9 +32,11 @@ const FRAMINGS = [
   ["until-close", "a body that ends with its connection"],
 ];
 
-/** Resolves when the provider has sent no more for some while, or has sent all. */
+/**
+ * Resolves when the provider has sent everything, or has sent nothing for twenty looks in a row.
+ */
 async function heldUp({ sent }: Call): Promise<void> {
-  // Not by the clock: a process that was busy has taken nothing either.
+  // Looks are counted, not timed, because a busy gateway process reads nothing either.
   for (let looks = 0, last = sent(); looks < 20; looks += 1) {
     await pause(50);
     if (sent() !== last) looks = 0;
