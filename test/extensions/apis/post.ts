@@ -1,8 +1,8 @@
-// A request of JSON to any path of a gateway, for tests of the further client APIs.
+// A JSON request to any path of a gateway, for tests of the further client APIs.
 
 import { KEY } from "../../support/gateway.ts";
 
-/** A string is sent as it is. */
+/** `body`: a string is sent unchanged. */
 export const post = (
   url: string,
   body: unknown,

@@ -1,4 +1,4 @@
-// Books that parts of one process share, and the passes that they ask for.
+// Books shared by parts of one process, and the passes that they request.
 
 import assert from "node:assert/strict";
 import { appendFileSync, truncateSync } from "node:fs";
@@ -26,7 +26,7 @@ describe("shared books", () => {
     assert.equal(share().files, other.files);
   });
 
-  it("calls before a pass begins share it; a later one waits for the next", async () => {
+  it("let calls before a pass begins share it; a later call waits for the next one", async () => {
     const { share, settle } = site();
     const books = share();
     let passes = 0;
@@ -48,7 +48,7 @@ describe("shared books", () => {
     assert.equal(found[0]?.usage_id, spendId(2));
   });
 
-  it("a pass that fails fails those who share it, and no later one", async () => {
+  it("report a failed pass to those who share it, and not to later calls", async () => {
     const { dir, share, settle } = site();
     const books = share();
     await books.copyNow();
@@ -61,7 +61,7 @@ describe("shared books", () => {
     assert.equal((await books.copyNow()).copied, 1, day);
   });
 
-  it("waits for another process that works on the books, for a time", async () => {
+  it("wait for another process that works on the books, for a limited time", async () => {
     const { dir, clock, share, other } = site();
     const books = share();
     const lock = { dir: join(dir, "spend"), name: "books" } as const;

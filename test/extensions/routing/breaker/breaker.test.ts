@@ -45,7 +45,7 @@ describe("a breaker", () => {
   const bothOverload: Step = ({ enter }) => {
     for (const pass of [enter()!, enter()!]) pass.failed(overloaded(5_000));
   };
-  /** Opens it, and lets the cooldown pass. */
+  /** Opens it, and waits for the end of the cooldown. */
   const half: Step = (b) => {
     open(b);
     wait(b);
@@ -56,7 +56,7 @@ describe("a breaker", () => {
     pass.failed(ERROR);
   };
   const { cooldown_ms } = SETTINGS;
-  /** After each: its state, its failures in a row, and when to ask again. */
+  /** After the steps: its state, its failures in a row, and the ms until the next try. */
   const ROWS: readonly [name: string, steps: Step[], expected: [string, number, number]][] = [
     ["is closed at first", [], ["closed", 0, 0]],
     ["is closed before so many failures in a row", [fails, fails], ["closed", 2, 0]],
@@ -95,7 +95,7 @@ describe("a breaker", () => {
       assert.deepEqual([state, failures, retryMs], expected);
     });
 
-  it("lets nothing through until its cooldown or its rest is over, and then one probe at a time", () => {
+  it("lets nothing through until its cooldown or rest is over, and then one probe at a time", () => {
     const breaker = setUp();
     const { enter } = breaker;
     open(breaker);
@@ -113,7 +113,7 @@ describe("a breaker", () => {
     assert.equal(enter(), undefined);
   });
 
-  it("learns nothing but the answer of an attempt that says nothing of the provider", () => {
+  it("learns only that it answered from an attempt that says nothing about the provider", () => {
     const { enter, status } = setUp();
     const answer = { status: 400, path: "/v1/chat", message: "bad request" };
     enter()!.dropped(answer);
@@ -137,7 +137,7 @@ describe("a breaker", () => {
 });
 
 describe("the breaker of a model whose provider has other settings after a reload", () => {
-  it("does not rest until the time that was stated of the one before", async (t) => {
+  it("does not keep a rest that was stated for the earlier one", async (t) => {
     const limited = status(429, {}, { "content-type": "application/json", "retry-after": "3000" });
     const m: Behaviour = (asked) =>
       (asked.headers.authorization === "Bearer sk-old" ? limited : speak("Hi."))(asked);
@@ -163,7 +163,7 @@ describe("the breaker of a model whose provider has other settings after a reloa
     assert.equal(provider.asked.length, 4);
   });
 
-  it("is the same one after a reload that was refused", async (t) => {
+  it("is the same one after a rejected reload", async (t) => {
     const { chat, gateway, provider, config } = await startWith(t, { m: status(401) });
     const ask = () => chat({ model: "m", messages: user("hi") });
     await ask();

@@ -34,8 +34,8 @@ import {
 } from "./bench.ts";
 
 /**
- * Nobody listens there any more. What is accepted at the very end, and handed to nobody, is not
- * waited for.
+ * Resolves when nothing listens there any more. A connection that is accepted at the very end and
+ * handed to no worker is not awaited.
  */
 const untilRefused = (address: string): Promise<unknown> =>
   until(async () => {
@@ -55,7 +55,7 @@ describe("several workers", { concurrency: 2 }, () => {
     ["SIGINT", "the whole group"],
   ] as const;
   for (const [signal, whom] of todays(ends, 2))
-    it(`serve one port; ${signal} to ${whom}: streams end whole, exit 0, and the books are right`, async (t) => {
+    it(`serve one port; ${signal} to ${whom}: streams are completed, exit 0, and the books are correct`, async (t) => {
       const { gw, address, workers, provider, dir, file } = await bench(t);
       const pids = workers();
       assert.equal(pids.length, 2);
@@ -102,7 +102,7 @@ describe("several workers", { concurrency: 2 }, () => {
       assert.equal(await stream.over, "cut");
     });
 
-  it("one that stands still is left out of what is told, comes back, and is killed at the end", async (t) => {
+  it("a suspended worker is left out of the status, returns, and is killed at the end", async (t) => {
     const site = await bench(t, { server: { drain_ms: 0 } });
     const [still] = site.workers();
     process.kill(still!, "SIGSTOP");
@@ -116,7 +116,7 @@ describe("several workers", { concurrency: 2 }, () => {
     assert.equal(code, 0);
   });
 
-  it("refuse to be those of another program, which would hand them nothing", async () => {
+  it("reject being workers of another program, which would send them nothing", async () => {
     const { args, cwd } = bundled(folder());
     const foreign = `const cluster = require("node:cluster");
       cluster.setupPrimary({ exec: ${JSON.stringify(args[0])}, args: ["serve"], execArgv: [] });
@@ -189,9 +189,9 @@ describe("several workers share", () => {
       assert.equal(await readMetric(sample), value, sample);
   });
 
-  it("what is known of a breaker: it is open that is open in any one of them", async () => {
+  it("breakers: one is shown as open if it is open in any process", async () => {
     const { address, readStatus, readMetric } = at;
-    // A request each, which the workers get in turn: no two models are down in the same one.
+    // One request for each worker in turn: no two models fail in the same worker.
     for (const model of down) assert.equal(await status(ask(address, { model })), 503);
     const { models, aliases } = await readStatus();
     const stateOf = (model: string) => [
@@ -205,11 +205,11 @@ describe("several workers share", () => {
     }
   });
 
-  it("the pause for which a provider asks", async () => {
+  it("the pause that a provider requests", async () => {
     const { address, provider, readStatus } = at;
     const body = { model: "busy" };
     assert.equal(await status(ask(address, body)), 503);
-    // A worker has heard of the pause before it is asked for its second report.
+    // A worker knows of the pause before its second report is requested.
     for (let look = 0; look < 2; look += 1) await readStatus();
     for (let round = 0; round < 6; round += 1) {
       const reply = await whole(ask(address, body));
@@ -219,7 +219,7 @@ describe("several workers share", () => {
     assert.equal(provider.asked.filter((asked) => asked.body["model"] === "busy").length, 1);
   });
 
-  it("what a provider can take, also if a reload says so for the first time", async () => {
+  it("a provider's limits, even if a reload adds them", async () => {
     const { address, provider, readStatus, write } = at;
     const api_keys = [{ key: "sk-1", rpm: 12 }, { key: "sk-2" }];
     write({
@@ -246,7 +246,7 @@ describe("several workers share", () => {
     assert.ok(first <= 12, `${first} with the first key`);
   });
 
-  it("a configuration: the first process refuses what none of them can use", async () => {
+  it("a configuration: the primary rejects what no worker can use", async () => {
     const { readStatus, told, write } = at;
     const accountsBefore = (await readStatus())["limits"].accounts;
     const [{ cert_file }, { key_file }] = [certificate(), certificate()];

@@ -1,6 +1,6 @@
-// The model of the stored scripts, with which the simulation decides, against the scripts
-// themselves in a real Redis: the same random calls get the same answers. Skipped where Redis or
-// the package `redis` (npm ci in test/clients) is not installed; REQUIRE_REDIS=1 forbids that.
+// The model of the stored scripts, on which the simulation relies, compared with the scripts in a
+// real Redis: the same random calls get the same answers. Skipped if Redis or the package `redis`
+// (npm ci in test/clients) is not installed; REQUIRE_REDIS=1 forbids that.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -29,7 +29,7 @@ describe("the model of the stored scripts", { skip: noRedis() }, () => {
 
   type Words = readonly string[];
 
-  /** The same calls of both, each at a time a little after the one before it, or before it. */
+  /** Makes the same calls of both, with times a little after or before the previous call. */
   async function compare(script: string, next: (random: ReturnType<typeof createRandom>) => Words) {
     const random = createRandom(seed);
     const data = emptyData();
@@ -46,7 +46,7 @@ describe("the model of the stored scripts", { skip: noRedis() }, () => {
     }
   }
 
-  it("admits to windows, and takes admissions back, as the script of limits does", async () => {
+  it("admits to windows and takes admissions back as the script of limits does", async () => {
     await compare(WINDOWS, ({ random, pick, between }) => {
       const keys = random() < 0.5 ? ["one"] : ["one", "two"];
       const refunded = random() < 0.1 ? START + between(0, 2_000_000) : 0;
