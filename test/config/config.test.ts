@@ -358,7 +358,7 @@ describe("secrets", () => {
         ]));
 
     for (const text of ["", "$constructor", "$__proto__", "$toString"])
-      it(`${place}: ${JSON.stringify(text)} is none, though every object has some`, () =>
+      it(`${place}: ${JSON.stringify(text)} is no secret, although objects inherit the name`, () =>
         assert.deepEqual(pathsOf(over(text)), [place]));
   }
 
@@ -414,7 +414,7 @@ for (const [what, key, env] of [
   });
 }
 
-describe("where it comes from", () => {
+describe("where a configuration comes from", () => {
   /** A new folder, which is the working directory until the test ends. */
   function directory(t: TestContext): string {
     const path = folder();

@@ -114,7 +114,7 @@ describe("a file without a secret", () => {
     ["with a space", put(` ${CANARY}`), expected],
     ["with a control character", put(`${CANARY}\u0000`), expected],
     ["with a byte order mark", put(`\ufeff${CANARY}`), expected],
-    ["with bytes that are no text", put(Buffer.from([0x73, 0x6b, 0xff])), expected],
+    ["with bytes that are not text", put(Buffer.from([0x73, 0x6b, 0xff])), expected],
     ["that is a folder", (path) => mkdirSync(path), "EISDIR"],
     [
       "that is a FIFO",

@@ -98,7 +98,7 @@ wholes.rules("reply", {
 });
 wholes.fields("reply", "reply", { ...TOOL_CALL, ...LOGPROBS });
 logprobs.rules("reply", {
-  "reply.logprobs.unasked: logprobs is null where it was not asked for": ({ asked, json }) => {
+  "reply.logprobs.unasked: logprobs is null unless requested": ({ asked, json }) => {
     for (const value of asked["logprobs"] === true ? [] : valuesAt(json, "choices[].logprobs"))
       expect.same(value ?? null, null);
   },
@@ -187,7 +187,7 @@ chunks.rules("stream", {
 compatible('wire.md "Chunks"').rules("stream", {
   "chunk.created.same: created is the same in all chunks": isSame("created"),
   "chunk.model.same: model is the same in all chunks": isSame("model"),
-  "chunk.no-empty-choices: choices is empty in no chunk but the one with usage": ({ parts }) => {
+  "chunk.no-empty-choices: choices is empty only in the chunk with usage": ({ parts }) => {
     for (const chunk of parts) if (!hasUsage(chunk)) expect.field(chunk, "choices", is.members);
   },
   "chunk.one-text: never both thinking and text in one delta": (stream) => {

@@ -27,7 +27,7 @@ const PLACES = [
 ];
 
 robust('wire.md "Usage in streams"', {
-  "usage.asked: of a stream, usage is asked for although the client did not ask": expect.sent(
+  "usage.asked: a stream's usage is requested even if the client does not request it": expect.sent(
     STREAM,
     { "stream_options.include_usage": true },
   ),
@@ -107,7 +107,7 @@ const isAvailable =
   };
 
 robust('wire.md "Finish reasons"', {
-  async "filtered.reply [filtered good]: an empty reply of a filter is no failure"(kit) {
+  async "filtered.reply [filtered good]: a reply that a filter emptied is no failure"(kit) {
     for (const reply of await kit.askBoth()) {
       expectFiltered(reply);
       expect.servedBy(reply, kit.model);
@@ -139,7 +139,7 @@ robust('api.md "Thinking"', {
   },
 });
 robust('contract.md "Request fields"', {
-  "defaults.sampling: temperature and top_p are sent as 1 where the client is silent": expect.sent(
+  "defaults.sampling: temperature and top_p are sent as 1 if the client sets neither": expect.sent(
     {},
     { temperature: 1, top_p: 1 },
   ),
@@ -231,7 +231,7 @@ const costly =
     expectNoFault(await expectAlive(t, ask(fields())));
 
 robust('wire.md "Responses without a handler"', {
-  async "cost.blanks [alone]: a header of 40,000 blanks costs nobody else anything"({ t }) {
+  async "cost.blanks [alone]: a header of 40,000 blanks delays no other client"({ t }) {
     // Without a line end: a pattern that looks for one tries every way to split the blanks.
     const answer = await expectAlive(t, t.client.raw(`GARBAGE\r\nX-Request-Id:${BLANKS}\u0001`));
     const { status } = parseRaw(answer);
@@ -240,17 +240,19 @@ robust('wire.md "Responses without a handler"', {
   },
 });
 robust('api.md "Sizes"', {
-  "cost.call-ids [alone]: tool calls that use one id again and again cost nobody else anything":
-    costly(() => ({ messages: reusedIds(4_000), tools: [functionOf("get_time", {})] })),
-  "cost.schema-keys [alone]: a schema of very many properties holds up nobody": costly(() => ({
+  "cost.call-ids [alone]: tool calls that repeat one id delay no other client": costly(() => ({
+    messages: reusedIds(4_000),
+    tools: [functionOf("get_time", {})],
+  })),
+  "cost.schema-keys [alone]: a schema of many properties delays no other client": costly(() => ({
     tools: [functionOf("get_time", manyNames(SCHEMA_KEYS))],
   })),
-  async "cost.reply-keys [alone many-keys]: a reply of many members holds up nobody"(kit) {
+  async "cost.reply-keys [alone many-keys]: a reply of many members delays no other client"(kit) {
     const reply = await expectAlive(kit.t, kit.ask());
     if (reply.status === 200) expect.complete(reply);
     else expect.refusal(reply, 503);
   },
-  "cost.image-url [alone]: a data URL of a megabyte holds up nobody": costly(() => {
+  "cost.image-url [alone]: a data URL of a megabyte delays no other client": costly(() => {
     const content = image(`data:x;${"a;".repeat(500_000)}base64,AAAA`);
     return { messages: [{ role: "user", content }] };
   }),
@@ -289,7 +291,7 @@ robust('wire.md "Request envelope"', {
       expect.same(first(reply.error, "code"), "model_not_found");
     }
   },
-  "names.tools: tools and properties with such names reach the provider as they are": expect.sent(
+  "names.tools: tools and properties with such names reach the provider unchanged": expect.sent(
     STRANGE,
     STRANGE,
   ),

@@ -121,29 +121,28 @@ compatible('contract.md "Request ids"').rules("response", {
   },
 });
 ids.checks({
-  "request-id.unique [last]: each request without an id gets one of its own": ({ seen }) => {
+  "request-id.unique [last]: each request without an id gets a unique one": ({ seen }) => {
     const ids = seen.filter((each) => ownId(each) === undefined).map(idHeader);
     allDiffer(ids.filter((id) => id !== undefined));
   },
-  "request-id.echo: the client's value comes back with a whole reply": echo("conformance-whole"),
-  "request-id.echo.stream: the client's value comes back with a stream": echo(
-    "conformance-stream",
-    { stream: true },
-  ),
-  "request-id.echo.error: the client's value comes back with an error": echo("conformance-error", {
+  "request-id.echo: a whole reply has the client's value": echo("conformance-whole"),
+  "request-id.echo.stream: a stream has the client's value": echo("conformance-stream", {
+    stream: true,
+  }),
+  "request-id.echo.error: an error has the client's value": echo("conformance-error", {
     messages: 7,
   }),
   "request-id.echo.free-form: the client's value need not look like a generated one": echo(
     '7 {Any: value}/"of" the=client; it\'s 100%',
   ),
-  async "request-id.echo.healthz: the client's value comes back from /healthz"(t) {
+  async "request-id.echo.healthz: /healthz returns the client's value"(t) {
     const value = "conformance-healthz";
     expect.same(idHeader(await t.get("/healthz", { "x-request-id": value })), value);
   },
   async "request-id.echo.again: a value that was used before is used again"(t) {
     for (let i = 0; i < 2; i += 1) await echo("conformance-again")(t);
   },
-  async "request-id.malformed: the answer to what is not even HTTP carries X-Request-Id"(t) {
+  async "request-id.malformed: the answer to bytes that are not HTTP carries X-Request-Id"(t) {
     const answer = await t.client.raw("this is not HTTP\r\n\r\n");
     expect.fields(parseRaw(answer).headers, { "x-request-id": is.text });
   },
@@ -199,10 +198,10 @@ const key = (authorization?: string) => async (t: Tester) => {
   expect.that(status >= 400 && status < 500, "a refusal, status 400 to 499", status);
 };
 spec('contract.md "Authentication"').checks({
-  "auth.missing: a chat request without Authorization is refused": key(),
-  "auth.unknown: a key that was never issued is refused": key("Bearer no-such-key"),
-  "auth.empty: an empty key is refused": key("Bearer "),
-  "auth.scheme: another scheme than Bearer is refused": key("Basic bm86c3VjaGtleQ=="),
+  "auth.missing: a chat request without Authorization is rejected": key(),
+  "auth.unknown: a key that was never issued is rejected": key("Bearer no-such-key"),
+  "auth.empty: an empty key is rejected": key("Bearer "),
+  "auth.scheme: a scheme other than Bearer is rejected": key("Basic bm86c3VjaGtleQ=="),
 });
 
 const statusesOf = async (t: Tester) => (await t.overLimit()).map(({ status }) => status);

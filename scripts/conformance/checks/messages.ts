@@ -131,7 +131,7 @@ messages('wire.md "Anthropic requests"', {
   ),
   "content.blocks: content may be blocks": takes(user([{ type: "text", text: "Hi." }])),
   "thinking.disabled: thinking may be disabled": takes({ thinking: { type: "disabled" } }),
-  "unknown-field: what coding agents send beside the message is taken": takes({
+  "unknown-field: further fields that coding agents send are accepted": takes({
     metadata: { user_id: "u" },
     context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
   }),

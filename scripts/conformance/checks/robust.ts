@@ -93,7 +93,7 @@ alike(
   },
 );
 robust('contract.md "Attempts"', {
-  async "client-fault.once [status-400 good]: a 400 is the client's: no other attempt"(kit) {
+  async "client-fault.once [status-400 good]: a 400 is the client's error: no other attempt"(kit) {
     expect.refusal(await kit.ask(), 400);
     expect.calls(kit, 1);
     expect.calls(kit, 0, kit.second);
@@ -106,7 +106,7 @@ robust('contract.md "Commit point"', {
   },
 });
 robust('contract.md "Replies"', {
-  async "model.canonical: model is the name that was asked for, not the provider's, throughout"({
+  async "model.canonical: model is always the requested name, not the provider's"({
     askBoth,
     model,
   }) {
@@ -122,7 +122,7 @@ robust('wire.md "Rate limit headers"', {
   },
 });
 robust('routing.md "Upstream connections"', {
-  async "keep-alive.reuse [alone good@lone]: the next request takes the same connection"(kit) {
+  async "keep-alive.reuse [alone good@lone]: the next request uses the same connection"(kit) {
     for (let i = 0; i < 2; i += 1) {
       expect.complete(await kit.ask());
       await (await kit.call(i)).finished;
@@ -168,7 +168,7 @@ async function untilThrough({
 }
 
 robust('contract.md "Breaker"', {
-  "breaker.opens [status-500]: a provider that fails again and again is left alone": untilOpen,
+  "breaker.opens [status-500]: a provider that keeps failing is no longer called": untilOpen,
   async "breaker.one-probe [status-500]: after a while one request at a time tries it"(kit) {
     const { provider, model, calls, call } = kit;
     await untilOpen(kit);
@@ -194,11 +194,7 @@ const TALKATIVE =
   "status-401 status-500 overloaded-9 error-in-200 error-after-1 html redirect-302 error-object call-failed call-failed-in-stream error-with-usage-after-1 filtered good";
 
 robust('contract.md "Limits"', {
-  async "limit.exact: of 200 requests at once as many as the limit are admitted"({
-    t,
-    ask,
-    askMany,
-  }) {
+  async "limit.exact: of 200 requests at once exactly the limit is admitted"({ t, ask, askMany }) {
     const key = { authorization: `Bearer ${BURST.key}` };
     const { status, headers } = await ask({}, key);
     // An earlier run may have used up the limit.

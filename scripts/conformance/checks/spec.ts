@@ -31,11 +31,11 @@ const unlike = (name: string) =>
   new Shape(`the name of a model behind ${name}`, (model) => isText(model) && model !== name);
 
 routing.cases({
-  "model.canonical [model]: model in the reply is the canonical name that was asked for": (t) => [
+  "model.canonical [model]: model in the reply is the requested canonical name": (t) => [
     {},
     { "json.model": t.model },
   ],
-  "model.canonical.stream [model]: model in each chunk is the name that was asked for": (t) => [
+  "model.canonical.stream [model]: model in each chunk is the requested name": (t) => [
     STREAM,
     { "parts[].model": t.model },
   ],
@@ -51,13 +51,13 @@ routing.cases({
     { model: "auto/reasoning" },
     { "json.model": unlike("auto/reasoning") },
   ],
-  "alias.same-format [alias]: an alias takes many fields as a canonical name does": (t) => [
+  "alias.same-format [alias]: an alias accepts the same fields as a canonical name": (t) => [
     { model: t.alias, ...MANY },
     {},
   ],
 });
 routing.checks({
-  async "alias.names-a-model [alias]: the name that an alias answers with can be asked for"(t) {
+  async "alias.names-a-model [alias]: the model name in an alias's reply can be requested"(t) {
     const { json } = await t.answered({ model: t.alias, messages: question("Who is there?") });
     const model = first(json, "model");
     const second = await t.answered({ model, messages: question("Who are you?") });
@@ -65,10 +65,10 @@ routing.checks({
   },
 });
 routing.refuses({
-  "model.unknown: a name that is no model gets an error, not another model": {
+  "model.unknown: an unknown model name gets an error, not another model": {
     model: "no-such-model",
   },
-  "alias.unknown: a name that looks like an alias and is none gets an error": {
+  "alias.unknown: an unknown alias gets an error": {
     model: "auto/no-such-alias",
   },
 });

@@ -316,7 +316,7 @@ const ACCEPTED: Readonly<Record<string, readonly (readonly [object, object])[]>>
       return [message, message] as const;
     }),
   ],
-  "a tool call is completed where it may be incomplete": [
+  "an incomplete tool call is completed if that is allowed": [
     { id: "c", function: { name: "f", extra: 1 }, index: 0 },
     { id: "c", type: null, function: { name: "f", arguments: null } },
   ].map((call) => [says(null, { tool_calls: [call] }), completed]),
@@ -327,7 +327,7 @@ const ACCEPTED: Readonly<Record<string, readonly (readonly [object, object])[]>>
     ],
   ],
   // compatible/vendors.test.ts: what each provider gets of reasoning_content.
-  "fields that a message does not have are ignored and stay here": [
+  "unknown fields of a message are ignored and not passed on": [
     ...["system", "user", "assistant"].map((role) => {
       const message = { role, content: "a" };
       return [one({ ...message, ...extra }), one(message)] as const;
@@ -345,7 +345,7 @@ const ACCEPTED: Readonly<Record<string, readonly (readonly [object, object])[]>>
     [{ stop: ["\n", "\n"] }, { stop: ["\n", "\n"] }],
     [{ stop: [] }, {}],
   ],
-  "known fields of tools are passed on, others not; an empty list is no list; up to 128": [
+  "only known fields of tools are passed on; an empty list counts as absent; up to 128": [
     [
       { tools: [{ ...fn("get_time", { ...known, extra: 1 }), cache_control: {} }] },
       toolsSent([full]),
@@ -357,7 +357,7 @@ const ACCEPTED: Readonly<Record<string, readonly (readonly [object, object])[]>>
     [{ tools: [] }, {}],
     ...[manyTools, oddNames, deepest].map((tools) => [{ tools }, toolsSent(tools)] as const),
   ],
-  "tool_choice is none, auto, required, or a tool's name; left out it is none": [
+  "tool_choice is none, auto, required, or a tool's name; absent means none": [
     ...["none", "auto", "required", named("b")].map((tool_choice) => {
       const fields = { tools, tool_choice };
       return [fields, fields] as const;
@@ -379,7 +379,7 @@ const ACCEPTED: Readonly<Record<string, readonly (readonly [object, object])[]>>
     ],
     [format("json_schema", { json_schema: nulls }), bareSchema],
   ],
-  "fields do nothing without what they belong to": [
+  "fields without the field that they belong to are ignored": [
     [{ top_logprobs: 20 }, {}],
     [{ parallel_tool_calls: true }, {}],
     [
@@ -392,11 +392,11 @@ const ACCEPTED: Readonly<Record<string, readonly (readonly [object, object])[]>>
       { stream: true, stream_options: { include_usage: true } },
     ],
   ],
-  "what stores something for the client or only hastens the reply, and a user that is no text, is ignored":
+  "fields that store data or only speed up the reply, and a user that is not a string, are ignored":
     stored.flatMap((name) =>
       [[1], { a: 1 }, null, "", 5, true].map((value) => [{ [name]: value }, {}] as const),
     ),
-  "fields that nobody knows are ignored and not passed on": [
+  "unknown fields are ignored and not passed on": [
     [Object.fromEntries(unknown.map((name) => [name, { x: 1 }])), {}],
   ],
 };

@@ -110,8 +110,8 @@ describe("the settlement of a request", () => {
   });
 
   for (const [name, attempts, modelServed] of [
-    ["names the model that was being asked when its client left", [attempt], "m"],
-    ["names no model when the client left before one was asked", [], null],
+    ["names the model that was being called when the client left", [attempt], "m"],
+    ["names no model if the client left before one was called", [], null],
   ] as const)
     it(name, async () => {
       const { settlement, settled, log } = setUp();

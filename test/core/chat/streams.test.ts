@@ -94,8 +94,8 @@ const logprobs = { content: [{ token: "a", logprob: -1 }] };
 const hidden = { choices: [{ index: 0, delta: { content: "" }, logprobs }] };
 const thought = chunk({ reasoning_content: "Hm." });
 for (const [name, events, texts] of [
-  ["what follows a finish_reason is not lost, and the finish stays last", [a, b], ["a", "b"]],
-  ["what the client is to see nothing of is no chunk", [thought, hidden, a, hidden], ["a"]],
+  ["content after a finish_reason is kept, and the finish stays last", [a, b], ["a", "b"]],
+  ["content hidden from the client makes no chunk", [thought, hidden, a, hidden], ["a"]],
 ] as const)
   it(`a sequence of events: ${name}`, async (t) => {
     const { response } = await ask(t, stream([...events, usageChunk()]));
@@ -140,10 +140,10 @@ describe("streamed and whole replies agree", () => {
       "tool_calls",
       {},
     ],
-    ["no thinking where it was asked for", { content: "So." }, "stop", thinking],
+    ["requested thinking that does not come", { content: "So." }, "stop", thinking],
     ["filtered", { content: "" }, "content_filter", {}],
     ["logprobs", { content: "Hi" }, "stop", asked, { content: [lp("H"), lp("i")] }],
-    ["logprobs that were not asked for", { content: "Hi" }, "stop", {}, { content: [lp("Hi")] }],
+    ["logprobs that were not requested", { content: "Hi" }, "stop", {}, { content: [lp("Hi")] }],
     ["logprobs without text", { content: "" }, "stop", asked, { content: [lp("H")] }],
   ];
   const saying =

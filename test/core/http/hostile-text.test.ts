@@ -55,7 +55,7 @@ const withImage = (url: string) =>
 
 /** The functions that read untrusted text, by name. */
 const READERS: { readonly [name: string]: (text: string) => unknown } = {
-  "the id of what could not be parsed": (text) =>
+  "the id of a request that cannot be parsed": (text) =>
     requestIdFromBytes(Buffer.from(`GARBAGE\r\nX-Request-Id:${text}\r\n\r\n`, "latin1")),
   "the id of a head without an end": (text) =>
     requestIdFromBytes(Buffer.from(`GARBAGE\r\nX-Request-Id:${text}`, "latin1")),

@@ -41,7 +41,7 @@ describe("answers that Node would give by itself", () => {
   const CASES: [name: string, bytes: string, status: number, code: string][] = [
     ["a bad header line", bytesOf("GET /healthz", ["bad header"]), ...malformed],
     ["two hosts", bytesOf("GET /healthz", ["host: y"]), ...malformed],
-    ["more headers than anybody needs", bytesOf("GET /healthz", many), ...tooLarge],
+    ["too many headers", bytesOf("GET /healthz", many), ...tooLarge],
     ["a URL over 16 KiB", bytesOf(`GET /${"a".repeat(20_000)}`), ...tooLarge],
     ["CONNECT", bytesOf("CONNECT example.com:443"), 405, "method_not_allowed"],
     ["an unknown expectation", chatBytes("x", "", tea), 417, "expectation_failed"],
@@ -70,10 +70,10 @@ describe("answers that Node would give by itself", () => {
     ["a request that cannot be parsed", bytesOf("GET /", [mine, "bad header"]), ...malformed],
     ["a body in bad chunks", chatBytes("sk-demo", "5\r\nabcde\r\nzz\r\n", chunked), ...malformed],
     // The error response waits for the rest of the same packet.
-    ["a refused request in bad chunks", bytesOf("POST /none", chunked, "zz\r\n"), ...malformed],
-    ["a refused request with nonsense after it", nonsense, ...unknown],
+    ["a rejected request in bad chunks", bytesOf("POST /none", chunked, "zz\r\n"), ...malformed],
+    ["a rejected request with garbage after it", nonsense, ...unknown],
     [
-      "a refused head with a request after it that cannot be answered",
+      "a rejected head before a request that cannot be answered",
       bytesOf("GET /healthz", [mine, ...many]) + second,
       ...tooLarge,
     ],

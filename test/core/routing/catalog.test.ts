@@ -53,9 +53,9 @@ it("an alias uses the first model with the required capabilities; a named model 
 
 const cases: [name: string, allowed: string[], model: string, served: string][] = [
   ["a model that it does not name", ["a"], "b", "403 model_not_allowed model"],
-  ["an alias that it names: every model behind it", ["x"], "x", "b"],
+  ["an alias that it names: every model of the alias", ["x"], "x", "b"],
   ["an alias that it does not name", ["a", "b"], "x", "403 model_not_allowed model"],
-  ["an alias and one of its models: only that one", ["x", "a"], "x", "a"],
+  ["an alias and one of its models: only that model", ["x", "a"], "x", "a"],
   ["nothing at all", [], "a", "403 model_not_allowed model"],
   ["a name that does not exist", ["a"], "ghost", "404 model_not_found model"],
 ];

@@ -62,7 +62,7 @@ const NOT_COUNTED: Readonly<Record<string, Behaviour>> = {
 const COUNTED: Readonly<Record<string, Behaviour>> = {
   "openai: a page with status 200": status(200, "<html>", HTML),
   "openai: half a JSON": status(200, '{"choices":[{'),
-  "openai: a JSON that is no reply": status(200, {}),
+  "openai: JSON that is not a reply": status(200, {}),
   "generic: an event without end": endless("text/event-stream", Buffer.alloc(1_048_576, "x")),
 };
 const vendorOf = (name: string): string => name.split(": ")[0]!;

@@ -32,7 +32,7 @@ describe("what looks like a key", () => {
     ["a Google key", "key AIzaSyCANARY_CANARY-1 is not valid", "key [redacted] is not valid"],
     ["a bearer token", "Authorization was Bearer CANARY-1", "Authorization was Bearer [redacted]"],
     ["an authorization header", "Authorization: Basic CANARY", "Authorization: [redacted]"],
-    ["a header of its own", "x-api-key: CANARY", "x-api-key: [redacted]"],
+    ["a separate header", "x-api-key: CANARY", "x-api-key: [redacted]"],
     ["a parameter of a URL", "GET /v1?key=CANARY&x=1", "GET /v1?key=[redacted]&x=1"],
     ["a member of JSON", '{"access_token": "CANARY"}', '{"access_token": "[redacted]"}'],
     ["a password", "password: CANARY", "password: [redacted]"],
@@ -201,7 +201,7 @@ describe("what a provider says", () => {
 
   for (const [where, code, message, m, stream = false] of [
     ["a refusal", 400, SAID, status(400, said)],
-    ["an error that is a text", 502, SAID, bad({ error: SAID })],
+    ["an error that is a string", 502, SAID, bad({ error: SAID })],
     ["a flat error", 502, SAID, bad({ object: "error", message: SAID })],
     ["details", 502, '[{"loc":["x"],"msg":"bad"}]', bad({ detail: [{ loc: ["x"], msg: "bad" }] })],
     ["JSON of another kind", 502, `{"fault":{"it":"${SAID}"}}`, bad({ fault: { it: SAID } })],

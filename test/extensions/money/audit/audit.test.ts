@@ -152,7 +152,7 @@ const WRONG: readonly (readonly [string, (dir: string) => void, ...RegExp[]])[] 
     /^usage\/cursor.json: is not there$/,
   ],
   [
-    "a closed day whose kept sums are not those of its records",
+    "a closed day whose stored sums differ from its records",
     change("usage/2026-01-31.sums", 0, '"cost":"0.', '"cost":"9.'),
     /^the sums of 2026-01-31: are not those of its usage records: 'books rebuild' makes them anew$/,
   ],

@@ -94,7 +94,7 @@ it("keys create makes a key with a budget and a token limit, which keys list sho
   assert.equal(budgets.find(({ period }) => period === "month")?.amount, "0.0002");
 });
 
-it("budgets of several workers include earlier spending when a reload adds them, and their rejections free the minute's requests", async (t) => {
+it("budgets of several workers include earlier spending when a reload adds them, and requests that they reject do not count for rpm", async (t) => {
   const over = { server: { workers: 3 }, accounts: { acme: { rpm: 100 } } };
   const { url, write, running, standing, readStatus } = await start(t, over);
   for (let request = 0; request < 5; request += 1) assert.equal(await ask(url), 200);

@@ -64,10 +64,10 @@ describe("the estimate of a request", () => {
   const once = MARKS + 500;
   const COSTS: readonly (readonly [string, number, ...Parameters<typeof costOf>])[] = [
     ["counts every byte of the prompt as a token", once + 12, { messages, max_tokens: 5 }],
-    ["takes a bound by its other name", MARKS + 300, { max_completion_tokens: 3 }],
-    ["takes the bound of the client", MARKS + 900_000, { max_tokens: 9_000 }],
+    ["accepts the limit by its other name", MARKS + 300, { max_completion_tokens: 3 }],
+    ["uses the client's limit", MARKS + 900_000, { max_tokens: 9_000 }],
     [
-      "takes the bound of the model, if that is less",
+      "uses the model's limit if it is lower",
       MARKS + 700,
       { max_tokens: 9_000 },
       { max_output_tokens: 7 },

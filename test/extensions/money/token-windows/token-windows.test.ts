@@ -94,7 +94,7 @@ describe("tokens per minute", () => {
     assert.equal((await ask(ASK)).status, 200);
   });
 
-  it("give back the minute's request if they or the budget reject it", async (t) => {
+  it("do not count a request for rpm if they or the budget reject it", async (t) => {
     const budget = { amount: "0.0015", period: "total" };
     const acme = { tokens_per_minute: 60, rpm: 3, budget };
     const { gw, ask } = await priced(t, { m: speak("Fine.") }, { accounts: { acme } });

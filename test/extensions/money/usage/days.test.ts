@@ -52,7 +52,7 @@ describe("the usage records of the spend log", () => {
     ["lost", (path: string) => rmSync(path)],
     ["cut short", (path: string) => truncateSync(path, 17)],
   ] as const)
-    it(`reports that the index of a month is ${what}, and searches no month with only later days`, async () => {
+    it(`reports that the index of a month is ${what}, and searches no index that has only later days`, async () => {
       const at = createScene({ recovers: false });
       at.write(A, ...request(1, "2026-02-01T12:00:00.000Z"));
       await at.passUntil("2026-02-02T12:00:00.000Z");

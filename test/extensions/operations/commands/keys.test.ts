@@ -203,8 +203,8 @@ describe("a keys.json that cannot be read", () => {
     ["no JSON", "[{", /keys\.json is not JSON/],
     ["no list", "{}", /expected an array/],
     ["a key without a digest", [{ ...entry, sha256: undefined }], /\[0\]\.sha256/],
-    ["a digest that is none", spoilt, /\[0\]\.sha256: expected 64 lower-case hexadecimal digits/],
-    ["a time of expiry that is none", [{ ...entry, expires: "soon" }], /\[0\]\.expires/],
+    ["an invalid digest", spoilt, /\[0\]\.sha256: expected 64 lower-case hexadecimal digits/],
+    ["an invalid expiry time", [{ ...entry, expires: "soon" }], /\[0\]\.expires/],
   ] as const)
     it(`${what}: no command reads or overwrites it: one line, exit 1`, async () => {
       const { dir, file } = place();

@@ -130,7 +130,7 @@ const request = (body: object) => ({
 const tryAt = (admin: string, body: object, headers: object = {}) =>
   ask(admin, "/try", { origin: admin, "x-api-key": "sk-demo", ...headers }, request(body));
 
-describe("what is so at the moment", () => {
+describe("live data", () => {
   it("is sent to each page that opens, and again: models, aliases, requests in flight", async (t) => {
     const aliases = { "auto/x": { models: ["bad", "fine"] } };
     const over = { breaker: { failures: 1 }, aliases };

@@ -178,7 +178,7 @@ describe("init --from-litellm", () => {
       listOf({ model_name: "m" }),
       new RegExp(`${model}: expected a text`),
     ],
-    ["a key that is no text", gpt(7), new RegExp(`${apiKey} a text`)],
+    ["a key that is not a string", gpt(7), new RegExp(`${apiKey} a text`)],
     ["a variable without a name", gpt("os.environ/"), new RegExp(`${apiKey} os\\.environ/NAME`)],
     ["a digit before its name", gpt("os.environ/1KEY"), new RegExp(`${apiKey} os\\.environ/NAME`)],
   ] as const)

@@ -42,7 +42,7 @@ describe("searchPages", () => {
   for (const [situation, words, expected] of [
     ["all words, whatever their case and order", "KEY day", [BUDGETS]],
     ["all words, in another order", "day key", [BUDGETS]],
-    ["the most of the words, where none has all", "key month day", [BUDGETS]],
+    ["most of the words, if no section has all", "key month day", [BUDGETS]],
     ["none of the words", "month", []],
     ["no words", "  ", []],
     ["one word many times", "key ".repeat(5_000), [BUDGETS, "beta: Limits"]],
@@ -50,7 +50,7 @@ describe("searchPages", () => {
     ["words of the title of the page too", "alpha spend", [BUDGETS]],
     ["a word in the heading, first", "limits", ["beta: Limits", "beta: Beta"]],
     ["a word in a longer one of the heading", "budget", [BUDGETS, "beta: Limits"]],
-    ["a comment in a block of code, which is no heading", "comment", [BUDGETS]],
+    ["a comment in a code block, which is not a heading", "comment", [BUDGETS]],
   ] as const)
     it(`finds the sections with ${situation}`, () => assert.deepEqual(found(words), expected));
 

@@ -69,7 +69,7 @@ describe("metrics", () => {
   });
 
   const ROUNDS = LONG ? 1_000 : 40;
-  it(`${ROUNDS} unknown paths, models and keys create no label: only accounts are named, and memory is bounded`, async (t) => {
+  it(`${ROUNDS} unknown paths, models and keys create no label: only accounts are named, and the output is bounded`, async (t) => {
     const { gw, ask } = await priced(t, { m: speak("Fine.") });
     const round = async (mark: string) => {
       const headers = { "x-request-id": `canary-id-${mark}` };

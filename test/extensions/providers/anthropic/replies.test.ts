@@ -92,7 +92,7 @@ describe("content, whole and streamed", () => {
         ...block(3, { ...F, input: {} }, input('{"a":1}')),
       ],
     ],
-    ["a block that nobody knows is text", [HI, NEWS], said('Hi.{"type":"news","at":1}')],
+    ["an unknown block becomes text", [HI, NEWS], said('Hi.{"type":"news","at":1}')],
     [
       "a whole message at the end of a stream, which repeats it",
       [HI, F],
@@ -151,8 +151,8 @@ describe("token counts", () => {
     ["an hour's share of more than all", { ...USAGE, ...HOUR }, BEGUN, HOUR, HOUR_WRITTEN],
     ["for an hour and for five minutes", NINE, NINE, { cache_creation: null }, NINE_WRITTEN],
     ["more for an hour at the end", { ...WRITTEN, ...GROWN }, WRITTEN, GROWN, ALL_HOUR],
-    ["zeros for the parts of what was written", NINE, NINE, NO_WRITES, NINE_WRITTEN],
-    ["parts alone of what was written", PARTS, TEN, PARTS, PARTS_WRITTEN],
+    ["zeros for the parts of the cache writes", NINE, NINE, NO_WRITES, NINE_WRITTEN],
+    ["only the parts of the cache writes", PARTS, TEN, PARTS, PARTS_WRITTEN],
     ["of the reply alone: the prompt is estimated", OUT, { output_tokens: 1 }, {}, ESTIMATED],
   ];
   for (const [name, usage, first, last, counts] of COUNTS)

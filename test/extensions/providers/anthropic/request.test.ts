@@ -16,9 +16,12 @@ type Json = Record<string, any>;
 
 const ON = { thinking: { type: "enabled" } };
 
-describe("what goes out", () => {
+describe("a request to Anthropic", () => {
   const LIMITED = { max_output_tokens: 64_000 };
-  /** Models by their kind of thinking: a budget, adaptive, none; then those with other limits. */
+  /**
+   * Models with a thinking budget, adaptive thinking and no thinking; then with omitted parameters,
+   * and with thinking that cannot be switched.
+   */
   const MODELS = {
     old: { upstream_model: "claude-4-5-m", reasoning: true, thinking: "budget", ...LIMITED },
     new: { upstream_model: "claude-5-m", reasoning: true },
@@ -154,7 +157,7 @@ describe("what goes out", () => {
     ["old", { ...ON, max_tokens: 2_047, reasoning_effort: "low" }, budget(2_047, 1_024)],
     ["old", { ...ON, max_tokens: 100, reasoning_effort: "max" }, budget(1_124, 1_024)],
     ["old", { ...ON, max_tokens: 1_025 }, budget(1_025, 1_024)],
-    // There is no room for a budget, so the client's tokens stay for the answer.
+    // No budget fits, so the least one is added to the client's tokens.
     ["old", { ...ON, max_tokens: 1_024 }, budget(2_048, 1_024)],
     ["old", { ...ON, max_tokens: 1 }, budget(1_025, 1_024)],
 

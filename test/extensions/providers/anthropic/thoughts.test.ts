@@ -178,9 +178,9 @@ describe("thinking within a turn of several calls", () => {
   for (const [name, thinking, steps, beside, expected] of [
     ["on although some calls had no thoughts", "adaptive", STEPS, [], Array(5).fill(ADAPTIVE)],
     ["on although some calls had no thoughts", "budget", STEPS, [], Array(5).fill(BUDGET)],
-    ["on where the user speaks beside", "budget", STEPS, user("Quick"), Array(5).fill(BUDGET)],
-    ["on though it began without a thought", "adaptive", UNTHOUGHT, [], Array(4).fill(ADAPTIVE)],
-    ["off where it began so, until the turn ends", "budget", NEVER, [], [BUDGET, OFF, OFF, BUDGET]],
+    ["on if the user adds a message", "budget", STEPS, user("Quick"), Array(5).fill(BUDGET)],
+    ["on although it began without thinking", "adaptive", UNTHOUGHT, [], Array(4).fill(ADAPTIVE)],
+    ["off if it began so, until the turn ends", "budget", NEVER, [], [BUDGET, OFF, OFF, BUDGET]],
   ] as const)
     it(`${thinking}: stays ${name}, and all thoughts go back`, async (t) => {
       const served = await bench(t, steps, { thinking });

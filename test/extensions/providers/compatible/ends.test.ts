@@ -161,7 +161,7 @@ describe("models that only stream", () => {
   const FAILURES: [name: string, behaviour: Behaviour, code: number, error: string][] = [
     ["a reset in its middle", stream(half, "cut"), 503, "upstream_error"],
     ["an error event", stream([...half, BUSY]), 503, "model_overloaded"],
-    ["a finish that is a failure", stream([...half, chunk({}, "abort")]), 503, "upstream_error"],
+    ["a finish that means failure", stream([...half, chunk({}, "abort")]), 503, "upstream_error"],
     ["a refusal", status(400, { error: { message: "no" } }), 400, "upstream_rejected"],
   ];
   for (const [name, behaviour, code, error] of FAILURES)
@@ -174,7 +174,7 @@ describe("models that only stream", () => {
     });
 
   for (const [name, behaviour] of [
-    ["what breaks after the finish", stream([...half, chunk({}, "stop")], "cut")],
+    ["a break after the finish", stream([...half, chunk({}, "stop")], "cut")],
     ["a whole answer all the same", status(200, completion({ content: "Hello." }))],
   ] as const)
     it(`${name}: the reply is complete`, async (t) => {

@@ -338,7 +338,7 @@ describe("how Gemini's replies are read", () => {
       { text: "Hi." },
     ],
     [
-      "parts of its own tools are left out, those of other kinds are text",
+      "parts of Gemini's own tools are dropped, unknown ones become text",
       [{ executableCode: { code: "1" } }, { text: "Hi." }, NEW],
       { text: `Hi.${JSON.stringify(NEW)}` },
     ],
@@ -349,7 +349,7 @@ describe("how Gemini's replies are read", () => {
       { text: "So:", reasoning: "Let me.", calls: [f, g] },
     ],
     [
-      "calls of functions whose names it refuses: the client's names",
+      "calls of functions whose names Gemini rejects get the client's names back",
       [called("b", "_1st"), called("c", "__-f"), called("d", "_g")],
       {
         calls: [

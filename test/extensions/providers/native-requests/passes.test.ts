@@ -129,7 +129,7 @@ describe("a request", () => {
     refuseUnlisted(body, ["web_fetch", "files"]);
   });
 
-  it("passes without what is empty, and without what does not change the reply", () => {
+  it("loses empty fields, and fields that do not change the reply", () => {
     const body = {
       model: "m",
       service_tier: "auto",

@@ -165,7 +165,7 @@ describe("a response", () => {
 describe("an abort", () => {
   for (const [phase, isBefore] of [
     ["before the request", true],
-    ["while the connection is made", false],
+    ["while connecting", false],
   ] as const)
     it(`${phase}: its reason, and nothing is sent`, async (t) => {
       const cancel = new Cancel();
@@ -190,7 +190,7 @@ describe("an abort", () => {
     });
 
   for (const [phase, bytes, isReading] of [
-    ["in the body: what is queued is thrown away", HALF, false],
+    ["in the body: queued data is discarded", HALF, false],
     ["while the reader waits", CHUNKED, true],
   ] as const)
     it(`${phase}: the reader gets its reason, and the connection is closed`, async (t) => {

@@ -59,16 +59,12 @@ describe("a breaker", () => {
   /** After the steps: its state, its failures in a row, and the ms until the next try. */
   const ROWS: readonly [name: string, steps: Step[], expected: [string, number, number]][] = [
     ["is closed at first", [], ["closed", 0, 0]],
-    ["is closed before so many failures in a row", [fails, fails], ["closed", 2, 0]],
-    ["opens after so many failures in a row", [open], ["open", 3, cooldown_ms]],
-    ["counts anew after a complete reply", [fails, fails, completes, fails], ["closed", 1, 0]],
+    ["stays closed below the number of failures in a row", [fails, fails], ["closed", 2, 0]],
+    ["opens at that number of failures in a row", [open], ["open", 3, cooldown_ms]],
+    ["counts from zero after a complete reply", [fails, fails, completes, fails], ["closed", 1, 0]],
     ["keeps its count when a reply only begins", [fails, begins], ["closed", 1, 0]],
-    ["opens at once when the provider refuses the key", [refuses], ["open", 1, cooldown_ms]],
-    [
-      "says during a probe to come back soon",
-      [half, ({ enter }) => enter()],
-      ["probing", 3, 1_000],
-    ],
+    ["opens at once when the provider rejects the key", [refuses], ["open", 1, cooldown_ms]],
+    ["reports a short wait during a probe", [half, ({ enter }) => enter()], ["probing", 3, 1_000]],
     ["closes when a probe's reply begins", [half, begins], ["closed", 2, 0]],
     ["opens when a probe's reply breaks off", [half, breaks], ["open", 3, cooldown_ms]],
     ["forgets its failures when a probe's is complete", [half, completes], ["closed", 0, 0]],
@@ -76,16 +72,12 @@ describe("a breaker", () => {
     ["counts an overload that does not say when it is over", [overloads()], ["closed", 1, 0]],
     ["counts an overload that says that it is over", [overloads(0)], ["closed", 1, 0]],
     [
-      "rests for all after one that says when, which is no failure",
+      "rests for all requests after an overload with a wait, which is no failure",
       [bothOverload],
       ["closed", 0, 5_000],
     ],
     ["rests for an hour at most", [overloads(1e12)], ["closed", 0, 3_600_000]],
-    [
-      "stays open where a probe meets such an overload",
-      [half, overloads(3_000)],
-      ["open", 3, 3_000],
-    ],
+    ["stays open if a probe meets such an overload", [half, overloads(3_000)], ["open", 3, 3_000]],
   ];
   for (const [name, steps, expected] of ROWS)
     it(name, () => {

@@ -71,9 +71,9 @@ describe("requirements of a request", () => {
     ["stop", { stop: "END" }, { omit: ["stop"] }, "stop: this model does not support stop"],
     ["a penalty", { presence_penalty: 1 }, { omit: ["presence_penalty"] }, noPenalty],
     ["images, at the first message that has one", images, none, noImages],
-    ["leave for a stored file", file({ file_id: "f" }), noPasses, stored("file.file_id")],
-    ["leave for a file at", file({ file_data: "gs://b/a" }), noPasses, stored("file.file_data")],
-    ["leave for a clip at", clip("oss://a.wav"), noPasses, stored("input_audio.data")],
+    ["a pass for a stored file", file({ file_id: "f" }), noPasses, stored("file.file_id")],
+    ["a pass for a file at", file({ file_data: "gs://b/a" }), noPasses, stored("file.file_data")],
+    ["a pass for a clip at", clip("oss://a.wav"), noPasses, stored("input_audio.data")],
   ];
   for (const [name, request] of storedImages)
     CASES.push([name, request, noPasses, stored("image_url.url")]);

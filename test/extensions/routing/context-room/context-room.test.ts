@@ -77,7 +77,7 @@ describe("after a prompt was too long for some candidates", () => {
     ["larger ones come before unknown ones", "small", mixed, "large middle unknown unsure"],
     ["those known to have no more room are left out", "small", "small tiny unsure", "unsure"],
     ["the largest that was too small counts", "middle small", "small unknown", "unknown"],
-    ["where only unknown ones were, any size may be more", "unknown", "unsure tiny", "tiny unsure"],
+    ["after unknown sizes only, any size may be larger", "unknown", "unsure tiny", "tiny unsure"],
   ];
   for (const [what, full, left, asked] of ROWS)
     it(what, () => assert.equal(names(withMoreRoom(named(left), named(full))), asked));

@@ -153,7 +153,7 @@ describe("a client that leaves a stream after text was delivered", { concurrency
     ["its provider floods", {}, undefined, flood],
   ];
   for (const [what, over, does, from] of CUT)
-    it(`stops being read for if ${what}: it pays an estimate, and no cut reply is reported`, async (t) => {
+    it(`pays an estimate at once if ${what}, and no cut reply is reported`, async (t) => {
       const { dir, gw, asked } = await afterLeaving(t, over, from);
       does?.(asked);
       await closed(asked);

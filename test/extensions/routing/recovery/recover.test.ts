@@ -223,7 +223,7 @@ describe("a recovery", () => {
   });
 });
 
-describe("what was shown", () => {
+describe("the shown text", () => {
   it("includes sealed reasoning, which is billed, but none that the client does not get", async (t) => {
     const hidden = { max_tokens: 9, thinking: { type: "adaptive", display: "omitted" } };
     for (const [path, fields, attempts, reasoning] of [

@@ -88,7 +88,7 @@ describe("weights", () => {
     [{ models, weights: { a: -1 } }, "weights.a: expected an integer from 0 to 1000000, got -1"],
     [{ models, weights: { a: 0.5 } }, "weights.a: expected an integer, got 0.5"],
   ];
-  it("are refused with their place", () => {
+  it("are rejected with their paths", () => {
     for (const [x, issue] of CASES) {
       const config = configFor("http://127.0.0.1:9", models, { aliases: { x } });
       const issues = issueLines(() => checkConfig(config));

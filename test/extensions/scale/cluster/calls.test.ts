@@ -124,9 +124,9 @@ describe("concurrency slots of workers", () => {
   };
 
   for (const [name, unread] of [
-    ["of one that has died are free again, once, and those of the others are held", () => {}],
+    ["of a dead worker are released once, and those of the others stay held", () => {}],
     [
-      "that were given back just before it died count once, and it gets none after its death",
+      "that it released just before it died count once, and it gets none after its death",
       (one: ReturnType<typeof startWorker>) => {
         one.giveBack(2);
         one.ask(2);

@@ -116,7 +116,7 @@ describe("several workers", { concurrency: 2 }, () => {
     assert.equal(code, 0);
   });
 
-  it("reject being workers of another program, which would send them nothing", async () => {
+  it("refuse to be workers of another program, which would send them nothing", async () => {
     const { args, cwd } = bundled(folder());
     const foreign = `const cluster = require("node:cluster");
       cluster.setupPrimary({ exec: ${JSON.stringify(args[0])}, args: ["serve"], execArgv: [] });

@@ -67,7 +67,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     ["killed", undefined, kill, () => redis.start()],
     ["standing still", bench.SLOW, stand, () => redis.resume()],
   ] as const)
-    it(`${how} under load: with on_error local each gateway counts on by itself, with refuse it answers 503, until Redis is back`, async (t) => {
+    it(`${how} under load: with on_error local each gateway continues from its own counts, with refuse it answers 503, until Redis is back`, async (t) => {
       await redis.command("FLUSHALL");
       const gateways = await Promise.all(
         (["local", "local", "refuse"] as const).map((onError) =>
